@@ -1,0 +1,33 @@
+"""Scheduled tasks for Django, declared in settings.
+
+The public names are imported when first asked for: importing the package loads
+neither Django nor a model, so that settings may import it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .exceptions import DeclarativeCronError
+    from .runtime.scheduler import Scheduler
+
+__version__ = "0.1.0"
+
+__all__ = ["DeclarativeCronError", "Scheduler", "__version__"]
+
+_HOMES = {
+    "DeclarativeCronError": ".exceptions",
+    "Scheduler": ".runtime.scheduler",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

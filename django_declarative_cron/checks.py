@@ -1,0 +1,1 @@
+"""System checks of the declarations and options, with stable ids and hints."""

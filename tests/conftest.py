@@ -1,0 +1,65 @@
+"""What every test may use, and what the session says about itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import django
+import hypothesis
+import pytest
+from django.conf import settings
+from django.db import connection
+
+import django_declarative_cron
+
+from .database import for_children
+
+PACKAGE = Path(django_declarative_cron.__file__).parent
+CHECKOUT = Path(__file__).parents[1]
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
+
+
+def pytest_report_header() -> list[str]:
+    vendor = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
+    return [
+        f"django: {django.__version__}, {vendor}, USE_TZ={settings.USE_TZ},"
+        f" admin_interface={'admin_interface' in settings.INSTALLED_APPS}",
+        f"package: {PACKAGE}",
+    ]
+
+
+def pytest_sessionstart() -> None:
+    """Stop at once where the session would test something else than it was asked to."""
+    if os.environ.get("DDC_EXPECT_WHEEL") == "1" and "site-packages" not in PACKAGE.parts:
+        pytest.exit(f"The installed wheel was to be tested, not {PACKAGE}.", returncode=3)
+    expected = os.environ.get("DDC_EXPECT_DJANGO", "")
+    if not f"{django.__version__}.".startswith(f"{expected}." if expected else ""):
+        pytest.exit(f"Django {expected} was to be tested, not {django.__version__}.", returncode=3)
+
+
+@pytest.fixture
+def project_environment(tmp_path: Path) -> dict[str, str]:
+    """Give the environment of a child process that finds package, tests and settings.
+
+    Its database is an empty SQLite file; ``child_environment`` gives that of the test.
+    """
+    path = os.pathsep.join([str(PACKAGE.parent), str(CHECKOUT)])
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PYTHONPATH": path,
+        "DDC_TEST_DATABASE": "sqlite",
+        "DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}",
+    }
+
+
+@pytest.fixture
+def child_environment(
+    transactional_db: None, project_environment: dict[str, str]
+) -> dict[str, str]:
+    """Give the environment of a child process that shares the test's database."""
+    return {**project_environment, **for_children(connection.settings_dict)}

@@ -1,0 +1,8 @@
+"""The URLs of the project that the tests run in."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]
