@@ -1,0 +1,284 @@
+"""The parsed cron expression, and the one function that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Any, Final, Literal, NoReturn
+from zoneinfo import ZoneInfo
+
+from ..exceptions import FieldParseError
+from . import posix
+from .civil import CivilSchedule, Masks
+from .occurrences import (
+    Rules,
+    count_occurrences,
+    latest_occurrence,
+    losing_spans,
+    next_occurrence,
+)
+from .refusal import refusal
+from .timeline import timeline_of, to_instant, to_second
+
+Gap = Literal["skip", "shift"]
+Fold = Literal["first", "both"]
+
+DIALECTS: Final = ("posix",)
+
+_LONGEST_CACHED: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Describe what one gap of the wall clock takes from an expression.
+
+    Args:
+        resumes_at: the first instant after the gap, aware UTC.
+        civil: the first lost local minute that the expression names, naive.
+        count: how many of them are lost.
+    """
+
+    resumes_at: datetime
+    civil: datetime
+    count: int
+
+
+class CronExpression:
+    """Answer when an expression is due. Made by ``parse``; equal when it means the same.
+
+    Every instant that comes out is an aware UTC datetime; every one that goes in must be
+    aware. A zone is a ``ZoneInfo``. What becomes of local times that do not exist or exist
+    twice is told in ``occurrences``.
+    """
+
+    __slots__ = ("_civil", "_masks", "_texts", "dialect", "text")
+
+    text: str
+    dialect: str
+    _civil: CivilSchedule
+    _masks: Masks
+    _texts: list[str]
+
+    def __init__(self, text: str, dialect: str, masks: Masks) -> None:
+        put = object.__setattr__
+        put(self, "text", text)
+        put(self, "dialect", dialect)
+        put(self, "_masks", masks)
+        put(self, "_texts", text.split())
+        put(self, "_civil", CivilSchedule(masks))
+
+    @property
+    def minutes(self) -> frozenset[int]:
+        """Return the named minutes, 0 to 59."""
+        return _values(self._masks.minutes)
+
+    @property
+    def hours(self) -> frozenset[int]:
+        """Return the named hours, 0 to 23."""
+        return _values(self._masks.hours)
+
+    @property
+    def days(self) -> frozenset[int]:
+        """Return the named days of the month, 1 to 31."""
+        return _values(self._masks.days)
+
+    @property
+    def months(self) -> frozenset[int]:
+        """Return the named months, 1 to 12."""
+        return _values(self._masks.months)
+
+    @property
+    def weekdays(self) -> frozenset[int]:
+        """Return the named weekdays, 0 (Sunday) to 6."""
+        return _values(self._masks.weekdays)
+
+    @property
+    def hour_restricted(self) -> bool:
+        """Tell whether the hour field is anything but ``*``."""
+        return self._texts[1] != "*"
+
+    @property
+    def day_restricted(self) -> bool:
+        """Tell whether the day field is anything but ``*``."""
+        return self._texts[2] != "*"
+
+    @property
+    def weekday_restricted(self) -> bool:
+        """Tell whether the weekday field is anything but ``*``."""
+        return self._texts[4] != "*"
+
+    @property
+    def restricted_both(self) -> bool:
+        """Tell whether a day is named as soon as either day field names it."""
+        return self._masks.either_day
+
+    def matches(self, civil: datetime) -> bool:
+        """Tell whether a local minute is named.
+
+        Args:
+            civil: naive local time; seconds are ignored.
+        """
+        return self._civil.names(to_second(civil.replace(tzinfo=UTC)))
+
+    def next_after(
+        self,
+        instant: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        anchor: datetime | None = None,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> datetime | None:
+        """Return the first occurrence after an instant.
+
+        Args:
+            instant: aware.
+            zone: where the expression's local times are.
+            anchor: the instant ``@every`` counts from; without meaning for civil fields.
+            gap: ``skip`` or ``shift`` local minutes that do not exist.
+            fold: take the ``first`` or ``both`` of local minutes that happen twice.
+
+        Returns:
+            An aware UTC instant, or None when 50 years hold none.
+
+        Raises:
+            ValueError: ``instant`` is naive, or ``gap`` or ``fold`` is unknown.
+        """
+        rules = _rules(gap, fold)
+        low = to_second(instant) + 1
+        found = next_occurrence(self._civil, timeline_of(zone), low, rules)
+        return None if found is None else to_instant(found)
+
+    def latest_at_or_before(
+        self,
+        instant: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        anchor: datetime | None = None,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> datetime | None:
+        """Return the last occurrence that is not after an instant; otherwise as ``next_after``."""
+        rules = _rules(gap, fold)
+        found = latest_occurrence(self._civil, timeline_of(zone), to_second(instant), rules)
+        return None if found is None else to_instant(found)
+
+    def count_between(
+        self,
+        after: datetime,
+        until: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> int:
+        """Count the occurrences after one instant and not after another.
+
+        The effort grows with the days between, not with the occurrences.
+        """
+        rules = _rules(gap, fold)
+        low, high = to_second(after) + 1, to_second(until)
+        return count_occurrences(self._civil, timeline_of(zone), low, high, rules)
+
+    def lost_between(
+        self, after: datetime, until: datetime, zone: ZoneInfo | timezone
+    ) -> tuple[Lost, ...]:
+        """List what gaps that end after one instant and not after another take.
+
+        Empty when the hour field is ``*``: such a schedule goes on an hour later, nothing of
+        it is missed.
+        """
+        return tuple(self._losses(to_second(after) + 1, to_second(until), zone))
+
+    def next_lost_after(
+        self, instant: datetime, zone: ZoneInfo | timezone, horizon: timedelta
+    ) -> Lost | None:
+        """Return what the next gap takes that takes anything, None if no such gap is near.
+
+        Args:
+            instant: aware.
+            zone: where the expression's local times are.
+            horizon: how far to look.
+        """
+        low = to_second(instant) + 1
+        return next(self._losses(low, low + int(horizon.total_seconds()), zone), None)
+
+    def _losses(self, low: int, high: int, zone: ZoneInfo | timezone) -> Iterator[Lost]:
+        if not self.hour_restricted:
+            return
+        for span in losing_spans(self._civil, timeline_of(zone), low, high):
+            first = self._civil.next_from(span.local_before)
+            resumes_at = to_instant(span.start)
+            lost_at = None if first is None else to_instant(first)
+            if resumes_at is not None and lost_at is not None:
+                count = self._civil.count(span.local_before, span.local_start)
+                yield Lost(resumes_at, lost_at.replace(tzinfo=None), count)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CronExpression):
+            return NotImplemented
+        return self._masks == other._masks
+
+    def __hash__(self) -> int:
+        return hash(self._masks)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (parse, (self.text, self.dialect))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<CronExpression {self.text!r} {self.dialect}>"
+
+
+def parse(text: str, dialect: str = "posix") -> CronExpression:
+    """Understand a cron expression.
+
+    Args:
+        text: the expression.
+        dialect: ``posix``.
+
+    Raises:
+        InvalidCronExpressionError: whatever is wrong with ``text``, its type included.
+        ValueError: the dialect is unknown.
+
+    Source: 001 Cron Language Specification.
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"unknown cron dialect {dialect!r}, known: {', '.join(DIALECTS)}")
+    if type(text) is str and len(text) <= _LONGEST_CACHED:
+        return _parse_cached(text, dialect)
+    return _parse(text, dialect)
+
+
+def _parse(text: Any, dialect: str) -> CronExpression:
+    try:
+        if not isinstance(text, str):
+            reason = f"must be a string, not {type(text).__name__}"
+            raise posix.refuse("TYPE", posix.EXPRESSION, "", reason)
+        exact = str.__str__(text)
+        return CronExpression(exact, dialect, posix.parse_text(exact))
+    except FieldParseError as error:
+        raise refusal(text, error) from error
+
+
+_parse_cached = lru_cache(maxsize=65_536)(_parse)
+
+
+def _rules(gap: str, fold: str) -> Rules:
+    if gap not in ("skip", "shift") or fold not in ("first", "both"):
+        raise ValueError(f"gap must be skip or shift, fold first or both: got {gap!r}, {fold!r}")
+    return Rules(gap == "shift", fold == "both")
+
+
+def _values(mask: int) -> frozenset[int]:
+    return frozenset(value for value in range(mask.bit_length()) if mask >> value & 1)

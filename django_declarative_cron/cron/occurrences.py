@@ -1,0 +1,111 @@
+"""From civil minutes to instants: the only place where daylight saving is decided.
+
+==========================  ==========================================================
+the local minute            its occurrence
+==========================  ==========================================================
+exists once                 the instant it begins
+is jumped over (a gap)      ``gap="skip"``: none. ``gap="shift"``: the first minute after
+                            the gap, one for the whole gap, and none besides when that
+                            minute is named itself
+happens twice (a fold)      ``fold="first"``: the first pass. ``fold="both"``: each pass
+                            is an occurrence of its own
+==========================  ==========================================================
+
+A gap or fold may be of any size: half an hour (Lord Howe), at midnight (Santiago), a whole
+day (Apia 2011), or of odd seconds where a zone leaves local mean time. Within a span of
+constant offset (see ``timeline``) an instant is a local second minus the offset, so each
+function walks spans and asks the civil schedule for local minutes; what happens between two
+spans is the table above.
+
+Source: semantics of civil time; 001 Cron Language Specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .civil import CivilSchedule
+from .timeline import SECONDS_PER_DAY, Span, Timeline
+
+# Every expression names a date within eight years (29 February across 1900). One that finds no
+# occurrence in fifty falls into a gap each time.
+HORIZON = 18_263 * SECONDS_PER_DAY
+
+
+class Rules(NamedTuple):
+    """Say what becomes of lost and of repeated local minutes."""
+
+    shift: bool
+    both: bool
+
+    def begin(self, span: Span) -> int:
+        """Return the first second of a span that can hold an occurrence."""
+        return span.start if self.both else span.first_pass
+
+
+def next_occurrence(civil: CivilSchedule, timeline: Timeline, low: int, rules: Rules) -> int | None:
+    """Return the first occurrence at second ``low`` or later, None if 50 years hold none."""
+    limit = low + HORIZON
+    span = timeline.at(low)
+    if rules.shift and low <= span.first_minute and loses(civil, span):
+        return span.first_minute
+    local = civil.next_from(max(low, rules.begin(span)) + span.offset)
+    while local is not None and span.start <= limit:
+        occurrence = local - span.offset
+        if occurrence < span.end:
+            return occurrence if occurrence <= limit else None
+        span = timeline.at(span.end)
+        lost = local < span.local_start
+        if lost and rules.shift:
+            return span.first_minute
+        if lost or (rules.both and span.opens_fold):
+            local = civil.next_from(span.local_start)
+    return None
+
+
+def latest_occurrence(
+    civil: CivilSchedule, timeline: Timeline, high: int, rules: Rules
+) -> int | None:
+    """Return the last occurrence at second ``high`` or earlier, None if 50 years hold none."""
+    limit = high - HORIZON
+    span = timeline.at(high)
+    local = civil.last_until(high + span.offset)
+    while local is not None and span.end > limit:
+        occurrence = local - span.offset
+        if occurrence >= rules.begin(span):
+            return occurrence if occurrence >= limit else None
+        lost = local >= span.local_before
+        if lost and rules.shift and span.first_minute <= high:
+            return span.first_minute
+        if lost or (span.opens_fold and (rules.both or high < span.first_pass)):
+            local = civil.last_until(span.local_before - 1)
+        span = timeline.at(span.start - 1)
+    return None
+
+
+def count_occurrences(
+    civil: CivilSchedule, timeline: Timeline, low: int, high: int, rules: Rules
+) -> int:
+    """Count the occurrences from second ``low`` to ``high``, both included."""
+    total = 0
+    for span in timeline.spans(low, high):
+        begin, end = max(low, rules.begin(span)), min(high + 1, span.end)
+        if begin < end:
+            total += civil.count(begin + span.offset, end + span.offset)
+        moved = span.first_minute
+        if rules.shift and low <= moved <= high and loses(civil, span):
+            total += not civil.names(moved + span.offset)
+    return total
+
+
+def losing_spans(civil: CivilSchedule, timeline: Timeline, low: int, high: int) -> Iterator[Span]:
+    """Yield the spans from ``low`` to ``high`` that begin by losing named minutes."""
+    for span in timeline.spans(low, high):
+        if span.start >= low and loses(civil, span):
+            yield span
+
+
+def loses(civil: CivilSchedule, span: Span) -> bool:
+    """Tell whether the gap a span opens with, if any, swallows a named minute."""
+    return span.opens_gap and civil.count(span.local_before, span.local_start) > 0

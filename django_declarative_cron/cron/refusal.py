@@ -1,0 +1,56 @@
+"""The errors people see: the reason a grammar gave, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..exceptions import FieldParseError, InvalidCronExpressionError
+from .suggest import posix_equivalent
+
+_SHOWN = 255
+_ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|[A-Za-z_]+/[A-Za-z_/+-]+[A-Za-z0-9_]|UTC")
+_ZONE_HINT = 'give the time zone by the key "timezone", not in the expression'
+
+
+def refusal(expression: Any, error: FieldParseError) -> InvalidCronExpressionError:
+    """Turn the refusal of a field into that of the whole expression.
+
+    The message shows at most 255 characters of the expression; ``details`` has all of it.
+    The reason code is in the attribute ``code``.
+
+    Args:
+        expression: what was given, of any type.
+        error: what the grammar said about it.
+    """
+    reason = error.message
+    hint = _hint(expression, error.code)
+    if hint is not None:
+        reason = f"{reason}; {hint}"
+    refused = InvalidCronExpressionError(_readable(expression), error.fieldName, reason)
+    refused.details = {**refused.details, "expression": expression}
+    vars(refused)["code"] = error.code
+    return refused
+
+
+def _hint(expression: Any, code: str) -> str | None:
+    if not isinstance(expression, str) or len(expression) > _SHOWN:
+        return None
+    parts = expression.split()
+    if parts and (_ZONE.fullmatch(parts[0]) or _ZONE.fullmatch(parts[-1])):
+        return _ZONE_HINT
+    if code == "EMPTY":
+        return 'write for example "0 7 * * *"'
+    if code == "COUNT" and len(parts) == 6:
+        return "there is no field for seconds"
+    equivalent = posix_equivalent(expression)
+    return None if equivalent is None else f'write "{equivalent}"'
+
+
+def _readable(expression: Any) -> str:
+    try:
+        text = str(expression)
+    except Exception:
+        # str() runs foreign code here, and whatever that does, the refusal must get out.
+        text = f"<{type(expression).__name__}>"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,199 @@
+"""The wall clock of a time zone, cut into spans of constant offset from UTC.
+
+zoneinfo answers "what is the offset at this instant" and lists no transitions, so they
+are found by probing and bisection, once per zone and year, and kept.
+
+Seconds in this module and in its users count from ordinal day 0 of the proleptic
+Gregorian calendar: ``second // SECONDS_PER_DAY`` is the ordinal ``date.fromordinal`` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+SECONDS_PER_DAY = 86_400
+
+_FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
+
+# A block is about a year. Its edges keep two days away from every transition, so nothing that
+# depends on one (a repeated hour lasts a day at most) reaches into the next block.
+_BLOCK_BITS = 25
+_CALM = 2 * SECONDS_PER_DAY
+
+# Transitions that follow each other within a probe's step could hide one another. The closest
+# pair in the IANA data lies almost four days apart.
+_PROBE_STEP = SECONDS_PER_DAY
+
+# Local times next to the limits of datetime cannot be represented, so no probe goes there.
+_LOWEST_PROBE = 3 * SECONDS_PER_DAY
+_HIGHEST_PROBE = (datetime.max.toordinal() - 2) * SECONDS_PER_DAY
+
+
+class Span(NamedTuple):
+    """Hold a stretch of time in which the wall clock runs evenly.
+
+    Args:
+        start: its first second.
+        end: the first second after it.
+        offset: what to add to UTC to get local time, in seconds.
+        before: the offset just before ``start``; equal where nothing happens at ``start``.
+        first_pass: until here local times repeat what the span before has shown.
+    """
+
+    start: int
+    end: int
+    offset: int
+    before: int
+    first_pass: int
+
+    @property
+    def opens_gap(self) -> bool:
+        """Tell whether local times were jumped over at the start."""
+        return self.offset > self.before
+
+    @property
+    def opens_fold(self) -> bool:
+        """Tell whether local times are repeated from the start."""
+        return self.offset < self.before
+
+    @property
+    def local_before(self) -> int:
+        """Return the local second the wall clock would have shown without the transition."""
+        return self.start + self.before
+
+    @property
+    def local_start(self) -> int:
+        """Return the local second the wall clock shows at the start."""
+        return self.start + self.offset
+
+    @property
+    def first_minute(self) -> int:
+        """Return the second at which the first local minute begins (offsets have seconds)."""
+        return self.start + -self.local_start % 60
+
+
+class Timeline:
+    """Answer which span an instant lies in.
+
+    Args:
+        zone: the time zone.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._blocks: dict[int, tuple[Span, ...]] = {}
+
+    def at(self, second: int) -> Span:
+        """Return the span that holds a second of UTC."""
+        index = second >> _BLOCK_BITS
+        spans = self._blocks.get(index) or self._build(index)
+        if second < spans[0].start:
+            spans = self._blocks.get(index - 1) or self._build(index - 1)
+        for span in spans:
+            if second < span.end:
+                return span
+        return spans[-1]
+
+    def spans(self, low: int, high: int) -> Iterator[Span]:
+        """Yield the spans that meet the seconds from ``low`` to ``high``, both included."""
+        while low <= high:
+            span = self.at(low)
+            yield span
+            low = span.end
+
+    def _build(self, index: int) -> tuple[Span, ...]:
+        low, high = self._edge(index), self._edge(index + 1)
+        spans: list[Span] = []
+        start = first_pass = low
+        before = offset = self._offset_at(low)
+        for second, after in self._transitions(low, high):
+            spans.append(Span(start, second, offset, before, first_pass))
+            start, before, offset = second, offset, after
+            first_pass = start + max(0, before - offset)
+        spans.append(Span(start, high, offset, before, first_pass))
+        self._blocks[index] = tuple(spans)
+        return self._blocks[index]
+
+    def _edge(self, index: int) -> int:
+        edge = index << _BLOCK_BITS
+        while self._offset_at(edge - _CALM) != self._offset_at(edge):
+            edge += _CALM
+        return edge
+
+    def _transitions(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        offset = self._offset_at(low)
+        while low < high:
+            probe = min(low + _PROBE_STEP, high)
+            while self._offset_at(probe) != offset:
+                low = self._bisect(low, probe, offset)
+                offset = self._offset_at(low)
+                yield low, offset
+            low = probe
+
+    def _bisect(self, low: int, high: int, offset: int) -> int:
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._offset_at(middle) == offset:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _offset_at(self, second: int) -> int:
+        second = min(max(second, _LOWEST_PROBE), _HIGHEST_PROBE)
+        instant = _FIRST_INSTANT + timedelta(
+            second // SECONDS_PER_DAY - 1, second % SECONDS_PER_DAY
+        )
+        offset = instant.astimezone(self._zone).utcoffset() or timedelta()
+        return offset.days * SECONDS_PER_DAY + offset.seconds
+
+
+class _FixedTimeline(Timeline):
+    def at(self, second: int) -> Span:
+        return self._whole
+
+    def __init__(self, zone: tzinfo) -> None:
+        super().__init__(zone)
+        offset = self._offset_at(0)
+        self._whole = Span(-(1 << 60), 1 << 60, offset, offset, -(1 << 60))
+
+
+@lru_cache(maxsize=1024)
+def timeline_of(zone: tzinfo) -> Timeline:
+    """Return the timeline of a zone, the same one each time.
+
+    Args:
+        zone: a ``ZoneInfo``, or ``datetime.UTC``.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if not isinstance(zone, ZoneInfo | timezone):
+        raise TypeError(f"zone must be a ZoneInfo, got {zone!r}")
+    # Only a zone without transitions knows its offset when asked about no instant.
+    return Timeline(zone) if zone.utcoffset(None) is None else _FixedTimeline(zone)
+
+
+def to_second(instant: datetime) -> int:
+    """Return the second an aware instant lies in.
+
+    Raises:
+        ValueError: the instant is naive, or no datetime.
+    """
+    try:
+        elapsed = instant - _FIRST_INSTANT
+    except TypeError:
+        raise ValueError(f"instant must be an aware datetime, got {instant!r}") from None
+    return (elapsed.days + 1) * SECONDS_PER_DAY + elapsed.seconds
+
+
+def to_instant(second: int) -> datetime | None:
+    """Return a second as an aware UTC datetime, or None where datetime ends."""
+    try:
+        return _FIRST_INSTANT + timedelta(second // SECONDS_PER_DAY - 1, second % SECONDS_PER_DAY)
+    except OverflowError:
+        return None
