@@ -1,0 +1,147 @@
+"""The package keeps the shape of its design, and every rule is able to say no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import django_declarative_cron
+
+from .architecture import ALLOWED, LONGEST_FILE, LONGEST_FUNCTION, RULES, Source, broken, may_import
+
+ROOT = Path(django_declarative_cron.__file__).parent
+SOURCES = [
+    Source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_the_package_keeps_its_shape(source: Source) -> None:
+    assert broken(source) == []
+
+
+def test_the_whole_package_was_read() -> None:
+    assert {"cron", "core", "store", "runtime", "admin", "management"} <= {
+        source.part for source in SOURCES
+    }
+
+
+REFUSED = [
+    # imports
+    ("imports", "cron/a.py", "from django_declarative_cron.core import b"),
+    ("imports", "cron/a.py", "from ..core.state import apply"),
+    ("imports", "cron/a.py", "from .. import core"),
+    ("imports", "cron/a.py", "def f():\n    from ..core import b"),
+    ("imports", "core/a.py", "import django_declarative_cron.store.guard"),
+    ("imports", "core/a.py", "from ..models import TaskRun"),
+    ("imports", "core/deep/a.py", "from ...store import guard"),
+    ("imports", "core/a.py", "from ..theory import checker"),
+    ("imports", "conf.py", "from .models import TaskRun"),
+    ("imports", "models.py", "from . import store"),
+    ("imports", "signals.py", "from .conf import options"),
+    ("imports", "store/a.py", "from ..runtime.clock import Clock"),
+    ("imports", "runtime/a.py", "from ..admin import pages"),
+    ("imports", "admin/a.py", "from ..http import urls"),
+    ("imports", "management/commands/a.py", "from ...admin import pages"),
+    ("imports", "theory/a.py", "from ..store import guard"),
+    ("imports", "exceptions.py", "from .cron import parse"),
+    ("imports", "checks.py", "from .store import guard"),
+    ("imports", "apps.py", "from .runtime import scheduler"),
+    ("imports", "store/a.py", "import_module('django_declarative_cron.runtime.clock')"),
+    # purity
+    ("purity", "cron/a.py", "from django.utils import timezone"),
+    ("purity", "core/a.py", "import time"),
+    ("purity", "theory/a.py", "import threading"),
+    ("purity", "exceptions.py", "import os.path"),
+    ("purity", "core/a.py", "open('state.json')"),
+    # clock
+    ("clock", "store/a.py", "from datetime import datetime\ndatetime.now()"),
+    ("clock", "core/a.py", "import datetime as dt\ndt.datetime.now(dt.UTC)"),
+    ("clock", "admin/a.py", "from django.utils import timezone as tz\ntz.now()"),
+    ("clock", "runtime/a.py", "from django.utils.timezone import now\nnow()"),
+    ("clock", "models.py", "from django.utils import timezone\nF(default=timezone.now)"),
+    ("clock", "models.py", "models.DateTimeField(auto_now=True)"),
+    ("clock", "runtime/a.py", "import time\ntime.time()"),
+    ("clock", "runtime/a.py", "from django.db.models.functions import Now\nNow()"),
+    ("clock", "store/a.py", "from time import monotonic\nmonotonic()"),
+    ("clock", "management/a.py", "import time\ntime.sleep(1)"),
+    # settings
+    ("settings", "runtime/a.py", "from django.conf import settings"),
+    ("settings", "admin/a.py", "import django.conf"),
+    ("settings", "checks.py", "from django import conf"),
+    # writes
+    ("writes", "admin/a.py", "task.save()"),
+    ("writes", "admin/a.py", "TaskRun.objects.filter(a=1).delete()"),
+    ("writes", "runtime/a.py", "TaskRun.objects.create(a=1)"),
+    ("writes", "runtime/a.py", "TaskRun.objects.using('b').filter(a=1).update(a=2)"),
+    ("writes", "admin/a.py", "def pause(self, request, queryset):\n    queryset.update(a=1)"),
+    ("writes", "admin/a.py", "def f(rows: QuerySet[Task]):\n    rows.filter(a=1).update(a=1)"),
+    ("writes", "http/a.py", "rows = Task.objects.all()\nrows.update(a=1)"),
+    ("writes", "http/a.py", "self.get_queryset().update(a=1)"),
+    ("writes", "testing.py", "TaskRun.objects.bulk_create([])"),
+    ("writes", "runtime/a.py", "TaskRun.objects.get_or_create(a=1)"),
+    ("writes", "runtime/a.py", "async def f():\n    await task.asave()"),
+    ("writes", "runtime/a.py", "Task.objects.select_for_update()"),
+    ("writes", "runtime/a.py", "connection.cursor()"),
+    # log
+    ("log", "runtime/a.py", "import logging"),
+    ("log", "store/a.py", "from logging import getLogger"),
+    # sizes
+    ("sizes", "core/a.py", "a = 1\n" * (LONGEST_FILE + 1)),
+    ("sizes", "core/a.py", "def f():\n" + "    a = 1\n" * LONGEST_FUNCTION),
+    ("sizes", "core/a.py", "async def f():\n" + "    a = 1\n" * LONGEST_FUNCTION),
+    # unsafe
+    ("unsafe", "store/a.py", "import pickle"),
+    ("unsafe", "runtime/a.py", "from pickle import loads"),
+    ("unsafe", "conf.py", "eval('1')"),
+    ("unsafe", "conf.py", "exec('a = 1')"),
+]
+
+
+@pytest.mark.parametrize(("rule", "name", "text"), REFUSED)
+def test_a_rule_can_say_no(rule: str, name: str, text: str) -> None:
+    assert [found.split()[0] for found in broken(Source(name, text))] == [rule]
+
+
+ACCEPTED = [
+    ("core/a.py", "from ..cron.expression import CronExpression\nfrom ..exceptions import E"),
+    ("theory/a.py", "from ..core import events\nfrom ..cron import parse"),
+    ("models.py", "from .fields import InstantField"),
+    ("fields.py", "from django.conf import settings"),
+    ("conf.py", "from django.conf import settings\nfrom .core.declaration import Declaration"),
+    ("apps.py", "def ready(self):\n    from . import checks"),
+    ("checks.py", "from . import conf"),
+    ("management/commands/a.py", "from ... import __version__\nfrom ...runtime.clock import Clock"),
+    ("testing.py", "from .runtime.scheduler import Scheduler\nfrom .admin import pages"),
+    ("runtime/clock.py", "import time\nfrom datetime import UTC, datetime\ndatetime.now(UTC)"),
+    ("runtime/a.py", "import time\ntime.monotonic()\nself.clock.now()"),
+    ("core/a.py", "from datetime import time, timezone\ntime(1, 2)\nstate.update(a=1)"),
+    ("runtime/a.py", "options = {}\noptions.update(a=1)\nFactory.create()"),
+    ("store/a.py", "TaskRun.objects.filter(a=1).update(a=2)"),
+    ("signals.py", "import logging"),
+    ("core/a.py", "def f():\n" + "    a = 1\n" * (LONGEST_FUNCTION - 1)),
+    ("migrations/0001_initial.py", "a = 1\n" * (LONGEST_FILE + 1)),
+    ("core/a.py", "'Never eval(text) nor pickle it.'"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ACCEPTED)
+def test_a_rule_says_no_only_where_it_must(name: str, text: str) -> None:
+    assert broken(Source(name, text)) == []
+
+
+def test_every_rule_was_seen_to_say_no() -> None:
+    assert {rule.__name__ for rule in RULES} == {rule for rule, _, _ in REFUSED}
+
+
+def test_a_part_without_a_place_in_the_layout_is_refused() -> None:
+    with pytest.raises(LookupError, match="helpers has no place"):
+        may_import("helpers")
+
+
+@pytest.mark.parametrize(("rule", "name"), ALLOWED)
+def test_an_exception_names_a_rule_and_a_file_of_the_package(rule: str, name: str) -> None:
+    assert rule in {known.__name__ for known in RULES}
+    assert name in {source.name for source in SOURCES}
