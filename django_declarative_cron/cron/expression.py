@@ -53,21 +53,33 @@ class CronExpression:
     twice is told in ``occurrences``.
     """
 
-    __slots__ = ("_civil", "_masks", "_texts", "dialect", "text")
+    __slots__ = (
+        "_civil",
+        "_masks",
+        "day_restricted",
+        "dialect",
+        "hour_restricted",
+        "text",
+        "weekday_restricted",
+    )
 
     text: str
     dialect: str
+    hour_restricted: bool
+    day_restricted: bool
+    weekday_restricted: bool
     _civil: CivilSchedule
     _masks: Masks
-    _texts: list[str]
 
-    def __init__(self, text: str, dialect: str, masks: Masks) -> None:
+    def __init__(self, text: str, dialect: str, parsed: posix.Parsed) -> None:
         put = object.__setattr__
         put(self, "text", text)
         put(self, "dialect", dialect)
-        put(self, "_masks", masks)
-        put(self, "_texts", text.split())
-        put(self, "_civil", CivilSchedule(masks))
+        put(self, "hour_restricted", parsed.hour_restricted)
+        put(self, "day_restricted", parsed.day_restricted)
+        put(self, "weekday_restricted", parsed.weekday_restricted)
+        put(self, "_masks", parsed.masks)
+        put(self, "_civil", CivilSchedule(parsed.masks))
 
     @property
     def minutes(self) -> frozenset[int]:
@@ -95,21 +107,6 @@ class CronExpression:
         return _values(self._masks.weekdays)
 
     @property
-    def hour_restricted(self) -> bool:
-        """Tell whether the hour field is anything but ``*``."""
-        return self._texts[1] != "*"
-
-    @property
-    def day_restricted(self) -> bool:
-        """Tell whether the day field is anything but ``*``."""
-        return self._texts[2] != "*"
-
-    @property
-    def weekday_restricted(self) -> bool:
-        """Tell whether the weekday field is anything but ``*``."""
-        return self._texts[4] != "*"
-
-    @property
     def restricted_both(self) -> bool:
         """Tell whether a day is named as soon as either day field names it."""
         return self._masks.either_day
@@ -119,7 +116,12 @@ class CronExpression:
 
         Args:
             civil: naive local time; seconds are ignored.
+
+        Raises:
+            ValueError: ``civil`` is aware.
         """
+        if civil.tzinfo is not None:
+            raise ValueError(f"civil must be a naive local datetime, got {civil!r}")
         return self._civil.names(to_second(civil.replace(tzinfo=UTC)))
 
     def next_after(

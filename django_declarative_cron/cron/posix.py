@@ -66,7 +66,16 @@ def shown(text: str) -> str:
     return f'"{text}"' if len(text) <= _SHOWN else f'"{text[:_SHOWN]}…"'
 
 
-def parse_text(text: str) -> Masks:
+class Parsed(NamedTuple):
+    """Hold what an expression says: its values, and which fields are anything but ``*``."""
+
+    masks: Masks
+    hour_restricted: bool
+    day_restricted: bool
+    weekday_restricted: bool
+
+
+def parse_text(text: str) -> Parsed:
     """Turn an expression into masks.
 
     Raises:
@@ -86,7 +95,8 @@ def parse_text(text: str) -> Masks:
     either_day = texts[2] != "*" != texts[4]
     if not either_day and days != EVERY_DAY and not _has_date(days, months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    return Masks(minutes, hours, days, months, weekdays, either_day)
+    masks = Masks(minutes, hours, days, months, weekdays, either_day)
+    return Parsed(masks, *(texts[place] != "*" for place in (1, 2, 4)))
 
 
 def parse_field(text: str, field: Field) -> int:

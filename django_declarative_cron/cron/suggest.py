@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
@@ -86,7 +87,7 @@ def _spell_field(text: str, field: Field) -> str:
     try:
         parse_field(text, field)
     except FieldParseError:
-        return _listed({value for element in text.split(",") for value in _values(element, field)})
+        return listed({value for element in text.split(",") for value in _values(element, field)})
     return text
 
 
@@ -129,7 +130,7 @@ def _number(text: str, field: Field) -> int:
     return number
 
 
-def _listed(values: set[int]) -> str:
+def listed(values: Iterable[int]) -> str:
     """Write values as a list, three and more in a row as a range."""
     pieces: list[str] = []
     for _, group in groupby(enumerate(sorted(values)), key=lambda pair: pair[1] - pair[0]):

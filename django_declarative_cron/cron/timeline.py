@@ -26,7 +26,7 @@ _CALM = 2 * SECONDS_PER_DAY
 
 # Transitions that follow each other within a probe's step could hide one another. The closest
 # pair in the IANA data lies almost four days apart.
-_PROBE_STEP = SECONDS_PER_DAY
+PROBE_STEP = 2 * SECONDS_PER_DAY
 
 # Local times next to the limits of datetime cannot be represented, so no probe goes there.
 _LOWEST_PROBE = 3 * SECONDS_PER_DAY
@@ -127,7 +127,7 @@ class Timeline:
     def _transitions(self, low: int, high: int) -> Iterator[tuple[int, int]]:
         offset = self._offset_at(low)
         while low < high:
-            probe = min(low + _PROBE_STEP, high)
+            probe = min(low + PROBE_STEP, high)
             while self._offset_at(probe) != offset:
                 low = self._bisect(low, probe, offset)
                 offset = self._offset_at(low)

@@ -2,9 +2,80 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
 from .expression import CronExpression
+from .suggest import listed
+
+# The library names its languages with a country; only these ever reach its file names.
+_SHIPPED: Final = (
+    "cs_CZ da_DK de_DE el_GR en_US es_ES fa_IR fi_FI fr_FR he_IL hu_HU it_IT ja_JP kk_KZ ko_KR "
+    "nb_NO nl_NL pl_PL pt_PT ro_RO ru_RU sk_SK sl_SI sv_SE ta_IN th_TH tr_TR uk_UA vi_VN zh_CN"
+)
+_LOCALES: Final = {code.partition("_")[0]: code for code in _SHIPPED.split()} | {
+    "es_mx": "es_MX",
+    "zh_hant": "zh_TW",
+    "zh_tw": "zh_TW",
+}
+_CAPITALISED = re.compile(r"[A-Z][a-z]+")
 
 
-def describe(expression: CronExpression, locale: str = "en") -> str:
-    """Word an expression for people, or repeat its text when no words are found."""
-    return expression.text
+def describe(
+    expression: CronExpression, locale: str = "en", names: Mapping[str, str] | None = None
+) -> str:
+    """Word an expression for people, with a 24-hour clock; its text when words fail.
+
+    Values that name every day or hour are worded as ``*``, whatever they were written as. Two
+    restricted day fields are worded as the two alternatives they are.
+
+    Args:
+        expression: what to word.
+        locale: a language code such as ``en`` or ``pt-br``; English when it is unknown.
+        names: English names of weekdays and months to the reader's, which the library does
+            not translate.
+    """
+    try:
+        words = _describe(_canonical(expression), _locale(locale))
+    except Exception:
+        # The library is there for comfort: whatever it stumbles over, the page must stand.
+        return expression.text
+    if names is None:
+        return words
+    return _CAPITALISED.sub(lambda word: names.get(word[0], word[0]), words)
+
+
+def _locale(locale: str) -> str:
+    code = locale.lower().replace("-", "_")
+    return _LOCALES.get(code) or _LOCALES.get(code.partition("_")[0], "en_US")
+
+
+def _canonical(expression: CronExpression) -> tuple[str, ...]:
+    """Write what an expression means as one text, or as the two texts an OR joins."""
+    minutes, hours = _field(expression.minutes, 60), _field(expression.hours, 24)
+    days, weekdays = _field(expression.days, 31), _field(expression.weekdays, 7)
+    months = _field(expression.months, 12)
+    if not expression.restricted_both:
+        return (f"{minutes} {hours} {days} {months} {weekdays}",)
+    if "*" in (days, weekdays):
+        return (f"{minutes} {hours} * {months} *",)
+    return (f"{minutes} {hours} {days} {months} *", f"{minutes} {hours} * {months} {weekdays}")
+
+
+def _field(values: frozenset[int], size: int) -> str:
+    return "*" if len(values) == size else listed(values)
+
+
+@lru_cache(maxsize=4096)
+def _describe(texts: tuple[str, ...], locale: str) -> str:
+    from cron_descriptor import ExpressionDescriptor, Options
+
+    options = Options(
+        locale_code=locale, use_24hour_time_format=True, day_of_week_start_index_zero=True
+    )
+    first, *others = (ExpressionDescriptor(text, options).get_description() for text in texts)
+    if locale != "en_US":
+        return " / ".join([first, *others])
+    return "; or ".join([first, *(other[0].lower() + other[1:] for other in others)])
