@@ -1,0 +1,158 @@
+"""The parts that both forms of an item have: name, cron expression, delay, what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from ..cron import CronExpression, parse
+from ..cron.suggest import posix_equivalent
+from ..exceptions import (
+    CronExpressionInvalidError,
+    DeclarativeCronError,
+    InvalidCronExpressionError,
+    NegativeRetryDelayError,
+    ScheduleDuplicateTaskError,
+)
+from .declaration import MILLISECOND, Target
+from .plain import flaw_of_text
+from .problem import Check
+from .reading import Item, UnresolvableError
+
+LONGEST_NAME = 255
+
+_ZERO = timedelta(0)
+_CRON_HINT = 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'
+_NEVER_HINT = "Name a day that at least one of the months has."
+
+
+def plain_text(text: str) -> str:
+    """Give a text without what subclasses of ``str`` add to it (enum members do)."""
+    return str.__str__(text)
+
+
+def take_name(item: Item, name: str, flaw: str | None = None) -> None:
+    """Judge a name and make it the item's.
+
+    Args:
+        item: reports a name that is refused.
+        name: taken letter for letter.
+        flaw: what the form of the item says against it.
+    """
+    flaw = _flaw_of_name(name) or flaw
+    if flaw is None:
+        item.name = plain_text(name)
+    else:
+        hint = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
+        item.refuse_field(Check.NAME, "name", name, flaw, hint)
+
+
+def _flaw_of_name(name: str) -> str | None:
+    if not name:
+        return "must not be empty"
+    if len(name) > LONGEST_NAME:
+        return f"must have at most {LONGEST_NAME} characters, found {len(name)}"
+    return flaw_of_text(name, one_line=True)
+
+
+def refuse_duplicate(item: Item) -> None:
+    """Report a name that an earlier item has (001 ScheduleDuplicateTaskError)."""
+    names = item.reader.names
+    if item.name is None:
+        return
+    if item.name in names:
+        error = ScheduleDuplicateTaskError(item.name)
+        item.refuse(Check.DUPLICATE, error, "Give each task a name of its own.")
+    names.add(item.name)
+
+
+def read_cron(
+    item: Item, text: str, remark: Callable[[str, str], str] | None = None
+) -> CronExpression | None:
+    """Parse an expression (001 CronExpressionInvalidError).
+
+    Args:
+        item: reports a text that is refused.
+        text: the expression.
+        remark: what to add to the reason, from the text and the reason's code.
+    """
+    try:
+        return parse(plain_text(text))
+    except InvalidCronExpressionError as error:
+        code = str(error.code)
+        refused = _for_registration(error, remark(text, code) if remark else "")
+        check = Check.NEVER_FIRES if code == "NEVER" else Check.CRON
+        item.refuse(check, refused, _cron_hint(text, code))
+        return None
+
+
+def _for_registration(
+    error: InvalidCronExpressionError, remark: str
+) -> CronExpressionInvalidError:
+    # The message is taken over, not made again: it shortens an expression without end.
+    refused = CronExpressionInvalidError.__new__(CronExpressionInvalidError)
+    details = {**error.details, "reason": f"{error.reason}{remark}"}
+    DeclarativeCronError.__init__(refused, f"{error.message}{remark}", **details)
+    vars(refused)["code"] = error.code
+    refused.__cause__ = error
+    return refused
+
+
+def _cron_hint(text: str, code: str) -> str:
+    if code == "NEVER":
+        return _NEVER_HINT
+    zone, rest = _zone_inside(text)
+    if zone:
+        return f'Write a dict with "cron": "{rest}", "timezone": "{zone}".'
+    equivalent = posix_equivalent(text) if len(text) <= LONGEST_NAME else None
+    return f'Write "{equivalent}".' if equivalent else _CRON_HINT
+
+
+def _zone_inside(text: str) -> tuple[str, str]:
+    first, *others = text[:LONGEST_NAME].split() or [""]
+    if first.startswith(("CRON_TZ=", "TZ=")) and len(others) == 5:
+        return first.partition("=")[2], " ".join(others)
+    if len(others) == 5 and others[-1].replace("/", "").replace("_", "").isalpha():
+        return others[-1], " ".join([first, *others[:-1]])
+    return "", text
+
+
+def judge_delay(item: Item, delay: timedelta, field: str) -> None:
+    """Report a retry delay that is negative or too short (001 NegativeRetryDelayError)."""
+    if delay < _ZERO:
+        hint = "Write timedelta(0) to retry at once."
+        item.refuse(Check.RETRY_DELAY, NegativeRetryDelayError(_milliseconds(delay)), hint)
+    elif _ZERO < delay < MILLISECOND:
+        reason = f"must be zero or at least one millisecond, found {delay / MILLISECOND} ms"
+        hint = "Write timedelta(0) to retry at once."
+        item.refuse_field(Check.RETRY_DELAY, field, delay, reason, hint)
+
+
+def _milliseconds(delay: timedelta) -> float:
+    whole, rest = divmod(delay, MILLISECOND)
+    return delay / MILLISECOND if rest else whole
+
+
+def delay_hint(value: Any) -> str:
+    """Word how to write a retry delay, from what was written instead of one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"timedelta(seconds={value})" if number else "timedelta(minutes=5)"
+
+
+def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:
+    """Find a callback; report why it is not there."""
+    try:
+        return item.reader.resolver.callback(given)
+    except UnresolvableError as error:
+        item.refuse_field(error.check, field, given, error.reason, error.hint)
+        return None
+
+
+def resolve_command(item: Item, words: tuple[str, ...]) -> Target | None:
+    """Find a management command; report why it is not there."""
+    try:
+        return item.reader.resolver.command(words)
+    except UnresolvableError as error:
+        item.refuse_field(error.check, "command", words, error.reason, error.hint)
+        return None

@@ -1,0 +1,70 @@
+"""Whether a value can be stored as it is: text of any database, data of any JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+_DEEPEST = 64
+
+# NUL is refused by PostgreSQL; a lone surrogate has no UTF-8.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
+    """Say what keeps a text from being stored, or ``None``.
+
+    Args:
+        text: what was given.
+        one_line: refuse every control character, line breaks and tabs included.
+    """
+    found = (_CONTROL if one_line else _UNSTORABLE).search(text)
+    if found is None:
+        return None
+    kind = "control characters" if one_line else "characters that cannot be stored"
+    return f"must not contain {kind}, found U+{ord(found[0]):04X} at position {found.start()}"
+
+
+def flaw_of_data(value: Any, place: str = "") -> str | None:
+    """Say what keeps a value from being JSON-native and where, or ``None``.
+
+    Args:
+        value: what was given.
+        place: the way to it from the key, such as ``[0]["site"]``.
+    """
+    if place.count("[") > _DEEPEST:
+        return f"is nested more than {_DEEPEST} deep, or contains itself"
+    match value:
+        case None | bool() | int():
+            return None
+        case float():
+            return None if math.isfinite(value) else _at(place, f"is {value}, which JSON lacks")
+        case str():
+            flaw = flaw_of_text(value)
+            return None if flaw is None else _at(place, flaw)
+        case list():
+            return _first_flaw((item, f"{place}[{i}]") for i, item in enumerate(value))
+        case dict():
+            return _flaw_of_keys(value, place) or _first_flaw(
+                (item, f'{place}["{key}"]') for key, item in value.items()
+            )
+    return _at(place, f"is a {type(value).__name__}, which JSON lacks")
+
+
+def _first_flaw(parts: Any) -> str | None:
+    return next((flaw for part in parts if (flaw := flaw_of_data(*part)) is not None), None)
+
+
+def _flaw_of_keys(value: dict[Any, Any], place: str) -> str | None:
+    for key in value:
+        if not isinstance(key, str):
+            return _at(place, f"has the key {key!r}; keys of JSON objects are strings")
+        if (flaw := flaw_of_text(key)) is not None:
+            return _at(place, f"has a key that {flaw}")
+    return None
+
+
+def _at(place: str, flaw: str) -> str:
+    return f"{place} {flaw}" if place else flaw

@@ -1,0 +1,92 @@
+"""What is wrong with what is declared, or merely surprising: a value, with its fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..exceptions import DeclarativeCronError
+
+
+class Check(StrEnum):
+    """Name each kind of problem for good; the table for people is in ``checks``."""
+
+    LIST_SHAPE = "declarative_cron.E001"
+    ITEM_SHAPE = "declarative_cron.E002"
+    UNKNOWN_KEY = "declarative_cron.E003"
+    KEY_VALUE = "declarative_cron.E004"
+    NAME = "declarative_cron.E005"
+    WHAT_RUNS = "declarative_cron.E006"
+    IMPORT_PATH = "declarative_cron.E007"
+    NOT_IMPORTABLE = "declarative_cron.E008"
+    DUPLICATE = "declarative_cron.E009"
+    CRON = "declarative_cron.E010"
+    NEVER_FIRES = "declarative_cron.E011"
+    ZONE = "declarative_cron.E012"
+    RETRY_DELAY = "declarative_cron.E013"
+    NOT_AVAILABLE = "declarative_cron.E014"
+    COMMAND = "declarative_cron.E015"
+    OPTIONS_SHAPE = "declarative_cron.E020"
+    UNKNOWN_OPTION = "declarative_cron.E021"
+    OPTION_VALUE = "declarative_cron.E022"
+    OPTION_RELATION = "declarative_cron.E023"
+    EITHER_DAY = "declarative_cron.W001"
+    EVERY_MINUTE_OF_HOURS = "declarative_cron.W002"
+    ZONE_ASSUMED = "declarative_cron.W003"
+    ZONE_UNSET = "declarative_cron.W004"
+    LOST_IN_GAP = "declarative_cron.W005"
+    SILENT_IN_FOLD = "declarative_cron.W006"
+    NO_OCCURRENCE = "declarative_cron.W007"
+    MANAGED_KEY = "declarative_cron.W008"
+    LACKS_ARGUMENTS = "declarative_cron.W009"
+    LATE_RENEWAL = "declarative_cron.W010"
+    SOME_YEARS = "declarative_cron.I001"
+    FIRST_PASS_ONLY = "declarative_cron.I002"
+
+    @property
+    def is_error(self) -> bool:
+        """Tell whether the declaration is refused for it."""
+        return self.rpartition(".")[2].startswith("E")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem, where it is, and what to do about it.
+
+    Args:
+        check: its kind.
+        place: where it stands, such as ``SCHEDULED_TASKS[3] 'send-digests'``.
+        message: what is wrong.
+        hint: what to write instead.
+        index: position in the list, from 0.
+        task: name of the task, where it has an acceptable one.
+        error: what ``initialize`` raises for it; ``None`` for warnings and options.
+    """
+
+    check: Check
+    place: str
+    message: str
+    hint: str = ""
+    index: int | None = None
+    task: str | None = None
+    error: DeclarativeCronError | None = None
+
+
+class Problems:
+    """Collect problems, or stop at the first error.
+
+    Args:
+        stop_at_first: raise the error of the first problem that has one.
+    """
+
+    def __init__(self, *, stop_at_first: bool) -> None:
+        self.found: list[Problem] = []
+        self._stop_at_first = stop_at_first
+
+    def add(self, problem: Problem) -> None:
+        """Take a problem in."""
+        if self._stop_at_first and problem.error is not None:
+            # The specified messages name neither the task nor the fix.
+            problem.error.add_note(f"{problem.place}: {problem.hint}".rstrip(": "))
+            raise problem.error
+        self.found.append(problem)

@@ -1,0 +1,133 @@
+"""One item of the registrations while it is read, and what its reading needs.
+
+Whatever is wrong is reported to the item and the reading goes on, so that one reading
+finds all mistakes; reading for ``initialize`` ends at the first report instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from ..exceptions import DeclarativeCronError, InvalidRegistrationError
+from .declaration import Declaration, Target
+from .problem import Check, Problem, Problems
+
+
+class UnresolvableError(Exception):
+    """Say why a callback or command is not there.
+
+    Args:
+        check: the kind of problem.
+        reason: what is wrong, readable after the name of the field.
+        hint: what to write instead.
+    """
+
+    def __init__(self, check: Check, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.check = check
+        self.reason = reason
+        self.hint = hint
+
+
+class Resolver(Protocol):
+    """Find what runs; raises ``UnresolvableError``."""
+
+    def callback(self, given: str | Callable[..., Any]) -> Target:
+        """Resolve an import path or take a callable."""
+
+    def command(self, words: tuple[str, ...]) -> Target:
+        """Make a management command callable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A declaration with where it came from.
+
+    Args:
+        declaration: the item, understood.
+        place: where it stands, for people.
+        index: position in the list, from 0.
+        zone_is_said: the item names its time zone, or has no key for one.
+    """
+
+    declaration: Declaration
+    place: str
+    index: int
+    zone_is_said: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What the reading of one list needs and gathers.
+
+    Args:
+        resolver: finds what runs.
+        project_zone: gives the zone of an item whose form has no key for one.
+        source: what the list is called in messages.
+        problems: takes what is wrong.
+        names: every name so far.
+    """
+
+    resolver: Resolver
+    project_zone: Callable[[], ZoneInfo]
+    source: str
+    problems: Problems
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Item:
+    """One item of the list.
+
+    Args:
+        reader: of the list.
+        index: position in the list, from 0.
+        given: the item as it was given.
+        name: of the task, as soon as it is known to be acceptable.
+        is_sound: nothing was refused so far.
+    """
+
+    reader: Reader
+    index: int
+    given: Any
+    name: str | None = None
+    is_sound: bool = True
+
+    @property
+    def place(self) -> str:
+        """Say where the item stands; names are quoted so that any terminal can show them."""
+        place = f"{self.reader.source}[{self.index}]"
+        return place if self.name is None else f"{place} {self.name!r}"
+
+    def refuse(self, check: Check, error: DeclarativeCronError, hint: str = "") -> None:
+        """Report an error."""
+        self.is_sound = False
+        self._report(check, error.message, hint, error)
+
+    def refuse_field(
+        self, check: Check, name: str, value: Any, reason: str, hint: str = ""
+    ) -> None:
+        """Report an error in one key or part."""
+        self.refuse(check, InvalidRegistrationError(name, value, reason, task=self.name), hint)
+
+    def warn(self, check: Check, message: str, hint: str = "") -> None:
+        """Report what is no error."""
+        self._report(check, message, hint, None)
+
+    def _report(
+        self, check: Check, message: str, hint: str, error: DeclarativeCronError | None
+    ) -> None:
+        self.reader.problems.add(
+            Problem(
+                check=check,
+                place=self.place,
+                message=message,
+                hint=hint,
+                index=self.index,
+                task=self.name,
+                error=error,
+            )
+        )

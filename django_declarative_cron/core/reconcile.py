@@ -1,0 +1,115 @@
+"""The plan of a reconciliation: what is new, preserved, overridden, orphaned; no writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from .declaration import MILLISECOND, Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a row says of its declaration, as far as the plan needs it.
+
+    Args:
+        name: the task's name.
+        cron: raw text.
+        timezone: raw text.
+        retry_delay: as stored, whatever it is.
+        digest: of the whole declaration.
+    """
+
+    name: str
+    cron: str
+    timezone: str
+    retry_delay: timedelta
+    digest: str
+
+    @property
+    def identity(self) -> tuple[str, str, timedelta]:
+        """Give what an override is judged by."""
+        return (self.cron, self.timezone, self.retry_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One task whose schedule changed.
+
+    Args:
+        declaration: what is declared now.
+        stored: what the row says.
+    """
+
+    declaration: Declaration
+    stored: Stored
+
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """Give old and new value of each field that differs, delays in milliseconds."""
+        new, old = self.declaration, self.stored
+        pairs = {
+            "cron": (old.cron, new.cron),
+            "timezone": (old.timezone, new.timezone),
+            "retry_delay_ms": (_milliseconds(old.retry_delay), _milliseconds(new.retry_delay)),
+        }
+        return {field: pair for field, pair in pairs.items() if pair[0] != pair[1]}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a reconciliation would do.
+
+    Args:
+        new: declared, not stored.
+        updated: stored with the same schedule; something else changed.
+        unchanged: stored exactly so.
+        overridden: stored with another schedule.
+        orphaned: names stored, not declared.
+    """
+
+    new: tuple[Declaration, ...]
+    updated: tuple[Declaration, ...]
+    unchanged: tuple[Declaration, ...]
+    overridden: tuple[Override, ...]
+    orphaned: tuple[str, ...]
+
+    @property
+    def preserved(self) -> tuple[Declaration, ...]:
+        """Give every declaration whose state is kept (001 Preserved Task)."""
+        return self.updated + self.unchanged
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing is to be written."""
+        return not (self.new or self.updated or self.overridden or self.orphaned)
+
+
+def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> Plan:
+    """Compare what is declared with what is stored (001 Override Resolution).
+
+    Args:
+        declarations: the whole set, names unique.
+        stored: the rows by name.
+    """
+    new, updated, unchanged, overridden = [], [], [], []
+    names = set()
+    for declaration in declarations:
+        names.add(declaration.name)
+        row = stored.get(declaration.name)
+        if row is None:
+            new.append(declaration)
+        elif row.identity != declaration.identity:
+            overridden.append(Override(declaration, row))
+        elif row.digest != declaration.digest():
+            updated.append(declaration)
+        else:
+            unchanged.append(declaration)
+    orphaned = tuple(name for name in stored if name not in names)
+    return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), orphaned)
+
+
+def _milliseconds(delay: timedelta) -> float:
+    whole, rest = divmod(delay, MILLISECOND)
+    return whole if not rest else delay / MILLISECOND

@@ -1,0 +1,67 @@
+"""A cron expression bound to its zone: the one answer to "when"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from ..cron import CronExpression, Lost
+
+Gap = Literal["skip", "shift"]
+Fold = Literal["first", "both"]
+
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Answer in UTC instants for one expression in one zone.
+
+    Args:
+        expression: the parsed cron expression.
+        zone: where its civil minutes are.
+        gap: what becomes of a local minute that does not exist.
+        fold: which passes of a local minute that happens twice count.
+    """
+
+    expression: CronExpression
+    zone: ZoneInfo
+    gap: Gap = "skip"
+    fold: Fold = "first"
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Give the first occurrence strictly after an instant, or ``None``."""
+        return self.expression.next_after(instant, self.zone, gap=self.gap, fold=self.fold)
+
+    def latest_at_or_before(self, instant: datetime) -> datetime | None:
+        """Give the newest occurrence not later than an instant, or ``None``."""
+        return self.expression.latest_at_or_before(
+            instant, self.zone, gap=self.gap, fold=self.fold
+        )
+
+    def in_minute_of(self, instant: datetime) -> datetime | None:
+        """Give the occurrence whose minute an instant lies in, or ``None``."""
+        latest = self.latest_at_or_before(instant)
+        return latest if latest is not None and instant - latest < _MINUTE else None
+
+    def count_between(self, after: datetime, until: datetime) -> int:
+        """Count the occurrences after one instant and up to another."""
+        return self.expression.count_between(
+            after, until, self.zone, gap=self.gap, fold=self.fold
+        )
+
+    def lost_between(self, after: datetime, until: datetime) -> tuple[Lost, ...]:
+        """Give the gaps that swallowed named local minutes (``dst_skip``)."""
+        if self.gap == "shift":
+            return ()
+        return self.expression.lost_between(after, until, self.zone)
+
+    def upcoming(self, instant: datetime) -> Iterator[datetime]:
+        """Yield every occurrence after an instant, in order."""
+        following = self.next_after(instant)
+        while following is not None:
+            yield following
+            following = self.next_after(following)

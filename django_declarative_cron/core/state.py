@@ -1,0 +1,179 @@
+"""One task's state, as a fold over events.
+
+``apply`` alone says what a start, a success, a failure, an interruption or an
+override mean. ``decide`` reads its result; the judge reads the same events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import singledispatch
+
+from . import events
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """What is known of one task. All instants are aware UTC.
+
+    Args:
+        name: the task's name.
+        registered_at: first coming or newest override; nothing is owed before it.
+        last_attempt_at: start of the newest attempt.
+        last_success_at: end of the newest success, never erased by a failure.
+        pending_retry_until: from when a retry may start.
+        discharged_at: the high-water mark; every occurrence up to it is accounted for.
+        occurrence_at: the occurrence of the newest start; a retry repeats it.
+        attempt: number of the newest start for ``occurrence_at``, from 1.
+        failures: failures in a row.
+        freed_at: end of the newest run.
+        boot_at: the occurrence owed since registration, until a start.
+        orphaned: the newest run was interrupted and is to be restarted.
+        paused_since: start of a pause in force.
+        paused_until: its end, where it has one.
+        run_requested_at: when a person asked for a run that has not started.
+        running: a run is in progress.
+        run_count: number of starts.
+    """
+
+    name: str
+    registered_at: datetime
+    last_attempt_at: datetime | None = None
+    last_success_at: datetime | None = None
+    pending_retry_until: datetime | None = None
+    discharged_at: datetime | None = None
+    occurrence_at: datetime | None = None
+    attempt: int = 0
+    failures: int = 0
+    freed_at: datetime | None = None
+    boot_at: datetime | None = None
+    orphaned: bool = False
+    paused_since: datetime | None = None
+    paused_until: datetime | None = None
+    run_requested_at: datetime | None = None
+    running: bool = False
+    run_count: int = 0
+
+    @property
+    def mark(self) -> datetime:
+        """Give the instant up to which nothing is owed any more."""
+        return max(self.registered_at, self.discharged_at or self.registered_at)
+
+
+def first_coming(event: events.TaskAdded) -> TaskState:
+    """Give the state of a task that was never seen before (001 First Startup)."""
+    return TaskState(
+        name=event.task_name,
+        registered_at=event.at,
+        boot_at=event.boot_at,
+        paused_since=event.paused_since,
+        paused_until=event.paused_until,
+    )
+
+
+@singledispatch
+def apply(event: events.Event, state: TaskState) -> TaskState:
+    """Give the state after an event; an event that means nothing to it changes nothing.
+
+    Args:
+        event: what happened.
+        state: the state before.
+    """
+    return state
+
+
+@apply.register
+def _overridden(event: events.TaskOverridden, state: TaskState) -> TaskState:
+    return TaskState(
+        name=state.name,
+        registered_at=event.at,
+        boot_at=event.boot_at,
+        paused_since=event.at if state.paused_since is not None else None,
+        paused_until=state.paused_until,
+        running=state.running,
+        run_count=state.run_count,
+    )
+
+
+@apply.register
+def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
+    return replace(
+        state,
+        last_attempt_at=event.actual_time,
+        pending_retry_until=None,
+        discharged_at=max(state.mark, event.discharged_at or state.mark),
+        occurrence_at=event.scheduled_time,
+        attempt=event.attempt,
+        boot_at=None,
+        orphaned=False,
+        run_requested_at=None,
+        running=True,
+        run_count=state.run_count + 1,
+    )
+
+
+@apply.register
+def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
+    if event.history_only:
+        return replace(state, running=False)
+    return replace(
+        state, last_success_at=event.at, freed_at=event.at, failures=0, running=False
+    )
+
+
+@apply.register
+def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
+    if event.history_only:
+        return replace(state, running=False)
+    return replace(
+        state,
+        pending_retry_until=event.next_retry_at,
+        freed_at=event.at,
+        failures=state.failures + 1,
+        running=False,
+    )
+
+
+@apply.register
+def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskState:
+    return replace(state, orphaned=event.restarts or state.orphaned, running=False)
+
+
+@apply.register
+def _skipped(event: events.TaskSkipped, state: TaskState) -> TaskState:
+    return replace(state, discharged_at=max(state.mark, event.scheduled_time))
+
+
+@apply.register
+def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
+    return replace(
+        state,
+        registered_at=min(state.registered_at, event.at),
+        discharged_at=min(state.mark, event.at),
+        pending_retry_until=event.pending_retry_until,
+        paused_since=None if state.paused_since is None else min(state.paused_since, event.at),
+    )
+
+
+@apply.register
+def _paused(event: events.TaskPaused, state: TaskState) -> TaskState:
+    return replace(
+        state, paused_since=state.paused_since or event.at, paused_until=event.until
+    )
+
+
+@apply.register
+def _resumed(event: events.TaskResumed, state: TaskState) -> TaskState:
+    mark = max(state.mark, event.at)
+    return replace(state, paused_since=None, paused_until=None, discharged_at=mark, boot_at=None)
+
+
+@apply.register
+def _run_requested(event: events.TaskRunRequested, state: TaskState) -> TaskState:
+    return replace(state, run_requested_at=event.at)
+
+
+@apply.register
+def _retry_cleared(event: events.TaskRetryCleared, state: TaskState) -> TaskState:
+    return replace(state, pending_retry_until=None)

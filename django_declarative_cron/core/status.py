@@ -1,0 +1,91 @@
+"""The one word people are told about a task, the same in admin and commands."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from .state import TaskState
+
+LATE = timedelta(minutes=1)
+"""How long a start may be due before its task counts as overdue."""
+
+
+class Status(StrEnum):
+    """What a task is to people; the most urgent word comes first."""
+
+    BROKEN = "broken"
+    RUNNING = "running"
+    PAUSED = "paused"
+    PAUSED_UNTIL = "paused_until"
+    OVERDUE = "overdue"
+    RETRYING = "retrying"
+    ACTIVE = "active"
+
+    @property
+    def symbol(self) -> str:
+        """Give the shape that says the same as the word, so that colour never says it alone."""
+        return _SYMBOLS[self]
+
+
+_SYMBOLS = {
+    Status.BROKEN: "✖",
+    Status.RUNNING: "▶",
+    Status.PAUSED: "■",
+    Status.PAUSED_UNTIL: "◧",
+    Status.OVERDUE: "▲",
+    Status.RETRYING: "↻",
+    Status.ACTIVE: "●",
+}
+
+
+def status_of(
+    state: TaskState,
+    now: datetime,
+    *,
+    next_run_at: datetime | None,
+    broken: bool = False,
+    enabled: bool = True,
+) -> Status:
+    """Give the status word of a task.
+
+    Args:
+        state: the task's state.
+        now: the instant it is looked at, aware UTC.
+        next_run_at: the next occurrence that will run, as last decided.
+        broken: the task was set aside, or its schedule cannot be read.
+        enabled: ``False`` where the declaration switches it off.
+    """
+    if broken:
+        return Status.BROKEN
+    if state.running:
+        return Status.RUNNING
+    return _pause(state, now, enabled) or _waiting(state, now, next_run_at)
+
+
+def _pause(state: TaskState, now: datetime, enabled: bool) -> Status | None:
+    if not enabled:
+        return Status.PAUSED
+    if state.paused_since is None:
+        return None
+    if state.paused_until is None:
+        return Status.PAUSED
+    return Status.PAUSED_UNTIL if state.paused_until > now else None
+
+
+def _waiting(state: TaskState, now: datetime, next_run_at: datetime | None) -> Status:
+    since = due_since(state, next_run_at)
+    if since is not None and now - since > LATE:
+        return Status.OVERDUE
+    return Status.ACTIVE if state.pending_retry_until is None else Status.RETRYING
+
+
+def due_since(state: TaskState, next_run_at: datetime | None) -> datetime | None:
+    """Give the earliest instant at which a start is or becomes due, or ``None``.
+
+    Args:
+        state: the task's state.
+        next_run_at: the next occurrence that will run, as last decided.
+    """
+    instants = (next_run_at, state.pending_retry_until, state.run_requested_at)
+    return min((instant for instant in instants if instant is not None), default=None)

@@ -1,0 +1,254 @@
+"""The error taxonomy: one class per error the specifications name.
+
+Names, message texts and the keys of ``details`` are a contract others build
+on; they carry over from the specifications exactly, camel case included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class DeclarativeCronError(Exception):
+    """Carry a message for people and details for programs.
+
+    Args:
+        message: what is wrong and, where it helps, how to mend it.
+        details: the keys the specification of the error names.
+    """
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: Mapping[str, Any] = details
+
+    @property
+    def name(self) -> str:
+        """Name the error as the specifications do (001 Error Taxonomy)."""
+        return type(self).__name__
+
+    def __getattr__(self, attribute: str) -> Any:
+        details: Mapping[str, Any] = self.__dict__.get("details", {})
+        try:
+            return details[attribute]
+        except KeyError:
+            raise AttributeError(attribute) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, dict(self.details)))
+
+
+def _rebuild(
+    cls: type[DeclarativeCronError], message: str, details: dict[str, Any]
+) -> DeclarativeCronError:
+    error = cls.__new__(cls)
+    DeclarativeCronError.__init__(error, message, **details)
+    return error
+
+
+class RegistrationsNotArrayError(DeclarativeCronError):
+    """Refuse registrations that are not a list (001 Registration Validation Errors)."""
+
+    def __init__(self) -> None:
+        super().__init__("Registrations must be an array")
+
+
+class RegistrationShapeError(DeclarativeCronError):
+    """Refuse a registration of the wrong length or with parts of the wrong type.
+
+    Args:
+        index: position in the list, from 0.
+        received: the item as it was given.
+    """
+
+    def __init__(self, index: int, received: Any) -> None:
+        super().__init__(
+            "Invalid registration shape: expected [string, string, function, Duration]",
+            registrationIndex=index,
+            received=received,
+        )
+
+
+class InvalidRegistrationError(DeclarativeCronError):
+    """Refuse a registration whose shape is right and whose content is not.
+
+    Args:
+        field: the key or part that is wrong.
+        value: what was given there.
+        reason: why it is refused and what to write instead.
+    """
+
+    def __init__(self, field: str, value: Any, reason: str, *, task: str | None = None) -> None:
+        where = f'Invalid registration "{task}"' if task else "Invalid registration"
+        super().__init__(f"{where}: {field} {reason}", field=field, value=value, reason=reason)
+
+
+class ScheduleDuplicateTaskError(DeclarativeCronError):
+    """Refuse a name that stands twice in one list."""
+
+    def __init__(self, task_name: str) -> None:
+        super().__init__(f'Task with name "{task_name}" is already scheduled', taskName=task_name)
+
+
+class _CronExpressionError(DeclarativeCronError):
+    def __init__(self, expression: Any, field: str, reason: str) -> None:
+        super().__init__(
+            f'Invalid cron expression "{expression}": {field} field {reason}',
+            expression=expression,
+            field=field,
+            reason=reason,
+        )
+
+
+class InvalidCronExpressionError(_CronExpressionError):
+    """Refuse a text that is not a cron expression (001 Cron Expression Parsing Errors).
+
+    Args:
+        expression: the text as it was given.
+        field: expression, second, minute, hour, day, month or weekday.
+        reason: what is wrong there.
+    """
+
+
+class CronExpressionInvalidError(_CronExpressionError):
+    """Refuse a registration for its cron expression (001 Registration Validation Errors)."""
+
+
+class FieldParseError(DeclarativeCronError):
+    """Refuse one field of a cron expression.
+
+    Args:
+        message: what is wrong with the field.
+        field_value: the text of the field.
+        field_name: minute, hour, day, month or weekday.
+    """
+
+    def __init__(self, message: str, field_value: str, field_name: str) -> None:
+        super().__init__(message, fieldValue=field_value, fieldName=field_name)
+
+
+class CronCalculationError(DeclarativeCronError):
+    """Report that a valid expression has no computable occurrence from an instant.
+
+    Args:
+        expression: the text of the expression.
+        current_time: the instant asked from, ISO 8601.
+        cause: the error underneath.
+    """
+
+    def __init__(self, expression: str, current_time: str, cause: BaseException) -> None:
+        super().__init__(
+            f"Failed to calculate next occurrence: {cause}",
+            expression=expression,
+            currentTime=current_time,
+            cause=cause,
+        )
+
+
+class NegativeRetryDelayError(DeclarativeCronError):
+    """Refuse a retry delay below zero.
+
+    Args:
+        retry_delay_ms: the delay as given, in milliseconds.
+    """
+
+    def __init__(self, retry_delay_ms: float) -> None:
+        super().__init__("Retry delay must be non-negative", retryDelayMs=retry_delay_ms)
+
+
+class ScheduleTaskError(DeclarativeCronError):
+    """Report that scheduling failed and that everything stands as before.
+
+    Args:
+        name: the task at fault, or the deployment where no single task is.
+        cron_expression: its cron expression, or empty.
+        cause: the error underneath.
+    """
+
+    def __init__(self, name: str, cron_expression: str, cause: BaseException) -> None:
+        super().__init__(
+            f"Failed to schedule task '{name}': {cause}",
+            name=name,
+            cronExpression=cron_expression,
+            cause=cause,
+        )
+
+    @property
+    def name(self) -> str:
+        """Name the task at fault (``details`` of this error has a key of that name)."""
+        return str(self.details["name"])
+
+
+class StopSchedulerError(DeclarativeCronError):
+    """Report that shutting down failed.
+
+    Args:
+        cause: the error underneath.
+    """
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"Failed to stop scheduler: {cause}", cause=cause)
+
+
+class TaskTryDeserializeError(DeclarativeCronError):
+    """Refuse a stored task state (001 Task State Management Errors)."""
+
+
+class TaskMissingFieldError(TaskTryDeserializeError):
+    """Refuse a stored task state that lacks a field."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"Missing required field: {field}", field=field)
+
+
+class TaskInvalidTypeError(TaskTryDeserializeError):
+    """Refuse a stored field of the wrong type.
+
+    Args:
+        field: name of the field, camel case as in the specification.
+        value: what is stored there.
+        expected: the type it should have.
+    """
+
+    def __init__(self, field: str, value: Any, expected: str) -> None:
+        actual = type(value).__name__
+        super().__init__(
+            f"Invalid type for field '{field}': expected {expected}, got {actual}",
+            field=field,
+            value=value,
+            expectedType=expected,
+            actualType=actual,
+        )
+
+
+class TaskInvalidValueError(TaskTryDeserializeError):
+    """Refuse a stored field whose type is right and whose value is not."""
+
+    def __init__(self, field: str, value: Any, reason: str) -> None:
+        super().__init__(
+            f"Invalid value for field '{field}': {reason}",
+            field=field,
+            value=value,
+            reason=reason,
+        )
+
+
+class TaskInvalidStructureError(TaskTryDeserializeError):
+    """Refuse a stored task state that is no object at all."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(
+            f"Invalid task state: expected an object, got {type(value).__name__}", value=value
+        )
+
+
+class TaskListMismatchError(DeclarativeCronError):
+    """Report that the stored tasks are not those the scheduler expects."""
+
+    def __init__(self, expected: Any, actual: Any) -> None:
+        super().__init__(
+            f"Persisted tasks do not match: expected {expected}, got {actual}",
+            expected=expected,
+            actual=actual,
+        )

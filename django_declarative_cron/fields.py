@@ -1,0 +1,93 @@
+"""Model fields whose stored value does not depend on the project's settings."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.utils import timezone
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
+    _InstantBase = models.DateTimeField[datetime | str | None, datetime | None]
+    _NameBase = models.CharField[str | None, str | None]
+else:
+    _InstantBase = models.DateTimeField
+    _NameBase = models.CharField
+
+
+class InstantField(_InstantBase):
+    """Hold an aware UTC ``datetime``, stored as UTC with and without ``USE_TZ``.
+
+    Django's own field stores local times where ``USE_TZ`` is off, and an hour of
+    them happens twice a year; an instant must survive that hour.
+    """
+
+    def to_python(self, value: Any) -> datetime | None:
+        parsed = super().to_python(value)
+        return None if parsed is None else as_utc(parsed)
+
+    def get_prep_value(self, value: Any) -> Any:
+        if value is None or hasattr(value, "resolve_expression"):
+            return value
+        return self.to_python(value)
+
+    def get_db_prep_value(
+        self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
+    ) -> Any:
+        if not prepared:
+            value = self.get_prep_value(value)
+        if not isinstance(value, datetime):
+            return value
+        if connection.vendor == "postgresql":
+            return value
+        return connection.ops.adapt_datetimefield_value(value.replace(tzinfo=None))
+
+    def from_db_value(
+        self, value: Any, expression: Any, connection: BaseDatabaseWrapper
+    ) -> datetime | None:
+        if value is None:
+            return None
+        if connection.vendor == "postgresql" and value.tzinfo is not None:
+            return value.astimezone(UTC)  # type: ignore[no-any-return]
+        return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
+
+    def select_format(
+        self, compiler: SQLCompiler, sql: str, params: Any
+    ) -> tuple[str, Any]:
+        # Without USE_TZ Django reads PostgreSQL's instants as naive local times.
+        if compiler.connection.vendor == "postgresql" and timezone_is_dropped(compiler.connection):
+            return f"({sql}) AT TIME ZONE 'UTC'", params
+        return sql, params
+
+
+class NameField(_NameBase):
+    """Hold a task name that is compared letter for letter on every database."""
+
+    _collations = {"mysql": "utf8mb4_0900_bin", "mariadb": "utf8mb4_nopad_bin"}
+
+    def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        parameters = super().db_parameters(connection)
+        if connection.vendor == "mysql":
+            flavour = "mariadb" if getattr(connection, "mysql_is_mariadb", False) else "mysql"
+            parameters["collation"] = self._collations[flavour]
+        return parameters
+
+
+def as_utc(value: datetime) -> datetime:
+    """Express an instant in UTC; a naive value is read in the project's zone.
+
+    Args:
+        value: aware, or naive in ``settings.TIME_ZONE``.
+    """
+    if timezone.is_naive(value):
+        value = timezone.make_aware(value, timezone.get_default_timezone())
+    return value.astimezone(UTC)
+
+
+def timezone_is_dropped(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether the connection hands out naive datetimes (``USE_TZ`` is off)."""
+    return connection.timezone is None

@@ -1,0 +1,248 @@
+"""The tables: fields, constraints and indexes; no behaviour.
+
+Every time is an aware UTC instant. Only ``store/`` writes these rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from .fields import InstantField, NameField
+
+
+class Outcome(models.TextChoices):
+    """How a run, or an occurrence that did not run, ended."""
+
+    RUNNING = "running", _("running")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    TIMED_OUT = "timed_out", _("timed out")
+    INTERRUPTED = "interrupted", _("interrupted")
+    CANCELLED = "cancelled", _("cancelled")
+    SKIPPED = "skipped", _("skipped")
+    MISSED = "missed", _("missed")
+
+
+class SchedulerState(models.Model):
+    """One deployment: who leads it and which registration set is active."""
+
+    deployment = NameField(_("deployment"), max_length=255, unique=True)
+    identifier = models.UUIDField(_("identifier"), default=uuid.uuid4, editable=False)
+    term = models.BigIntegerField(_("term"), default=0)
+    leader = models.ForeignKey(
+        "SchedulerInstance",
+        models.SET_NULL,
+        verbose_name=_("leader"),
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    lease_expires_at = InstantField(_("lease expires at"), null=True, blank=True)
+    digest = models.CharField(_("digest of the active set"), max_length=64, blank=True)
+    generation = models.BigIntegerField(_("generation of the active set"), default=0)
+    epoch = models.BigIntegerField(_("newest epoch given to a task"), default=0)
+    release = models.CharField(_("release"), max_length=255, blank=True)
+    initialized_at = InstantField(_("initialised at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("deployment")
+        verbose_name_plural = _("deployments")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.deployment or ""
+
+
+class SchedulerInstance(models.Model):
+    """One process that runs tasks, known by a UUID of its own."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    scheduler = models.ForeignKey(
+        SchedulerState, models.CASCADE, verbose_name=_("deployment"), related_name="instances"
+    )
+    host = models.CharField(_("host"), max_length=255)
+    pid = models.IntegerField(_("process id"))
+    release = models.CharField(_("release"), max_length=255, blank=True)
+    digest = models.CharField(_("digest of its registration set"), max_length=64, blank=True)
+    started_at = InstantField(_("started at"))
+    heartbeat_at = InstantField(_("last heartbeat at"))
+    initialized_at = InstantField(_("initialised at"), null=True, blank=True)
+    stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
+    stopped_at = InstantField(_("stopped at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("scheduler instance")
+        verbose_name_plural = _("scheduler instances")
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["scheduler", "stopped_at", "heartbeat_at"], name="ddc_instance_alive")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class ScheduledTask(models.Model):
+    """One declared task: its declaration as text, and its state."""
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="tasks",
+        db_index=False,
+    )
+    scheduler_identifier = models.UUIDField(_("scheduler identifier"))
+    name = NameField(_("name"), max_length=255)
+
+    cron = models.TextField(_("cron expression"))
+    timezone = models.CharField(_("time zone"), max_length=255)
+    retry_delay = models.DurationField(_("retry delay"))
+    callback = models.TextField(_("callback"))
+    enabled = models.BooleanField(_("enabled"), default=True)
+    description = models.TextField(_("description"), blank=True)
+    declaration = models.JSONField(_("declaration"), default=dict)
+    digest = models.CharField(_("digest of the declaration"), max_length=64)
+
+    registered_at = InstantField(_("registered at"))
+    last_attempt_at = InstantField(_("last attempt at"), null=True, blank=True)
+    last_success_at = InstantField(_("last success at"), null=True, blank=True)
+    pending_retry_until = InstantField(_("pending retry until"), null=True, blank=True)
+    discharged_at = InstantField(_("accounted for up to"), null=True, blank=True)
+    occurrence_at = InstantField(_("occurrence of the newest run"), null=True, blank=True)
+    attempt = models.PositiveIntegerField(_("attempt of the newest run"), default=0)
+    failures = models.PositiveIntegerField(_("failures in a row"), default=0)
+    freed_at = InstantField(_("end of the newest run"), null=True, blank=True)
+    boot_at = InstantField(_("occurrence owed since registration"), null=True, blank=True)
+    orphaned = models.BooleanField(_("interrupted, to be restarted"), default=False)
+    paused_since = InstantField(_("paused since"), null=True, blank=True)
+    paused_until = InstantField(_("paused until"), null=True, blank=True)
+    run_requested_at = InstantField(_("run requested at"), null=True, blank=True)
+    running_run = models.BigIntegerField(_("run in progress"), null=True, blank=True)
+    run_count = models.BigIntegerField(_("number of runs"), default=0)
+    epoch = models.BigIntegerField(_("epoch"), default=0)
+
+    next_run_at = InstantField(_("next run at"), null=True, blank=True)
+    wake_at = InstantField(_("to be considered at"), null=True, blank=True)
+    broken_reason = models.TextField(_("set aside because"), blank=True)
+
+    class Meta:
+        verbose_name = _("scheduled task")
+        verbose_name_plural = _("scheduled tasks")
+        ordering = ["name"]
+        default_permissions = ("view",)
+        permissions = [
+            ("run_scheduledtask", _("Can run scheduled tasks now")),
+            ("pause_scheduledtask", _("Can pause scheduled tasks")),
+            ("resume_scheduledtask", _("Can resume scheduled tasks")),
+            ("clear_retry_scheduledtask", _("Can clear the retry state of scheduled tasks")),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_task_name_unique")
+        ]
+        indexes = [models.Index(fields=["scheduler", "wake_at"], name="ddc_task_wake")]
+
+    def __str__(self) -> str:
+        return self.name or ""
+
+
+class TaskRun(models.Model):
+    """One run, or one occurrence (or a range of them) that did not run."""
+
+    Outcome = Outcome
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="runs",
+        db_index=False,
+    )
+    task_name = NameField(_("task name"), max_length=255)
+    scheduled_for = InstantField(_("scheduled for"))
+    scheduled_from = InstantField(_("first of a range"), null=True, blank=True)
+    count = models.PositiveBigIntegerField(_("occurrences"), default=1)
+    started_at = InstantField(_("started at"), null=True, blank=True)
+    finished_at = InstantField(_("finished at"), null=True, blank=True)
+    outcome = models.CharField(_("outcome"), max_length=16, choices=Outcome.choices)
+    reason = models.CharField(_("reason"), max_length=32)
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)
+    error = models.TextField(_("error"), blank=True)
+    traceback = models.TextField(_("traceback"), blank=True)
+    detail = models.JSONField(_("detail"), null=True, blank=True)
+    instance = models.ForeignKey(
+        SchedulerInstance,
+        models.SET_NULL,
+        verbose_name=_("scheduler instance"),
+        null=True,
+        blank=True,
+        related_name="runs",
+    )
+    term = models.BigIntegerField(_("term"), default=0)
+    epoch = models.BigIntegerField(_("epoch"), null=True, blank=True)
+    running_slot = NameField(_("slot while running"), max_length=300, null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
+        ordering = ["-id"]
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scheduler", "running_slot"], name="ddc_run_one_at_a_time"
+            ),
+            models.UniqueConstraint(
+                fields=["scheduler", "task_name", "scheduled_for", "attempt", "epoch", "reason"],
+                name="ddc_run_once_per_attempt",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task_name} {self.scheduled_for:%Y-%m-%d %H:%M:%S}Z"
+
+
+class TaskOverride(models.Model):
+    """One person's act on a task name; it outlives the task's row."""
+
+    class Kind(models.TextChoices):
+        """What a person did."""
+
+        PAUSE = "pause", _("paused")
+        RESUME = "resume", _("resumed")
+        RUN = "run", _("run requested")
+        CLEAR_RETRY = "clear_retry", _("retry state cleared")
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="overrides",
+        db_index=False,
+    )
+    task_name = NameField(_("task name"), max_length=255)
+    kind = models.CharField(_("act"), max_length=16, choices=Kind.choices)
+    until = InstantField(_("until"), null=True, blank=True)
+    note = models.TextField(_("note"), blank=True)
+    author = models.CharField(_("author"), max_length=255, blank=True)
+    author_key = models.CharField(_("key of the author"), max_length=255, blank=True)
+    created_at = InstantField(_("at"))
+    ended_at = InstantField(_("ended at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("operator's act")
+        verbose_name_plural = _("operators' acts")
+        ordering = ["-id"]
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_override_history"),
+            models.Index(fields=["scheduler", "kind", "ended_at"], name="ddc_override_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.task_name}"

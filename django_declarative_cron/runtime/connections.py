@@ -1,0 +1,40 @@
+"""Database connections around a callback: none grows old, none stays broken."""
+
+from __future__ import annotations
+
+from django.db import close_old_connections, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+class TransactionLeftOpenError(RuntimeError):
+    """Tell that a callback returned inside a transaction, whose work is lost."""
+
+
+def refresh() -> None:
+    """Close the connections of this thread that are too old or unusable."""
+    close_old_connections()
+
+
+def clean_up() -> None:
+    """Let nothing of a callback reach the next one in this thread.
+
+    Raises:
+        TransactionLeftOpenError: the callback left a transaction open; it is rolled back.
+    """
+    broken = [c for c in connections.all(initialized_only=True) if _is_broken(c)]
+    for connection in broken:
+        connection.close()
+        del connections[connection.alias]
+    close_old_connections()
+    if broken:
+        names = ", ".join(connection.alias for connection in broken)
+        raise TransactionLeftOpenError(
+            f"the callback left a transaction open on {names}; what it wrote there is rolled back"
+        )
+
+
+def _is_broken(connection: BaseDatabaseWrapper) -> bool:
+    if connection.in_atomic_block or connection.needs_rollback:
+        return True
+    wanted = connection.settings_dict["AUTOCOMMIT"]
+    return connection.connection is not None and connection.autocommit != wanted

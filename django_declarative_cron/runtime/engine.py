@@ -1,0 +1,298 @@
+"""One pass of the scheduler: record what ended, start what is due, say when to look again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from ..core import events
+from ..core.declaration import Declaration
+from ..signals import publish
+from ..store import claims, instances, results
+from ..store.guard import Member, Peek, Standing, peek
+from ..store.results import Result
+from .clock import Clock
+from .executors import Executor
+from .work import Run, Work, is_async
+
+ACTS = timedelta(seconds=1)
+"""How long a person's act, or another process's, may go unseen."""
+
+LEAP = 2.0
+"""Seconds by which the wall clock may part from the monotonic one unremarked."""
+
+
+class Engine:
+    """The steps of one scheduler instance; it owns no thread and never sleeps.
+
+    Args:
+        clock: the only source of time.
+        threads: executor of synchronous callbacks.
+        coroutines: executor of asynchronous ones.
+    """
+
+    def __init__(self, clock: Clock, threads: Executor, coroutines: Executor) -> None:
+        self.clock = clock
+        self.woken = threading.Event()
+        self.stopping = threading.Event()
+        self.gate = threading.RLock()
+        self.standing = Standing.STANDBY
+        self._executors = (threads, coroutines)
+        self._declarations: Mapping[str, Declaration] = {}
+        self._member: Member | None = None
+        self._running: dict[int, claims.Claim] = {}
+        self._waiting: list[Result] = []
+        self._book = threading.Lock()
+        self._recording = threading.Lock()
+        self._known_wake: datetime | None = None
+        self._reap_at: datetime | None = None
+        self._vacant = False
+        self._pace: tuple[datetime, float] | None = None
+
+    # --- what the scheduler tells the engine ---
+
+    def adopt(
+        self, member: Member, declarations: Sequence[Declaration], standing: Standing
+    ) -> None:
+        """Evaluate another registration set from now on.
+
+        Args:
+            member: who this instance is, with the digest of the set.
+            declarations: the set.
+            standing: what the instance is to its deployment.
+        """
+        with self.gate:
+            self._member = member
+            self.standing = standing
+            self._declarations = {d.name: d for d in declarations}
+            self._known_wake = self._reap_at = None
+        self.woken.set()
+
+    def replace(self, declarations: Sequence[Declaration]) -> None:
+        """Call the callables of an equal set from now on.
+
+        Args:
+            declarations: a set with the digest of the adopted one.
+        """
+        with self.gate:
+            self._declarations = {d.name: d for d in declarations}
+
+    @property
+    def member(self) -> Member | None:
+        """Give who this instance is, once it has a registration set."""
+        return self._member
+
+    @property
+    def declarations(self) -> list[Declaration]:
+        """Give the registration set it evaluates."""
+        return list(self._declarations.values())
+
+    def request_stop(self) -> None:
+        """Start nothing more; what was started before is called and recorded."""
+        with self.gate:
+            self.stopping.set()
+        self.woken.set()
+
+    @property
+    def unfinished(self) -> int:
+        """Count the runs that have not ended and the results not yet recorded."""
+        with self._book:
+            return len(self._running) + len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        """Count the runs whose callback has not ended."""
+        with self._book:
+            return len(self._running)
+
+    def close(self) -> None:
+        """Give back what the executors hold."""
+        for executor in self._executors:
+            executor.close()
+
+    # --- one pass ---
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Do one pass.
+
+        Args:
+            now: the instant it takes for the present, throughout.
+
+        Returns:
+            when something is to be done next, as far as is known.
+        """
+        try:
+            self._notice_leap(now)
+            self.record(now)
+            return self._evaluate(now)
+        except DatabaseError as error:
+            self.refused("evaluating", error, now)
+            return now + ACTS
+
+    def record(self, now: datetime) -> None:
+        """Write every result that is waiting; what cannot be written stays waiting.
+
+        Args:
+            now: the instant of the tick.
+
+        Raises:
+            django.db.Error: the results are kept.
+        """
+        with self._recording:
+            with self._book:
+                batch = list(self._waiting)
+            if not batch or self._member is None:
+                return
+            told = results.record(self._member, batch, now)
+            with self._book:
+                del self._waiting[: len(batch)]
+            self._known_wake = None
+        publish(told)
+
+    def _evaluate(self, now: datetime) -> datetime | None:
+        member = self._member
+        if member is None or self.stopping.is_set() or not self._declarations:
+            return None
+        if self._known_wake is None or self._known_wake > now:
+            self._look(member)
+        if self._is_to_claim(now):
+            self._claim(member, now)
+            self._look(member)
+        return self._next_look(now)
+
+    def _look(self, member: Member) -> None:
+        """Ask in one query who leads and when the next task is to be considered."""
+        seen = peek(member)
+        if seen is not None:
+            self._stand(seen.standing(member), seen)
+            self._known_wake = seen.next_wake
+            self._vacant = seen.is_vacant
+
+    def _is_to_claim(self, now: datetime) -> bool:
+        if self.standing is not Standing.LEADING:
+            return self.standing is Standing.STANDBY and self._vacant
+        if self._reap_at is None or self._reap_at <= now:
+            return True
+        return self._known_wake is not None and self._known_wake <= now
+
+    def _next_look(self, now: datetime) -> datetime | None:
+        if self.standing is not Standing.LEADING:
+            return now + ACTS
+        instants = [at for at in (self._known_wake, self._reap_at) if at is not None]
+        return min(instants, default=None)
+
+    def _claim(self, member: Member, now: datetime) -> None:
+        began = self.clock.monotonic()
+        started = considered = 0
+        more, reaping = True, self._reap_at is None or self._reap_at <= now
+        publish([self._poll_started(now)])
+        while more:
+            with self.gate:
+                if self.stopping.is_set():
+                    break
+                claimed = claims.claim_due(member, self._declarations, now, reaping=reaping)
+                self._call(claimed)
+            self._stand(claimed.standing, None)
+            started += len(claimed.claims)
+            considered += claimed.considered
+            more, reaping = claimed.more, False
+            publish(claimed.events)
+        self._reap_at = now + member.renew
+        duration = self.clock.monotonic() - began
+        publish([_poll_completed(now, considered, started, duration)])
+
+    def _call(self, claimed: claims.Claimed) -> None:
+        """Hand every committed claim to its executor; a claim is never dropped."""
+        for claim in claimed.claims:
+            declaration = self._declarations[claim.task_name]
+            with self._book:
+                self._running[claim.run] = claim
+            threads, coroutines = self._executors
+            executor = coroutines if is_async(declaration.target.function) else threads
+            run = self._run(claim, declaration)
+            executor.submit(Work(claim.run, run, declaration.target, self._done))
+
+    def _run(self, claim: claims.Claim, declaration: Declaration) -> Run:
+        started = claim.started
+        return Run(
+            task_name=claim.task_name,
+            scheduled_for=started.scheduled_time,
+            started_at=started.actual_time,
+            attempt=started.attempt,
+            reason=started.reason,
+            timezone=declaration.timezone,
+            stopping=self.stopping,
+        )
+
+    def _done(self, result: Result) -> None:
+        with self._book:
+            if self._running.pop(result.run, None) is not None:
+                self._waiting.append(result)
+        self.woken.set()
+
+    # --- what it notices ---
+
+    def _stand(self, standing: Standing, seen: Peek | None) -> None:
+        before, self.standing = self.standing, standing
+        now = self.clock.now()
+        if standing is Standing.SUPERSEDED and before is not standing and seen is not None:
+            publish([events.SchedulerSuperseded(at=now, generation=seen.generation)])
+        elif before is Standing.LEADING and standing is Standing.STANDBY and self._member:
+            instance = str(self._member.instance)
+            term = seen.term if seen is not None else 0
+            publish([events.LeadershipLost(at=now, term=term, instance=instance)])
+
+    def is_orphan_set(self) -> bool:
+        """Tell whether this superseded instance must make its own set the active one again.
+
+        The active set has no living holder any more then (semantics 9, superseded schedulers).
+        """
+        member = self._member
+        if member is None or self.standing is not Standing.SUPERSEDED:
+            return False
+        seen = peek(member)
+        if seen is None:
+            return True
+        return not instances.has_living_holder(member, seen.digest, seen.database_now)
+
+    def _notice_leap(self, now: datetime) -> None:
+        """Tell of a leap of the wall clock; after one backwards, reconsider the marks."""
+        monotonic = self.clock.monotonic()
+        before, self._pace = self._pace, (now, monotonic)
+        if before is None or self._member is None:
+            return
+        leap = (now - before[0]).total_seconds() - (monotonic - before[1])
+        if abs(leap) < LEAP:
+            return
+        publish([events.ClockMoved(at=now, seconds=leap)])
+        if leap < 0:
+            claims.reconsider_after_step(self._member, now)
+            self._known_wake = self._reap_at = None
+
+    def refused(self, doing: str, error: DatabaseError, now: datetime) -> None:
+        for connection in connections.all(initialized_only=True):
+            connection.close_if_unusable_or_obsolete()
+        text = f"{type(error).__name__}: {error}".strip()
+        publish([events.PersistenceFailed(at=now, doing=doing, error=text)])
+
+    def _poll_started(self, now: datetime) -> events.PollStarted:
+        count = len(self._declarations)
+        return events.PollStarted(at=now, poll_time=now, scheduled_task_count=count)
+
+
+def _poll_completed(
+    now: datetime, considered: int, started: int, duration: float
+) -> events.PollCompleted:
+    return events.PollCompleted(
+        at=now,
+        poll_time=now,
+        tasks_evaluated=considered,
+        tasks_executed=started,
+        duration=duration,
+    )
+
+

@@ -1,0 +1,74 @@
+"""The loop: tick, sleep to the next instant or until something happens, tick."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from django.db import connections
+
+from .clock import Clock
+from .engine import ACTS
+
+logger = logging.getLogger("django_declarative_cron")
+
+Tick = Callable[[datetime], datetime | None]
+
+
+class Loop:
+    """Call ``tick`` in a thread, at every instant it asks for and at least every second.
+
+    Args:
+        clock: by which it sleeps.
+        tick: one pass.
+        woken: set by whoever wants a pass at once.
+    """
+
+    def __init__(self, clock: Clock, tick: Tick, woken: threading.Event) -> None:
+        self._clock = clock
+        self._tick = tick
+        self._woken = woken
+        self._ended = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, unless it runs already."""
+        if not self.is_alive:
+            self._ended = False
+            self._thread = threading.Thread(
+                target=self._run, name="declarative-cron-loop", daemon=True
+            )
+            self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether the loop's thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End after the pass in hand, and wait for the end."""
+        self._ended = True
+        self._woken.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._thread = None
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._woken.clear()
+            self._clock.wait(self._woken, self._seconds_after_tick())
+        connections.close_all()
+
+    def _seconds_after_tick(self) -> float:
+        now = self._clock.now()
+        try:
+            following = self._tick(now)
+        except Exception:
+            logger.exception("A pass of the scheduler failed; the next one follows in a second")
+            following = None
+        limit = ACTS.total_seconds()
+        if following is None:
+            return limit
+        return min((following - self._clock.now()).total_seconds(), limit)

@@ -1,0 +1,378 @@
+"""The scheduler: initialize, stop, and the states between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from .. import conf
+from ..core import events
+from ..core.declaration import Declaration, digest_of_set
+from ..exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
+from ..signals import publish
+from ..store import database, instances, reconcile
+from ..store.guard import Member
+from ..store.instances import Process
+from .clock import Clock, system_clock
+from .engine import Engine
+from .executors import Executor
+from .executors.coroutines import CoroutineExecutor
+from .executors.threads import ThreadExecutor
+from .heartbeat import Heartbeat, beat
+from .loop import Loop
+
+_ATTEMPTS_TO_RECORD = 10
+
+
+class State(StrEnum):
+    """Where a scheduler is in its life (001 Scheduler State Model)."""
+
+    UNINITIALIZED = "Uninitialized"
+    INITIALIZING = "Initializing"
+    RUNNING = "Running"
+    REINITIALIZING = "Reinitializing"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+
+
+class Scheduler:
+    """Run declared tasks (001 Scheduler Interface).
+
+    Args:
+        clock: source of time; the machine's unless a simulation brings its own.
+        executor: where callbacks run; threads and one event loop unless given.
+        background: run the loop and the heartbeat in threads; a simulation ticks by hand.
+        workers: size of the thread pool; ``DECLARATIVE_CRON["WORKERS"]`` unless given.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = system_clock,
+        executor: Executor | None = None,
+        background: bool = True,
+        workers: int | None = None,
+    ) -> None:
+        self.id = uuid.uuid4()
+        self.clock = clock
+        self._background = background
+        self._given_executor = executor
+        self._workers = workers
+        self._state = State.UNINITIALIZED
+        self._initializing = threading.RLock()
+        self._stopping = threading.Lock()
+        self._polling = False
+        self._engine = self._new_engine()
+
+    @property
+    def state(self) -> State:
+        """Give where the scheduler is in its life."""
+        return self._state
+
+    @property
+    def running(self) -> int:
+        """Count the runs whose callback has not ended."""
+        return self._engine.running
+
+    # --- initialize ---
+
+    def initialize(self, registrations: object) -> None:
+        """Make a registration set the active one and begin to run it.
+
+        Repeating it with the same set changes nothing; with another set, the sets
+        are swapped in one step.
+
+        Args:
+            registrations: list of 4-tuples and dicts, as in ``SCHEDULED_TASKS``.
+
+        Raises:
+            DeclarativeCronError: the first mistake found; nothing was written.
+            ScheduleTaskError: the database refused; everything stands as before.
+        """
+        with self._initializing:
+            before = self._state
+            running = before is State.RUNNING
+            self._state = State.REINITIALIZING if running else State.INITIALIZING
+            self._tell_start(registrations, running)
+            try:
+                declarations = conf.declarations(registrations)
+                counts = self._activate(declarations, running)
+            except BaseException as error:
+                self._state = before
+                self._tell_failure(error)
+                raise
+            self._state = State.RUNNING
+            self._tell_end(len(declarations), counts, running)
+            self._poll(active=bool(declarations))
+
+    async def ainitialize(self, registrations: object) -> None:
+        """Do what ``initialize`` does, from a coroutine.
+
+        Args:
+            registrations: as for ``initialize``.
+        """
+        await asyncio.to_thread(_then_close, self.initialize, registrations)
+
+    def _activate(self, declarations: list[Declaration], running: bool) -> int:
+        """Reconcile; give the number of tasks that needed a write."""
+        member = self._member(declarations)
+        try:
+            if running and self._is_active(member):
+                self._engine.replace(declarations)
+                return 0
+            with self._engine.gate:
+                done = reconcile.reconcile(member, self._process(), declarations, self.clock.now())
+                self._engine.adopt(member, declarations, done.standing)
+        except DatabaseError as error:
+            raise ScheduleTaskError(*_suspect(declarations, member), error) from error
+        publish(done.events)
+        publish(_scheduled(declarations, self.clock.now()))
+        return len(declarations) - len(done.plan.unchanged)
+
+    def _is_active(self, member: Member) -> bool:
+        mine = self._engine.member
+        if mine is None or mine.digest != member.digest:
+            return False
+        return reconcile.active_digest(member.using, member.deployment) == member.digest
+
+    def _member(self, declarations: Sequence[Declaration]) -> Member:
+        options = conf.options()
+        return Member(
+            using=database.alias(),
+            deployment=options.DEPLOYMENT,
+            instance=self.id,
+            digest=digest_of_set(declarations),
+            lease=options.LEASE,
+            renew=options.RENEW,
+            database_time=self.clock.database_time(),
+        )
+
+    def _process(self) -> Process:
+        return Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+
+    # --- polling ---
+
+    def tick(self, now: datetime | None = None) -> datetime | None:
+        """Do one pass; the loop calls this, and a simulation does.
+
+        Args:
+            now: the instant to take for the present; the clock's unless given.
+
+        Returns:
+            when something is to be done next, as far as is known.
+        """
+        now = now or self.clock.now()
+        following = self._engine.tick(now)
+        if self._engine.is_orphan_set():
+            self._reclaim(now)
+            following = self._engine.tick(now)
+        return following
+
+    def record(self, now: datetime | None = None) -> None:
+        """Write the results that are waiting, and start nothing.
+
+        Args:
+            now: the instant to take for the present; the clock's unless given.
+        """
+        self._engine.record(now or self.clock.now())
+
+    def beat(self) -> None:
+        """Say that this instance lives; the heartbeat's thread does it in the background."""
+        if self._engine.member is not None:
+            beat(self._engine.member)
+
+    def _reclaim(self, now: datetime) -> None:
+        """Initialise the own set again: nobody who holds the active one lives."""
+        with self._initializing:
+            if self._state is State.RUNNING and self._engine.member is not None:
+                member, declarations = self._engine.member, self._engine.declarations
+                done = reconcile.reconcile(member, self._process(), declarations, now)
+                self._engine.adopt(member, declarations, done.standing)
+                publish(done.events)
+
+    def _poll(self, *, active: bool) -> None:
+        """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
+        if self._background:
+            self._heartbeat.start()
+            self._loop.start()
+        self._tell_polling(active)
+
+    def _tell_polling(self, active: bool) -> None:
+        if active is not self._polling:
+            self._polling = active
+            event = events.PollingStarted if active else events.PollingStopped
+            publish([event(at=self.clock.now())])
+
+    # --- stop ---
+
+    def stop(self, *, grace: timedelta | None = None) -> bool:
+        """Start nothing more and wait until every run has ended (004 S3).
+
+        Args:
+            grace: the longest wait; without limit unless given. Runs that have not
+                ended by then are left to be found interrupted.
+
+        Returns:
+            whether every run had ended.
+
+        Raises:
+            StopSchedulerError: results could not be recorded.
+        """
+        with self._stopping:
+            self.request_stop()
+            with self._initializing:
+                # An initialisation that was under way has ended; its set starts nothing.
+                return self._shut_down(grace)
+
+    async def astop(self) -> None:
+        """Do what ``stop`` does, from a coroutine."""
+        await asyncio.to_thread(_then_close, self.stop)
+
+    def request_stop(self) -> None:
+        """Start nothing more from now on; return at once."""
+        first = not self._engine.stopping.is_set()
+        self._engine.request_stop()
+        if first and self._state not in (State.UNINITIALIZED, State.STOPPED):
+            now = self.clock.now()
+            publish([events.SchedulerStopRequested(at=now), events.PollingStopRequested(at=now)])
+
+    def _shut_down(self, grace: timedelta | None) -> bool:
+        member = self._engine.member
+        if self._state in (State.UNINITIALIZED, State.STOPPED) or member is None:
+            self._engine = self._new_engine()
+            return True
+        self._state = State.STOPPING
+        drained = self._drain(grace)
+        if drained:
+            self.finish_stop()
+        return drained
+
+    def _drain(self, grace: timedelta | None) -> bool:
+        """Wait for the runs in flight; their results are recorded on the way."""
+        deadline = None if grace is None else self.clock.monotonic() + grace.total_seconds()
+        failures = 0
+        while self._engine.unfinished:
+            if deadline is not None and self.clock.monotonic() >= deadline:
+                return False
+            failures = 0 if self._recorded() or self._engine.running else failures + 1
+            if failures >= _ATTEMPTS_TO_RECORD:
+                raise StopSchedulerError(RuntimeError("the results of runs cannot be recorded"))
+        return True
+
+    def _recorded(self) -> bool:
+        self._engine.woken.clear()
+        try:
+            self.record()
+        except DatabaseError as error:
+            self._engine.refused("recording results", error, self.clock.now())
+            self.clock.wait(self._engine.woken, 0.5)
+            return False
+        if self._engine.unfinished:
+            self.clock.wait(self._engine.woken, 0.5)
+        return True
+
+    def finish_stop(self) -> None:
+        """Leave the deployment, once every run has ended."""
+        now, member = self.clock.now(), self._engine.member
+        try:
+            if member is not None:
+                instances.leave(member, now)
+        except DatabaseError as error:
+            raise StopSchedulerError(error) from error
+        finally:
+            self._end_polling()
+            self._engine.close()
+            self._engine = self._new_engine()
+            self._state = State.STOPPED
+        self._tell_polling(False)
+        publish([events.SchedulerStopped(at=now)])
+
+    def abandon(self) -> None:
+        """Leave with runs in flight, which the next leader finds interrupted.
+
+        To be called only right before the process ends.
+        """
+        if self._engine.member is not None:
+            instances.leave(self._engine.member, self.clock.now())
+
+    def _end_polling(self) -> None:
+        if self._background:
+            self._loop.stop()
+            self._heartbeat.stop()
+
+    # --- parts ---
+
+    def _new_engine(self) -> Engine:
+        workers = self._workers or 0
+        engine = Engine(
+            self.clock,
+            self._given_executor or ThreadExecutor(workers or conf.options().WORKERS, self.clock),
+            self._given_executor or CoroutineExecutor(self.clock),
+        )
+        self._loop = Loop(self.clock, self.tick, engine.woken)
+        self._heartbeat = Heartbeat(self.clock, lambda: engine.member)
+        return engine
+
+    def _tell_start(self, registrations: object, running: bool) -> None:
+        now = self.clock.now()
+        if running:
+            publish([events.SchedulerReinitializationStarted(at=now)])
+            return
+        total = len(registrations) if isinstance(registrations, list | tuple) else 0
+        publish([events.SchedulerInitializationStarted(at=now, total_registrations=total)])
+
+    def _tell_failure(self, error: BaseException) -> None:
+        text = error.message if isinstance(error, DeclarativeCronError) else repr(error)
+        publish([events.SchedulerInitializationFailed(at=self.clock.now(), error=text)])
+
+    def _tell_end(self, total: int, scheduled: int, running: bool) -> None:
+        now = self.clock.now()
+        if running:
+            publish([events.SchedulerReinitializationCompleted(at=now)])
+            return
+        publish(
+            [
+                events.SchedulerInitializationCompleted(
+                    at=now,
+                    total_registrations=total,
+                    scheduled_count=scheduled,
+                    skipped_count=total - scheduled,
+                )
+            ]
+        )
+
+
+def _scheduled(declarations: Sequence[Declaration], now: datetime) -> list[events.Event]:
+    return [
+        events.TaskScheduled(
+            at=now,
+            task_name=declaration.name,
+            cron_expression=declaration.cron,
+            retry_delay_ms=declaration.retry_delay_ms,
+        )
+        for declaration in declarations
+    ]
+
+
+def _suspect(declarations: Sequence[Declaration], member: Member) -> tuple[str, str]:
+    """Name what could not be scheduled: the one task, or the deployment."""
+    if len(declarations) == 1:
+        return declarations[0].name, declarations[0].cron
+    return member.deployment, ""
+
+
+def _then_close(function, *args):  # type: ignore[no-untyped-def]
+    """Call in a thread of the pool and leave no connection there."""
+    try:
+        return function(*args)
+    finally:
+        connections.close_all()

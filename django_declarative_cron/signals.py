@@ -1,0 +1,141 @@
+"""Publishing events after commit: Django signals, and the one place that words a log line.
+
+There is one signal for every event of ``core.events``, named in snake case
+(``TaskRunStarted`` is ``signals.task_run_started``). Receivers get the event's
+fields as keyword arguments, and the event itself as ``event``::
+
+    @receiver(signals.task_run_failed)
+    def tell(sender, task_name, error, **kwargs): ...
+
+The same fields go to the logger ``django_declarative_cron`` with the names of the
+log event contract (003 Logging & Event Contract), as attributes of the record.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from .core import events
+
+logger = logging.getLogger("django_declarative_cron")
+
+_LEVELS = logging.getLevelNamesMapping()
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+SIGNALS: Mapping[str, Signal] = {
+    _HUMP.sub("_", event.__name__).lower(): Signal() for event in events.ALL
+}
+
+_BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
+
+
+def __getattr__(name: str) -> Signal:
+    try:
+        return SIGNALS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no signal {name!r}") from None
+
+
+def publish(told: Iterable[events.Event]) -> None:
+    """Send signals and write log lines for events, in their order.
+
+    A receiver that raises is logged and stops nobody.
+
+    Args:
+        told: events that are committed.
+    """
+    for event in told:
+        _send(event)
+        _log(event)
+
+
+def publish_on_commit(told: Iterable[events.Event], using: str) -> None:
+    """Publish events once the transaction around them is committed.
+
+    Args:
+        told: events of this transaction.
+        using: database alias.
+    """
+    transaction.on_commit(partial(publish, list(told)), using=using, robust=True)
+
+
+def as_record(event: events.Event) -> dict[str, Any]:
+    """Give an event as the log event contract spells it: camel case, ISO 8601, plain.
+
+    Args:
+        event: any event.
+    """
+    return {camel: _plain(getattr(event, name)) for name, camel in _names(type(event))}
+
+
+def _send(event: events.Event) -> None:
+    signal = _BY_EVENT[type(event)]
+    if not signal.receivers:
+        return
+    values = {name: getattr(event, name) for name, _ in _names(type(event))}
+    for receiver, response in signal.send_robust(sender=type(event), event=event, **values):
+        if isinstance(response, Exception):
+            logger.error(
+                "A receiver of %s raised: %r", type(event).__name__, receiver, exc_info=response
+            )
+
+
+def _log(event: events.Event) -> None:
+    level = _LEVELS[event.level]
+    if not logger.isEnabledFor(level):
+        return
+    name, values = type(event).__name__, as_record(event)
+    words = " ".join(f"{key}={_word(value)}" for key, value in values.items() if value is not None)
+    record = logger.makeRecord(logger.name, level, __file__, 0, "%s %s", (name, words), None)
+    # Not by ``extra``: since Python 3.12 a record has a ``taskName`` of its own there.
+    record.__dict__.update(values, event=name)
+    logger.handle(record)
+
+
+@lru_cache(maxsize=None)
+def _names(cls: type[events.Event]) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, _camel(field.name)) for field in fields(cls))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, str):
+        return safe(value)
+    if isinstance(value, Mapping):
+        return {_camel(str(key)): _plain(inner) for key, inner in value.items()}
+    return value
+
+
+def safe(text: str) -> str:
+    """Escape what could forge or hide a log line (003 Input Validation).
+
+    Args:
+        text: from a user or an exception.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str) and value and " " not in value and '"' not in value:
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,292 @@
+"""Claiming what is due: one transaction, a handful of statements, whatever the number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import DataError, IntegrityError, connections
+from django.db.models import Q, QuerySet
+
+from ..core import events
+from ..core.decide import BELIEVABLE, Decision, decide
+from ..core.declaration import Declaration
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import database, instances, reconcile, rows
+from .guard import Locked, Member, Standing, locked, stand
+
+BATCH = 1000
+"""The most tasks considered in one transaction."""
+
+ASIDE = timedelta(minutes=5)
+"""How long a row that cannot be considered is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run that is committed as started and must now be called.
+
+    Args:
+        run: id of its row.
+        task_name: of the task.
+        started: the event of its start.
+        term: under which it was claimed.
+    """
+
+    run: int
+    task_name: str
+    started: events.TaskRunStarted
+    term: int
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What one claiming transaction did.
+
+    Args:
+        standing: what the instance is to the deployment.
+        claims: runs to call now.
+        events: what happened, in causal order.
+        considered: number of tasks looked at.
+        more: whether further tasks may be due.
+    """
+
+    standing: Standing
+    claims: list[Claim] = field(default_factory=list)
+    events: list[events.Event] = field(default_factory=list)
+    considered: int = 0
+    more: bool = False
+
+
+def claim_due(
+    member: Member, declarations: Mapping[str, Declaration], now: datetime, *, reaping: bool
+) -> Claimed:
+    """Start every due task, as far as this instance leads.
+
+    Args:
+        member: who asks.
+        declarations: its registration set by name.
+        now: the instant of the tick.
+        reaping: look for runs of dead processes too.
+
+    Raises:
+        django.db.Error: nothing was committed, nothing may be called.
+    """
+    try:
+        return _claim(member, declarations, now, reaping, BATCH)
+    except (IntegrityError, DataError):
+        return _claim_one_by_one(member, declarations, now)
+
+
+def _claim(
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    now: datetime,
+    reaping: bool,
+    limit: int,
+) -> Claimed:
+    with locked(member) as held:
+        if held is None:
+            return Claimed(Standing.SUPERSEDED)
+        claimed = Claimed(stand(held, member), events=held.events)
+        if claimed.standing is Standing.LEADING:
+            if reaping or held.events:
+                claimed.events += instances.reap(held, member, now)
+            due = list(_due(held, member, now)[:limit])
+            claimed.more = len(due) == limit
+            _claim_tasks(held, member, declarations, due, now, claimed)
+    return claimed
+
+
+def _claim_one_by_one(
+    member: Member, declarations: Mapping[str, Declaration], now: datetime
+) -> Claimed:
+    """Find the row that spoils the batch: each task in a transaction of its own."""
+    total = Claimed(Standing.LEADING)
+    with locked(member) as held:
+        names = [] if held is None else list(_due(held, member, now).values_list("pk", flat=True))
+    for pk in names[:BATCH]:
+        try:
+            _claim_single(member, declarations, now, pk, total)
+        except (IntegrityError, DataError) as error:
+            total.events += _aside(member, pk, str(error), now)
+    total.more = len(names) > BATCH
+    return total
+
+
+def _claim_single(
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    now: datetime,
+    pk: int,
+    total: Claimed,
+) -> None:
+    single = Claimed(Standing.LEADING)
+    with locked(member) as held:
+        if held is None or stand(held, member) is not Standing.LEADING:
+            total.standing = Standing.STANDBY
+            return
+        due = list(_due(held, member, now).filter(pk=pk))
+        _claim_tasks(held, member, declarations, due, now, single)
+    total.claims += single.claims
+    total.events += single.events
+    total.considered += single.considered
+
+
+def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.Event]:
+    with locked(member) as held:
+        row = ScheduledTask.objects.using(member.using).filter(pk=pk).first()
+        if held is None or row is None:
+            return []
+        told = rows.set_aside(row, reason, now + ASIDE)
+        database.upsert(member.using, [row], rows.STATE_FIELDS)
+    return [told]
+
+
+def _due(held: Locked, member: Member, now: datetime) -> QuerySet[ScheduledTask]:
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, wake_at__lte=now
+    )
+    if connections[member.using].features.has_select_for_update_skip_locked:
+        tasks = tasks.select_for_update(skip_locked=True)
+    return tasks.order_by("wake_at")
+
+
+def _claim_tasks(
+    held: Locked,
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    due: list[ScheduledTask],
+    now: datetime,
+    claimed: Claimed,
+) -> None:
+    started: list[tuple[ScheduledTask, events.TaskRunStarted]] = []
+    unserved: list[TaskRun] = []
+    for row in due:
+        declaration = declarations.get(row.name or "")
+        decision = _considered(held, member, row, declaration, now, claimed)
+        if decision is None:
+            continue
+        rows.take(row, decision)
+        claimed.events += decision.events
+        unserved += rows.unserved_rows(held.row, row, decision.events)
+        if decision.start is not None:
+            started.append((row, decision.start))
+    claimed.considered += len(due)
+    claimed.claims += _write(held, member, started, unserved)
+    database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+
+
+def _considered(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration | None,
+    now: datetime,
+    claimed: Claimed,
+) -> Decision | None:
+    """Decide for one row; a row that cannot be decided for is set aside."""
+    try:
+        if declaration is None:
+            raise LookupError("it is not declared in the active registration set")
+        if (row.cron, row.timezone, row.retry_delay) != declaration.identity:
+            return reconcile.overridden(held, member, row, declaration, now)
+        decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)
+        if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
+            # The names of occurrences may come a second time: not the same runs.
+            row.epoch = held.next_epoch(member.using)
+        return decision
+    except Exception as error:
+        claimed.events.append(rows.set_aside(row, f"{type(error).__name__}: {error}", now + ASIDE))
+        return None
+
+
+def _write(
+    held: Locked,
+    member: Member,
+    started: list[tuple[ScheduledTask, events.TaskRunStarted]],
+    unserved: list[TaskRun],
+) -> list[Claim]:
+    runs = [_run_row(held, member, row, event) for row, event in started]
+    database.insert(member.using, [*runs, *unserved])
+    _with_ids(held, member, runs)
+    for run, (row, _) in zip(runs, started, strict=True):
+        row.running_run = run.pk
+    _consume_requests(held, member, [e for _, e in started])
+    return [
+        Claim(run.pk, event.task_name, event, held.row.term)
+        for run, (_, event) in zip(runs, started, strict=True)
+    ]
+
+
+def _run_row(
+    held: Locked, member: Member, row: ScheduledTask, event: events.TaskRunStarted
+) -> TaskRun:
+    return TaskRun(
+        scheduler=held.row,
+        task_name=event.task_name,
+        scheduled_for=event.scheduled_time,
+        started_at=event.actual_time,
+        outcome=Outcome.RUNNING,
+        reason=event.reason,
+        attempt=event.attempt,
+        instance_id=member.instance,
+        term=held.row.term,
+        epoch=row.epoch,
+        running_slot=event.task_name,
+    )
+
+
+def _with_ids(held: Locked, member: Member, runs: list[TaskRun]) -> None:
+    """Fetch the ids where the database does not hand them out with the insert."""
+    if not runs or runs[0].pk is not None:
+        return
+    slots = {run.running_slot: run for run in runs}
+    stored = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, running_slot__in=list(slots)
+    )
+    for pk, slot in stored.values_list("pk", "running_slot"):
+        slots[slot].pk = pk
+
+
+def _consume_requests(
+    held: Locked, member: Member, started: Iterable[events.TaskRunStarted]
+) -> None:
+    """Close the requests of people that these starts answer."""
+    names = [event.task_name for event in started if event.answers_request]
+    if names:
+        asked = TaskOverride.objects.using(member.using).filter(
+            scheduler=held.row,
+            kind=TaskOverride.Kind.RUN,
+            ended_at=None,
+            task_name__in=names,
+        )
+        asked.update(ended_at=held.database_now)
+
+
+def reconsider_after_step(member: Member, now: datetime) -> int:
+    """Let the next tick look at every task whose marks lie ahead of a clock set back.
+
+    Args:
+        member: who asks.
+        now: the instant after the step.
+
+    Returns:
+        the number of tasks to be looked at.
+    """
+    ahead = now + BELIEVABLE
+    with locked(member) as held:
+        if held is None:
+            return 0
+        tasks = ScheduledTask.objects.using(member.using).filter(
+            scheduler=held.row, running_run=None, wake_at__gt=now
+        )
+        doubtful = tasks.filter(
+            Q(discharged_at__gt=ahead)
+            | Q(registered_at__gt=ahead)
+            | Q(pending_retry_until__isnull=False)
+        )
+        return doubtful.update(wake_at=now)
+
+

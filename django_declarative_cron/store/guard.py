@@ -1,0 +1,253 @@
+"""The one guard of every evaluating transaction, and the lease it checks.
+
+One deployment has one row, ``SchedulerState``. Whoever evaluates (claims,
+records, reconciles, acts for a person) locks that row first and holds it to the
+commit, so evaluating transactions of one deployment happen one after another.
+
+- **Leader.** The row names one instance and when its lease ends, by the
+  database's clock. While the row is locked and names me, nobody else can have
+  taken over: taking over needs the same lock. So a leader whose lease ran out
+  unnoticed may go on as long as its name still stands there.
+- **Term.** Every change of the leader gives a new, higher term. What a leader
+  writes carries its term; a row that names another instance fences it off.
+- **Set.** An instance that holds another registration set than the active one
+  is superseded and starts nothing.
+- Databases without row locks (SQLite) take their write lock by a first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import BaseExpression
+
+from ..core import events
+from ..models import ScheduledTask, SchedulerState
+from . import database
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Who asks: one scheduler instance of one deployment.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        instance: UUID of the process.
+        digest: of the registration set it holds.
+        lease: how long it leads without renewing.
+        renew: how often it renews.
+        database_time: expression of the database's time, given by the clock.
+    """
+
+    using: str
+    deployment: str
+    instance: UUID
+    digest: str
+    lease: timedelta
+    renew: timedelta
+    database_time: BaseExpression
+
+
+class Standing(Enum):
+    """What an instance is to its deployment."""
+
+    LEADING = "leading"
+    STANDBY = "standby"
+    SUPERSEDED = "superseded"
+
+
+class Locked:
+    """The locked row of a deployment.
+
+    Args:
+        row: the row, to be changed and saved by the store only.
+        database_now: the database's time when the row was read.
+    """
+
+    def __init__(self, row: SchedulerState, database_now: datetime) -> None:
+        self.row = row
+        self.database_now = database_now
+        self.events: list[events.Event] = []
+        self._has_epoch = False
+
+    def next_epoch(self, using: str) -> int:
+        """Give this transaction a number that no registration of a task has had.
+
+        Args:
+            using: database alias.
+        """
+        if not self._has_epoch:
+            self._has_epoch = True
+            self.row.epoch += 1
+            self.row.save(using=using, update_fields=["epoch"])
+        return self.row.epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What an idle look at the deployment says.
+
+    Args:
+        leader: instance that leads, if any.
+        term: its term.
+        lease_expires_at: end of its lease.
+        digest: of the active registration set.
+        generation: of the active registration set.
+        database_now: the database's time.
+        next_wake: when the first task is to be considered.
+    """
+
+    leader: UUID | None
+    term: int
+    lease_expires_at: datetime | None
+    digest: str
+    generation: int
+    database_now: datetime
+    next_wake: datetime | None
+
+    def standing(self, member: Member) -> Standing:
+        """Tell what a member is now, without locking anything."""
+        if self.digest != member.digest:
+            return Standing.SUPERSEDED
+        return Standing.LEADING if self.leader == member.instance else Standing.STANDBY
+
+    @property
+    def is_vacant(self) -> bool:
+        """Tell whether anyone may take the lead."""
+        expires = self.lease_expires_at
+        return self.leader is None or expires is None or expires <= self.database_now
+
+
+def peek(member: Member) -> Peek | None:
+    """Look at the deployment in one query, without a lock.
+
+    Args:
+        member: who asks.
+    """
+    first = (
+        ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
+        .order_by("wake_at")
+        .values("wake_at")[:1]
+    )
+    row = (
+        _states(member)
+        .annotate(database_now=member.database_time, next_wake=Subquery(first))
+        .values_list(
+            "leader",
+            "term",
+            "lease_expires_at",
+            "digest",
+            "generation",
+            "database_now",
+            "next_wake",
+        )
+        .first()
+    )
+    return None if row is None else Peek(*row)
+
+
+@contextmanager
+def locked(member: Member, *, create: bool = False) -> Iterator[Locked | None]:
+    """Hold the deployment's row to the end of one transaction.
+
+    Args:
+        member: who asks.
+        create: make the row where the deployment is new; otherwise ``None`` is given.
+    """
+    with database.atomic(member.using):
+        if create:
+            SchedulerState.objects.using(member.using).get_or_create(deployment=member.deployment)
+        row = _lock(_states(member), member.using, member.database_time)
+        yield None if row is None else Locked(row, row.database_now)
+
+
+@contextmanager
+def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
+    """Hold the deployment's row for the act of a person, who is no instance.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+    """
+    with database.atomic(using):
+        states = SchedulerState.objects.using(using).filter(deployment=deployment)
+        row = _lock(states, using, database.DatabaseNow())
+        yield None if row is None else Locked(row, row.database_now)
+
+
+def _lock(
+    states: QuerySet[SchedulerState], using: str, database_time: BaseExpression
+) -> Any:
+    if connections[using].features.has_select_for_update:
+        states = states.select_for_update()
+    else:
+        states.update(term=F("term"))
+    return states.annotate(database_now=database_time).first()
+
+
+def stand(held: Locked, member: Member) -> Standing:
+    """Take, keep or renew the lead where that is right; to be called under the lock.
+
+    Args:
+        held: the locked row.
+        member: who asks.
+    """
+    row = held.row
+    if row.digest != member.digest:
+        return Standing.SUPERSEDED
+    if row.leader_id == member.instance:
+        _renew(held, member)
+        return Standing.LEADING
+    expires = row.lease_expires_at
+    if row.leader_id is not None and expires is not None and expires > held.database_now:
+        return Standing.STANDBY
+    take_lead(held, member)
+    return Standing.LEADING
+
+
+def take_lead(held: Locked, member: Member) -> None:
+    """Lead from now on, under a new term.
+
+    Args:
+        held: the locked row.
+        member: who leads.
+    """
+    held.row.leader_id = member.instance
+    held.row.term += 1
+    held.row.lease_expires_at = held.database_now + member.lease
+    held.row.save(using=member.using, update_fields=["leader", "term", "lease_expires_at"])
+    held.events.append(
+        events.LeadershipGained(
+            at=held.database_now, term=held.row.term, instance=str(member.instance)
+        )
+    )
+
+
+def _renew(held: Locked, member: Member) -> None:
+    expires = held.database_now + member.lease
+    if held.row.lease_expires_at is None or expires - held.row.lease_expires_at >= member.renew:
+        held.row.lease_expires_at = expires
+        held.row.save(using=member.using, update_fields=["lease_expires_at"])
+
+
+def release(member: Member) -> bool:
+    """Give up the lead, so that another takes over at once.
+
+    Args:
+        member: who leaves.
+    """
+    freed = _states(member).filter(leader=member.instance)
+    return bool(freed.update(leader=None, lease_expires_at=None))
+
+
+def _states(member: Member) -> QuerySet[SchedulerState]:
+    return SchedulerState.objects.using(member.using).filter(deployment=member.deployment)

@@ -1,0 +1,192 @@
+"""Scheduler instances: coming, living, leaving, and runs of the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q
+
+from ..core import events
+from ..core.decide import Story, settle
+from ..core.state import TaskState
+from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
+from . import database, rows
+from .guard import Locked, Member, release
+
+_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Where a scheduler instance runs.
+
+    Args:
+        host: name of the machine or container.
+        pid: process id there.
+        release: of the project, where it says one.
+    """
+
+    host: str
+    pid: int
+    release: str = ""
+
+
+def register(held: Locked, member: Member, process: Process) -> SchedulerInstance:
+    """Write the row of a process that begins to schedule; a living row is kept.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who comes.
+        process: where it runs.
+    """
+    instance, _ = SchedulerInstance.objects.using(member.using).update_or_create(
+        id=member.instance,
+        create_defaults={
+            "scheduler": held.row,
+            "host": process.host,
+            "pid": process.pid,
+            "release": process.release,
+            "digest": member.digest,
+            "started_at": held.database_now,
+            "heartbeat_at": held.database_now,
+        },
+        defaults={
+            "digest": member.digest,
+            "heartbeat_at": held.database_now,
+            "stop_requested_at": None,
+            "stopped_at": None,
+        },
+    )
+    return instance
+
+
+def heartbeat(member: Member) -> bool:
+    """Say that a process lives, and renew its lease where it leads.
+
+    Args:
+        member: who lives.
+
+    Returns:
+        whether its row is still there.
+    """
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    state = states.annotate(database_now=member.database_time).first()
+    if state is None:
+        return False
+    now = state.database_now
+    living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    if state.leader_id == member.instance:
+        mine = states.filter(leader=member.instance, term=state.term)
+        mine.update(lease_expires_at=now + member.lease)
+    return bool(living.update(heartbeat_at=now))
+
+
+def stop_requested(member: Member, now: datetime) -> None:
+    """Write down that a process begins to stop.
+
+    Args:
+        member: who stops.
+        now: the instant of the request.
+    """
+    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    mine.update(stop_requested_at=now)
+
+
+def leave(member: Member, now: datetime) -> None:
+    """Write down that a process has stopped, and give up its lead.
+
+    Its runs that have not ended, if any, are found interrupted by whoever leads next.
+
+    Args:
+        member: who leaves.
+        now: the instant it stopped.
+    """
+    with database.atomic(member.using):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine.update(stopped_at=now)
+
+
+def has_living_holder(member: Member, digest: str, now: datetime) -> bool:
+    """Tell whether any living instance holds a registration set.
+
+    Args:
+        member: who asks.
+        digest: of the set.
+        now: the database's time.
+    """
+    holders = SchedulerInstance.objects.using(member.using).filter(
+        scheduler__deployment=member.deployment, digest=digest, stopped_at=None
+    )
+    return holders.filter(heartbeat_at__gt=now - member.lease).exists()
+
+
+def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+    """End the runs of dead processes as interrupted (semantics 3, "who is dead").
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+        now: the instant of the tick.
+    """
+    found = _runs_of_the_dead(held, member)
+    if not found:
+        return []
+    tasks = _tasks_of(held, member, found)
+    told: list[events.Event] = []
+    for run in found:
+        event = _interrupted(run, tasks.get(run.task_name or ""), member, now)
+        told.append(event)
+        _end(run, now)
+    database.upsert(member.using, found, _RUN_FIELDS)
+    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+    return told
+
+
+def _runs_of_the_dead(held: Locked, member: Member) -> list[TaskRun]:
+    living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
+        stopped_at=None, heartbeat_at__gt=held.database_now - member.lease
+    )
+    running = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, running_slot__isnull=False
+    )
+    dead = running.filter(Q(instance=None) | ~Exists(living)).exclude(instance=member.instance)
+    return list(dead)
+
+
+def _tasks_of(
+    held: Locked, member: Member, found: Iterable[TaskRun]
+) -> dict[str, ScheduledTask]:
+    ids = [run.pk for run in found]
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    return {task.name or "": task for task in tasks.filter(running_run__in=ids)}
+
+
+def _interrupted(
+    run: TaskRun, task: ScheduledTask | None, member: Member, now: datetime
+) -> events.TaskRunInterrupted:
+    event = events.TaskRunInterrupted(
+        at=now,
+        task_name=run.task_name or "",
+        scheduled_time=run.scheduled_for,
+        old_instance=str(run.instance_id),
+        new_instance=str(member.instance),
+        restarts=task is not None and task.epoch == run.epoch,
+    )
+    if task is not None:
+        state: TaskState = Story(rows.state_of(task)).then(event).state
+        try:
+            rows.take(task, settle(Story(state), rows.schedule_of(task), now))
+        except rows.DAMAGE as damage:
+            rows.set_aside(task, str(damage), now)
+            task.running_run = None
+    return event
+
+
+def _end(run: TaskRun, now: datetime) -> None:
+    run.outcome = Outcome.INTERRUPTED
+    run.finished_at = now
+    run.running_slot = None
+    run.error = "the process it ran in is gone"

@@ -1,0 +1,212 @@
+"""People's acts: pause, resume, run now, clear the retry state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from ..conf import options
+from ..core import events
+from ..core.decide import Story, end_pause, settle
+from ..core.schedule import Schedule
+from ..models import ScheduledTask, TaskOverride
+from ..signals import publish_on_commit
+from . import database, rows
+from .guard import Locked, locked_deployment
+
+Kind = TaskOverride.Kind
+Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Who does something, when and why.
+
+    Args:
+        author: as people know them.
+        at: the instant of the act.
+        note: why, for the audit.
+        author_key: primary key of the user, where there is one.
+    """
+
+    author: str
+    at: datetime
+    note: str = ""
+    author_key: str = ""
+
+
+def pause(names: Collection[str], act: Act, *, until: datetime | None = None) -> list[str]:
+    """Let tasks rest: no occurrence runs until they are resumed.
+
+    Args:
+        names: of the tasks; unknown ones are left out.
+        act: who, when, why.
+        until: end of the pause, ``None`` for "until resumed".
+
+    Returns:
+        the names it took effect on.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story:
+        # A declaration that is disabled has no end, whatever end a person names.
+        end = until if row.enabled else None
+        return story.then(
+            events.TaskPaused(
+                at=act.at, task_name=story.state.name, author=act.author, note=act.note, until=end
+            )
+        )
+
+    return _act(names, act, Kind.PAUSE, change, until=until)
+
+
+def resume(names: Collection[str], act: Act) -> list[str]:
+    """End people's pauses; what fell under them is recorded and does not run.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names it took effect on; a task disabled by its declaration is none of them.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if story.state.paused_since is None or not row.enabled:
+            return None
+        return end_pause(story, schedule, act.at, author=act.author, note=act.note)
+
+    return _act(names, act, Kind.RESUME, change)
+
+
+def request_run(names: Collection[str], act: Act) -> list[str]:
+    """Ask for one run now, whatever the schedule says; a paused task runs too.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names it took effect on.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story:
+        return story.then(
+            events.TaskRunRequested(
+                at=act.at, task_name=story.state.name, author=act.author, note=act.note
+            )
+        )
+
+    return _act(names, act, Kind.RUN, change)
+
+
+def clear_retry(names: Collection[str], act: Act) -> list[str]:
+    """Forget a pending retry; the next occurrence runs as declared.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names that had a retry pending.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        pending = story.state.pending_retry_until
+        if pending is None:
+            return None
+        return story.then(
+            events.TaskRetryCleared(
+                at=act.at,
+                task_name=story.state.name,
+                author=act.author,
+                note=act.note,
+                pending_retry_until=pending,
+            )
+        )
+
+    return _act(names, act, Kind.CLEAR_RETRY, change)
+
+
+def _act(
+    names: Collection[str],
+    act: Act,
+    kind: TaskOverride.Kind,
+    change: Change,
+    *,
+    until: datetime | None = None,
+) -> list[str]:
+    using = database.alias()
+    with locked_deployment(using, options().DEPLOYMENT) as held:
+        if held is None:
+            return []
+        tasks = _tasks(held, using, names)
+        changed, told = _changed(list(tasks), act, change)
+        unserved = [
+            run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
+        ]
+        database.insert(using, unserved)
+        database.upsert(using, changed, rows.STATE_FIELDS)
+        _audit(held, using, changed, act, kind, until)
+        publish_on_commit([event for row in changed for event in told[row.pk]], using)
+    return [row.name or "" for row in changed]
+
+
+def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[ScheduledTask]:
+    tasks = ScheduledTask.objects.using(using).filter(scheduler=held.row)
+    return tasks.filter(name__in=names).order_by("name")
+
+
+def _changed(
+    tasks: list[ScheduledTask], act: Act, change: Change
+) -> tuple[list[ScheduledTask], dict[int, tuple[events.TaskEvent, ...]]]:
+    changed: list[ScheduledTask] = []
+    told: dict[int, tuple[events.TaskEvent, ...]] = {}
+    for row in tasks:
+        try:
+            schedule = rows.schedule_of(row)
+        except rows.DAMAGE:
+            continue
+        story = change(Story(rows.state_of(row)), schedule, row)
+        if story is not None:
+            rows.take(row, settle(story, schedule, act.at))
+            changed.append(row)
+            told[row.pk] = story.events
+    return changed, told
+
+
+def _audit(
+    held: Locked,
+    using: str,
+    changed: list[ScheduledTask],
+    act: Act,
+    kind: TaskOverride.Kind,
+    until: datetime | None,
+) -> None:
+    """Write down the acts; a new pause or a resume ends the pauses before it."""
+    if kind in (Kind.PAUSE, Kind.RESUME):
+        before = TaskOverride.objects.using(using).filter(
+            scheduler=held.row,
+            kind=Kind.PAUSE,
+            ended_at=None,
+            task_name__in=[row.name for row in changed],
+        )
+        before.update(ended_at=act.at)
+    stays_open = kind in (Kind.PAUSE, Kind.RUN)
+    acts = [
+        TaskOverride(
+            scheduler=held.row,
+            task_name=row.name,
+            kind=kind,
+            until=until,
+            note=act.note,
+            author=act.author[:255],
+            author_key=act.author_key[:255],
+            created_at=act.at,
+            ended_at=None if stays_open else act.at,
+        )
+        for row in changed
+    ]
+    database.insert(using, acts)

@@ -1,0 +1,344 @@
+"""Reconciling the rows with what is declared, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from ..core import events
+from ..core.decide import Decision, Story, end_pause, settle
+from ..core.declaration import Declaration, digest_of_set
+from ..core.reconcile import Override, Plan, Stored, plan
+from ..core.state import first_coming
+from ..models import (
+    Outcome,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskOverride,
+    TaskRun,
+)
+from . import database, instances, rows
+from .guard import Locked, Member, Standing, locked, stand, take_lead
+from .instances import Process
+
+_CHUNK = 1000
+_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest")
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """What one initialisation did.
+
+    Args:
+        plan: what was new, preserved, overridden, orphaned.
+        standing: what the instance is to the deployment now.
+        generation: of the active registration set.
+        events: what happened, in causal order.
+    """
+
+    plan: Plan
+    standing: Standing
+    generation: int
+    events: list[events.Event] = field(default_factory=list)
+
+
+def plan_for(using: str, deployment: str, declarations: Iterable[Declaration]) -> Plan:
+    """Compare what is declared with the rows; write nothing.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        declarations: the whole set.
+    """
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    return plan(declarations, _stored(tasks))
+
+
+def active_digest(using: str, deployment: str) -> str | None:
+    """Give the digest of the active registration set in one query.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+    """
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    return states.values_list("digest", flat=True).first()
+
+
+def reconcile(
+    member: Member, process: Process, declarations: Sequence[Declaration], now: datetime
+) -> Reconciled:
+    """Make the declared set the active one (001 Override Resolution, Override Atomicity).
+
+    Args:
+        member: who initialises.
+        process: where it runs.
+        declarations: the whole set, validated.
+        now: the instant of the initialisation.
+
+    Raises:
+        django.db.Error: everything stands as before.
+    """
+    with locked(member, create=True) as held:
+        if held is None:
+            raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
+        instances.register(held, member, process)
+        tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+        todo = plan(declarations, _stored(tasks))
+        told = _apply(held, member, todo, now)
+        standing = _activate(held, member, process, declarations)
+        if standing is Standing.LEADING:
+            told = [*instances.reap(held, member, now), *told]
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine.update(initialized_at=now, digest=member.digest)
+    return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
+
+
+def _activate(
+    held: Locked, member: Member, process: Process, declarations: Sequence[Declaration]
+) -> Standing:
+    """Make the set the active one; a changed set takes the lead with it."""
+    row, digest = held.row, digest_of_set(declarations)
+    if row.digest == digest:
+        return stand(held, member)
+    row.digest = digest
+    row.generation += 1
+    row.release = process.release
+    row.initialized_at = held.database_now
+    row.save(
+        using=member.using,
+        update_fields=["digest", "generation", "release", "initialized_at"],
+    )
+    if row.leader_id != member.instance:
+        take_lead(held, member)
+    return stand(held, member)
+
+
+def _stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
+    return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED).iterator()}
+
+
+def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:
+    told: list[events.Event] = [
+        *_remove(held, member, todo.orphaned, now),
+        *_add(held, member, todo.new, now),
+        *_override(held, member, todo.overridden, now),
+        *_update(held, member, todo.updated, now),
+    ]
+    told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
+    return told
+
+
+def _remove(
+    held: Locked, member: Member, names: Sequence[str], now: datetime
+) -> list[events.TaskEvent]:
+    """Remove the rows of names that are no longer declared; runs and acts stay."""
+    told: list[events.TaskEvent] = []
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    for chunk in _chunks(names):
+        gone = tasks.filter(name__in=chunk)
+        for name, last in gone.order_by("name").values_list("name", "last_attempt_at"):
+            told.append(
+                events.TaskOrphaned(
+                    at=now,
+                    task_name=name or "",
+                    last_execution_time=last,
+                    scheduler_identifier=str(held.row.identifier),
+                )
+            )
+        gone.delete()
+    return told
+
+
+def _add(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskEvent]:
+    if not declarations:
+        return []
+    known = _Known.of(held, member, declarations, now)
+    epoch = held.next_epoch(member.using)
+    fresh, told = [], []
+    for declaration in declarations:
+        event = _coming(declaration, known, now)
+        row = ScheduledTask(scheduler=held.row, epoch=epoch)
+        rows.declare(row, declaration, held.row.identifier)
+        rows.take(row, settle(Story(first_coming(event)), declaration.schedule, now))
+        row.running_run = known.running.get(declaration.name)
+        row.wake_at = None if row.running_run is not None else row.wake_at
+        fresh.append(row)
+        told.append(event)
+    database.insert(member.using, fresh)
+    return list(told)
+
+
+def _coming(declaration: Declaration, known: _Known, now: datetime) -> events.TaskAdded:
+    pause = known.pauses.get(declaration.name)
+    return events.TaskAdded(
+        at=now,
+        task_name=declaration.name,
+        cron_expression=declaration.cron,
+        retry_delay_ms=declaration.retry_delay_ms,
+        boot_at=known.boot_of(declaration, now),
+        paused_since=now if pause is not None or not declaration.enabled else None,
+        paused_until=pause.until if pause is not None and declaration.enabled else None,
+    )
+
+
+def _override(
+    held: Locked, member: Member, overrides: Sequence[Override], now: datetime
+) -> list[events.TaskEvent]:
+    if not overrides:
+        return []
+    known = _Known.of(held, member, [o.declaration for o in overrides], now)
+    told: list[events.TaskEvent] = []
+    by_name = {override.declaration.name: override for override in overrides}
+    for chunk in _rows_by_name(held, member, by_name):
+        for row in chunk:
+            declaration = by_name[row.name or ""].declaration
+            boot_at = known.boot_of(declaration, now)
+            decision = overridden(held, member, row, declaration, now, boot_at=boot_at)
+            told += decision.events
+            rows.take(row, decision)
+        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+    return told
+
+
+def overridden(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration,
+    now: datetime,
+    *,
+    boot_at: datetime | None = None,
+) -> Decision:
+    """Start a task's state afresh from its declaration (001 Overridden Task).
+
+    Args:
+        held: the locked row of the deployment.
+        member: who reconciles.
+        row: the task's row; its declaration is written into it, its state is not.
+        declaration: what is declared now.
+        now: the instant of the override.
+        boot_at: the occurrence it owes at once, if any.
+    """
+    stored = Stored(row.name or "", row.cron, row.timezone, row.retry_delay, row.digest)
+    changes = Override(declaration, stored).changes()
+    event = events.TaskOverridden(
+        at=now,
+        task_name=declaration.name,
+        change_type=",".join(changes),
+        old_state={field: pair[0] for field, pair in changes.items()},
+        new_state={field: pair[1] for field, pair in changes.items()},
+        boot_at=None if row.running_run is not None else boot_at,
+    )
+    enabled_before = row.enabled
+    rows.declare(row, declaration, held.row.identifier)
+    row.epoch = held.next_epoch(member.using)
+    story = Story(rows.state_of(row)).then(event)
+    return settle(_switched(story, declaration, enabled_before, None, now), declaration.schedule, now)
+
+
+def _update(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskEvent]:
+    """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
+    by_name = {declaration.name: declaration for declaration in declarations}
+    told: list[events.TaskEvent] = []
+    pauses = _open_pauses(held, member, now) if declarations else {}
+    for chunk in _rows_by_name(held, member, by_name):
+        unserved: list[TaskRun] = []
+        for row in chunk:
+            declaration = by_name[row.name or ""]
+            enabled_before = row.enabled
+            rows.declare(row, declaration, held.row.identifier)
+            story = Story(rows.state_of(row))
+            pause = pauses.get(declaration.name)
+            story = _switched(story, declaration, enabled_before, pause, now)
+            unserved += rows.unserved_rows(held.row, row, story.events)
+            told += story.events
+            rows.take(row, settle(story, declaration.schedule, now))
+        database.insert(member.using, unserved)
+        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+    return told
+
+
+def _switched(
+    story: Story,
+    declaration: Declaration,
+    enabled_before: bool,
+    pause: TaskOverride | None,
+    now: datetime,
+) -> Story:
+    """Let ``enabled`` switched off and on behave as a pause (semantics 9)."""
+    name = declaration.name
+    if enabled_before and not declaration.enabled:
+        return story.then(events.TaskPaused(at=now, task_name=name, author="settings"))
+    if declaration.enabled and not enabled_before:
+        if pause is None:
+            return end_pause(story, declaration.schedule, now, author="settings", note="")
+        return story.then(
+            events.TaskPaused(at=now, task_name=name, author=pause.author, until=pause.until)
+        )
+    return story
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What history and people's acts say about names that come or change."""
+
+    running: dict[str, int]
+    pauses: dict[str, TaskOverride]
+    served: set[str]
+
+    @classmethod
+    def of(
+        cls, held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+    ) -> _Known:
+        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+        running = runs.filter(running_slot__isnull=False).values_list("task_name", "pk")
+        owed = {d.name: d.schedule.in_minute_of(now) for d in declarations}
+        minutes = [instant for instant in owed.values() if instant is not None]
+        names = [name for name, instant in owed.items() if instant is not None]
+        served: set[str] = set()
+        for chunk in _chunks(names):
+            since = min(minutes)
+            done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
+                Q(scheduled_for__gte=since) | Q(started_at__gte=since)
+            )
+            served.update(name or "" for name in done.values_list("task_name", flat=True))
+        return cls({n or "": pk for n, pk in running}, _open_pauses(held, member, now), served)
+
+    def boot_of(self, declaration: Declaration, now: datetime) -> datetime | None:
+        """Give the occurrence a name owes at once (001 First Startup, semantics 9)."""
+        if declaration.name in self.served or declaration.name in self.running:
+            return None
+        return declaration.schedule.in_minute_of(now)
+
+
+def _open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:
+    acts = TaskOverride.objects.using(member.using).filter(
+        Q(until=None) | Q(until__gt=now),
+        scheduler=held.row,
+        kind=TaskOverride.Kind.PAUSE,
+        ended_at=None,
+    )
+    return {act.task_name or "": act for act in acts.order_by("id")}
+
+
+def _rows_by_name(held: Locked, member: Member, names: Iterable[str]) -> Iterable[Any]:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    for chunk in _chunks(names):
+        yield list(tasks.filter(name__in=chunk))
+
+
+def _chunks(names: Iterable[str]) -> Iterable[list[str]]:
+    iterator = iter(names)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk

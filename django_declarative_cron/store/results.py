@@ -1,0 +1,161 @@
+"""Recording how runs ended: one transaction for all results waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db import DataError, IntegrityError
+
+from ..core import events
+from ..core.decide import Story, settle
+from ..models import Outcome, ScheduledTask, TaskRun
+from . import database, rows
+from .guard import Locked, Member, locked
+
+_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "traceback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one run ended.
+
+    Args:
+        run: id of its row.
+        task_name: of the task.
+        finished_at: when the callback returned or raised.
+        succeeded: whether it returned.
+        error: one line, empty on success.
+        traceback: empty on success.
+        duration: in seconds, by the monotonic clock.
+    """
+
+    run: int
+    task_name: str
+    finished_at: datetime
+    succeeded: bool
+    error: str = ""
+    traceback: str = ""
+    duration: float = 0.0
+
+
+def record(member: Member, results: Sequence[Result], now: datetime) -> list[events.Event]:
+    """Write results, fenced: only a run that is still this instance's is ended.
+
+    Args:
+        member: whose runs ended; it need not lead.
+        results: one for each run.
+        now: the instant of the tick.
+
+    Raises:
+        django.db.Error: nothing was written; the results must be kept.
+    """
+    try:
+        return _record(member, results, now)
+    except (DataError, IntegrityError):
+        return [event for result in results for event in _record_alone(member, result, now)]
+
+
+def _record_alone(member: Member, result: Result, now: datetime) -> list[events.Event]:
+    """Write one result; one whose texts the database refuses is written without them."""
+    try:
+        return _record(member, [result], now)
+    except (DataError, IntegrityError) as error:
+        bare = replace(result, error=f"(refused by the database: {type(error).__name__})")
+        return _record(member, [replace(bare, traceback="")], now)
+
+
+def _record(member: Member, results: Sequence[Result], now: datetime) -> list[events.Event]:
+    with locked(member) as held:
+        if held is None:
+            return []
+        runs = _open_runs(held, member, results)
+        tasks = _tasks_of(held, member, runs)
+        told: list[events.Event] = []
+        for result in results:
+            run = runs.get(result.run)
+            if run is None:
+                told.append(_late(result))
+                continue
+            _end(run, result)
+            told += _settled(run, result, tasks.get(result.run), now)
+        database.upsert(member.using, runs.values(), _RUN_FIELDS)
+        database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+    return told
+
+
+def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> dict[int, TaskRun]:
+    runs = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row,
+        pk__in=[result.run for result in results],
+        outcome=Outcome.RUNNING,
+        instance=member.instance,
+    )
+    return {run.pk: run for run in runs}
+
+
+def _tasks_of(
+    held: Locked, member: Member, runs: dict[int, TaskRun]
+) -> dict[int | None, ScheduledTask]:
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, name__in=[run.task_name for run in runs.values()]
+    )
+    return {task.running_run: task for task in tasks if task.running_run is not None}
+
+
+def _end(run: TaskRun, result: Result) -> None:
+    run.outcome = Outcome.SUCCEEDED if result.succeeded else Outcome.FAILED
+    run.finished_at = result.finished_at
+    run.running_slot = None
+    run.error = result.error
+    run.traceback = result.traceback
+
+
+def _settled(
+    run: TaskRun, result: Result, task: ScheduledTask | None, now: datetime
+) -> list[events.Event]:
+    """Fold the end into the task's state, unless its row forgot this run."""
+    history_only = task is None or task.epoch != run.epoch
+    if task is None:
+        return [_ended(run, result, history_only, None)]
+    try:
+        retry, schedule = rows.retry_of(task), rows.schedule_of(task)
+        next_retry_at = retry.next_retry_at(result.finished_at, run.attempt)
+        ended = _ended(run, result, history_only, None if history_only else next_retry_at)
+        story = Story(rows.state_of(task)).then(ended)
+        rows.take(task, settle(story, schedule, now))
+        return list(story.events)
+    except rows.DAMAGE as damage:
+        task.running_run = None
+        return [_ended(run, result, True, None), rows.set_aside(task, str(damage), now)]
+
+
+def _ended(
+    run: TaskRun, result: Result, history_only: bool, next_retry_at: datetime | None
+) -> events.TaskRunCompleted | events.TaskRunFailed:
+    name = run.task_name or ""
+    if result.succeeded:
+        return events.TaskRunCompleted(
+            at=result.finished_at,
+            task_name=name,
+            duration=result.duration,
+            history_only=history_only,
+        )
+    return events.TaskRunFailed(
+        at=result.finished_at,
+        task_name=name,
+        duration=result.duration,
+        error=result.error,
+        next_retry_at=next_retry_at,
+        history_only=history_only,
+    )
+
+
+def _late(result: Result) -> events.TaskRunLate:
+    return events.TaskRunLate(
+        at=result.finished_at,
+        task_name=result.task_name,
+        run=result.run,
+        success=result.succeeded,
+    )

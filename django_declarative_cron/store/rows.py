@@ -1,0 +1,185 @@
+"""From rows to the core's values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from ..core import events
+from ..core.decide import Decision
+from ..core.declaration import Declaration
+from ..core.reconcile import Stored
+from ..core.retry import FixedDelay, Retry
+from ..core.schedule import Schedule
+from ..core.state import TaskState
+from ..cron import parse
+from ..exceptions import DeclarativeCronError
+from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
+
+DAMAGE = (DeclarativeCronError, ValueError, LookupError, TypeError)
+"""What reading a damaged row may raise."""
+
+_SHARED = (
+    "registered_at",
+    "last_attempt_at",
+    "last_success_at",
+    "pending_retry_until",
+    "discharged_at",
+    "occurrence_at",
+    "attempt",
+    "failures",
+    "freed_at",
+    "boot_at",
+    "orphaned",
+    "paused_since",
+    "paused_until",
+    "run_requested_at",
+    "run_count",
+)
+
+STATE_FIELDS = [*_SHARED, "running_run", "epoch", "next_run_at", "wake_at", "broken_reason"]
+
+DECLARED_FIELDS = [
+    "cron",
+    "timezone",
+    "retry_delay",
+    "callback",
+    "enabled",
+    "description",
+    "declaration",
+    "digest",
+    "scheduler_identifier",
+]
+
+
+def state_of(row: ScheduledTask) -> TaskState:
+    """Read the state of a task from its row.
+
+    Args:
+        row: complete, as stored.
+    """
+    shared: dict[str, Any] = {field: getattr(row, field) for field in _SHARED}
+    return TaskState(name=row.name or "", running=row.running_run is not None, **shared)
+
+
+def schedule_of(row: ScheduledTask) -> Schedule:
+    """Read the schedule of a task from its row.
+
+    Args:
+        row: as stored.
+
+    Raises:
+        InvalidCronExpressionError: the stored text is damaged.
+        ZoneInfoNotFoundError: the stored zone is unknown here.
+    """
+    options = row.declaration
+    return Schedule(
+        parse(row.cron, options.get("dialect", "posix")),
+        ZoneInfo(row.timezone),
+        gap=options.get("gap", "skip"),
+        fold=options.get("fold", "first"),
+    )
+
+
+def retry_of(row: ScheduledTask) -> Retry:
+    """Read the retry rule of a task from its row.
+
+    Args:
+        row: as stored.
+
+    Raises:
+        ValueError: the stored delay is negative.
+    """
+    if row.retry_delay < timedelta(0):
+        raise ValueError(f"stored retry delay is negative: {row.retry_delay}")
+    return FixedDelay(row.retry_delay)
+
+
+def stored_of(row: tuple[str, str, str, timedelta, str]) -> Stored:
+    """Read what a plan needs from one row of values.
+
+    Args:
+        row: name, cron, timezone, retry_delay, digest.
+    """
+    return Stored(*row)
+
+
+def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:
+    """Write a declaration into a row in memory.
+
+    Args:
+        row: the task's row.
+        declaration: what is declared now.
+        identifier: of the deployment (001 Scheduler Identifier).
+    """
+    row.name = declaration.name
+    row.cron = declaration.cron
+    row.timezone = declaration.timezone
+    row.retry_delay = declaration.retry_delay
+    row.callback = declaration.target.text
+    row.enabled = declaration.enabled
+    row.description = declaration.description
+    row.declaration = declaration.as_data()
+    row.digest = declaration.digest()
+    row.scheduler_identifier = identifier
+
+
+def take(row: ScheduledTask, decision: Decision) -> None:
+    """Write a decision's state into a row in memory.
+
+    Args:
+        row: the task's row; a run in progress is left to the caller.
+        decision: what was decided for it.
+    """
+    for field in _SHARED:
+        setattr(row, field, getattr(decision.state, field))
+    row.next_run_at = decision.next_run_at
+    row.wake_at = decision.wake_at
+    row.broken_reason = ""
+    if not decision.state.running:
+        row.running_run = None
+
+
+def unserved_rows(
+    scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
+) -> list[TaskRun]:
+    """Give the history rows of occurrences that did not run.
+
+    Args:
+        scheduler: the deployment's row.
+        row: the task's row.
+        told: events of one decision.
+    """
+    return [
+        TaskRun(
+            scheduler=scheduler,
+            task_name=event.task_name,
+            scheduled_for=event.scheduled_time,
+            scheduled_from=event.scheduled_from,
+            count=event.count,
+            outcome=Outcome(event.outcome),
+            reason=event.reason,
+            finished_at=event.at,
+            detail={"local_time": event.detail} if event.detail else None,
+            epoch=row.epoch,
+            term=scheduler.term,
+        )
+        for event in told
+        if isinstance(event, events.TaskSkipped)
+    ]
+
+
+def set_aside(row: ScheduledTask, reason: str, until: datetime) -> events.TaskBroken:
+    """Take a row that cannot be considered out of the way, with its reason.
+
+    Args:
+        row: the task's row.
+        reason: one line for people.
+        until: when to try again.
+    """
+    row.broken_reason = reason
+    row.wake_at = until
+    return events.TaskBroken(at=until, task_name=row.name or "", reason=reason)
