@@ -129,7 +129,10 @@ def test_the_distribution_carries_nothing_but_the_package() -> None:
 
 
 def _content(package: Path) -> set[str]:
-    paths = (path for path in package.rglob("*") if path.is_file())
+    paths = (path.relative_to(package) for path in package.rglob("*") if path.is_file())
+    # What tools leave behind is not the package's.
     return {
-        path.relative_to(package).as_posix() for path in paths if "__pycache__" not in path.parts
+        path.as_posix()
+        for path in paths
+        if not any(part == "__pycache__" or part.startswith(".") for part in path.parts)
     }
