@@ -43,13 +43,13 @@ def for_children(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _sqlite(url: str) -> dict[str, Any]:
-    scratch = Path(tempfile.gettempdir()) / f"ddc-{os.getpid()}.sqlite3"
     named = unquote(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else ""
+    # A file, because threads and child processes share it; nobody needs it after a crash.
+    shared = Path(tempfile.gettempdir()) / f"ddc-test-{os.getpid()}.sqlite3"
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": named or str(scratch),
-        # A file, because threads and child processes share it; nobody needs it after a crash.
-        "TEST": {"NAME": str(scratch.with_suffix(".test.sqlite3"))},
+        "NAME": named or ":memory:",
+        "TEST": {"NAME": str(shared)},
         "OPTIONS": {"timeout": 20, "init_command": "PRAGMA synchronous = OFF"},
     }
 
