@@ -20,7 +20,7 @@ from .occurrences import (
     next_occurrence,
 )
 from .refusal import refusal
-from .timeline import timeline_of, to_instant, to_second
+from .timeline import LAST_SECOND, timeline_of, to_instant, to_second
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
@@ -205,7 +205,8 @@ class CronExpression:
             horizon: how far to look.
         """
         low = to_second(instant) + 1
-        return next(self._losses(low, low + int(horizon.total_seconds()), zone), None)
+        high = min(low + int(horizon.total_seconds()), LAST_SECOND)
+        return next(self._losses(low, high, zone), None)
 
     def _losses(self, low: int, high: int, zone: ZoneInfo | timezone) -> Iterator[Lost]:
         if not self.hour_restricted:

@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo
 
 SECONDS_PER_DAY = 86_400
 
+LAST_SECOND = (datetime.max.toordinal() + 1) * SECONDS_PER_DAY - 1
+
 _FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 
 # A block is about a year. Its edges keep two days away from every transition, so nothing that

@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from .timeline import timeline_of, to_instant, to_second
+
+_SHOWN: Final = 80
+
+# Abbreviations name an offset, sometimes several; people mean the place.
+_ABBREVIATIONS: Final = {
+    "": "UTC",
+    "bst": "Europe/London",
+    "cest": "Europe/Berlin",
+    "cet": "Europe/Berlin",
+    "cst": "America/Chicago",
+    "eet": "Europe/Athens",
+    "est": "America/New_York",
+    "edt": "America/New_York",
+    "gmt": "Etc/GMT",
+    "ist": "Asia/Kolkata",
+    "jst": "Asia/Tokyo",
+    "mst": "America/Denver",
+    "pdt": "America/Los_Angeles",
+    "pst": "America/Los_Angeles",
+    "wet": "Europe/Lisbon",
+    "z": "UTC",
+    "+03:30": "Asia/Tehran",
+    "+04:30": "Asia/Kabul",
+    "+05:30": "Asia/Kolkata",
+    "+05:45": "Asia/Kathmandu",
+    "+06:30": "Asia/Yangon",
+    "+09:30": "Australia/Darwin",
+}
+_OFFSET: Final = re.compile(r"(?:utc|gmt)? ?(?P<sign>[+-])0?(?P<hours>[0-9]{1,2})(?::?00)?")
 
 
 class UnknownZoneError(ValueError):
@@ -17,12 +47,15 @@ class UnknownZoneError(ValueError):
 
     Args:
         name: what was given.
-        suggestion: the nearest name that is one, or None.
+        suggestion: the nearest name that is one.
     """
 
-    def __init__(self, name: object, suggestion: str | None) -> None:
-        hint = f', did you mean "{suggestion}"?' if suggestion else ""
-        super().__init__(f"Unknown time zone {name!r}: use an IANA name like Europe/Berlin{hint}")
+    def __init__(self, name: object, suggestion: str) -> None:
+        given = repr(name)[:_SHOWN]
+        super().__init__(
+            f"Unknown time zone {given}: use an IANA name with its continent, or UTC;"
+            f' did you mean "{suggestion}"?'
+        )
         self.name = name
         self.suggestion = suggestion
 
@@ -57,7 +90,7 @@ def validate_zone(name: str) -> ZoneInfo:
         name: an IANA name with a slash, or ``UTC``.
 
     Raises:
-        UnknownZoneError: anything else; ``suggestion`` has the nearest name.
+        UnknownZoneError: anything else; ``suggestion`` has the nearest name, fit for a message.
     """
     # The name is looked up before zoneinfo sees it: a foreign text never becomes a path.
     if not isinstance(name, str) or name not in zone_names():
@@ -65,13 +98,33 @@ def validate_zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def nearest_zone(name: object) -> str | None:
-    """Return the zone name most like a text, None if none is."""
-    if not isinstance(name, str):
+def nearest_zone(name: object) -> str:
+    """Return the name a text is most likely meant for, ``UTC`` when nothing comes near."""
+    if not isinstance(name, str) or len(name) > _SHOWN:
+        return "UTC"
+    wanted = name.strip().lower().replace(" ", "_")
+    wanted = wanted.removeprefix("posix/").removeprefix("right/")
+    return _ABBREVIATIONS.get(wanted) or _of_offset(wanted) or _most_alike(wanted) or "UTC"
+
+
+def _of_offset(wanted: str) -> str | None:
+    match = _OFFSET.fullmatch(wanted)
+    if match is None:
         return None
-    folded = {known.lower(): known for known in zone_names()}
-    near = difflib.get_close_matches(name.lower(), folded, n=1)
-    return folded[near[0]] if near else None
+    # The names of this family carry the sign of POSIX: west of Greenwich is plus.
+    sign = "-" if match["sign"] == "+" else "+"
+    candidate = f"Etc/GMT{sign}{int(match['hours'])}"
+    return candidate if candidate in zone_names() else None
+
+
+def _most_alike(wanted: str) -> str | None:
+    known = {name.lower(): name for name in sorted(zone_names())}
+    cities = {name.rpartition("/")[2]: full for name, full in known.items()}
+    for names in (known, cities):
+        if wanted in names:
+            return names[wanted]
+    near = difflib.get_close_matches(wanted, known, n=1)
+    return known[near[0]] if near else None
 
 
 def next_transitions(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Transition]:
