@@ -117,9 +117,7 @@ def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
 def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
     if event.history_only:
         return replace(state, running=False)
-    return replace(
-        state, last_success_at=event.at, freed_at=event.at, failures=0, running=False
-    )
+    return replace(state, last_success_at=event.at, freed_at=event.at, failures=0, running=False)
 
 
 @apply.register
@@ -158,9 +156,7 @@ def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
 
 @apply.register
 def _paused(event: events.TaskPaused, state: TaskState) -> TaskState:
-    return replace(
-        state, paused_since=state.paused_since or event.at, paused_until=event.until
-    )
+    return replace(state, paused_since=state.paused_since or event.at, paused_until=event.until)
 
 
 @apply.register

@@ -49,8 +49,7 @@ class Engine:
         self._book = threading.Lock()
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
-        self._reap_at: datetime | None = None
-        self._vacant = False
+        self._seen: Peek | None = None
         self._pace: tuple[datetime, float] | None = None
 
     # --- what the scheduler tells the engine ---
@@ -69,7 +68,7 @@ class Engine:
             self._member = member
             self.standing = standing
             self._declarations = {d.name: d for d in declarations}
-            self._known_wake = self._reap_at = None
+            self._known_wake = self._seen = None
         self.woken.set()
 
     def replace(self, declarations: Sequence[Declaration]) -> None:
@@ -162,33 +161,31 @@ class Engine:
         if self._is_to_claim(now):
             self._claim(member, now)
             self._look(member)
-        return self._next_look(now)
+        return self._known_wake if self.standing is Standing.LEADING else None
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
-        seen = peek(member)
+        before = self._seen
+        silent_since = instances.LONG_AGO if before is None else before.database_now - member.lease
+        self._seen = seen = peek(member, silent_since)
         if seen is not None:
             self._stand(seen.standing(member), seen)
             self._known_wake = seen.next_wake
-            self._vacant = seen.is_vacant
 
     def _is_to_claim(self, now: datetime) -> bool:
-        if self.standing is not Standing.LEADING:
-            return self.standing is Standing.STANDBY and self._vacant
-        if self._reap_at is None or self._reap_at <= now:
-            return True
-        return self._known_wake is not None and self._known_wake <= now
+        if self.standing is Standing.STANDBY:
+            return self._seen is not None and self._seen.is_vacant
+        due = self._known_wake is not None and self._known_wake <= now
+        return self.standing is Standing.LEADING and (due or self._is_to_reap)
 
-    def _next_look(self, now: datetime) -> datetime | None:
-        if self.standing is not Standing.LEADING:
-            return now + ACTS
-        instants = [at for at in (self._known_wake, self._reap_at) if at is not None]
-        return min(instants, default=None)
+    @property
+    def _is_to_reap(self) -> bool:
+        return self._seen is not None and self._seen.stale
 
     def _claim(self, member: Member, now: datetime) -> None:
         began = self.clock.monotonic()
         started = considered = 0
-        more, reaping = True, self._reap_at is None or self._reap_at <= now
+        more, reaping = True, self._is_to_reap
         publish([self._poll_started(now)])
         while more:
             with self.gate:
@@ -201,7 +198,6 @@ class Engine:
             considered += claimed.considered
             more, reaping = claimed.more, False
             publish(claimed.events)
-        self._reap_at = now + member.renew
         duration = self.clock.monotonic() - began
         publish([_poll_completed(now, considered, started, duration)])
 
@@ -254,7 +250,7 @@ class Engine:
         member = self._member
         if member is None or self.standing is not Standing.SUPERSEDED:
             return False
-        seen = peek(member)
+        seen = peek(member, instances.LONG_AGO)
         if seen is None:
             return True
         return not instances.has_living_holder(member, seen.digest, seen.database_now)
@@ -271,7 +267,7 @@ class Engine:
         publish([events.ClockMoved(at=now, seconds=leap)])
         if leap < 0:
             claims.reconsider_after_step(self._member, now)
-            self._known_wake = self._reap_at = None
+            self._known_wake = None
 
     def refused(self, doing: str, error: DatabaseError, now: datetime) -> None:
         for connection in connections.all(initialized_only=True):
@@ -294,5 +290,3 @@ def _poll_completed(
         tasks_executed=started,
         duration=duration,
     )
-
-

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -17,20 +17,20 @@ from django.db import connections
 from .. import conf
 from ..core import events
 from ..core.declaration import Declaration, digest_of_set
-from ..exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
+from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import publish
 from ..store import database, instances, reconcile
 from ..store.guard import Member
 from ..store.instances import Process
+from . import announce
 from .clock import Clock, system_clock
+from .drain import drain
 from .engine import Engine
 from .executors import Executor
 from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .heartbeat import Heartbeat, beat
 from .loop import Loop
-
-_ATTEMPTS_TO_RECORD = 10
 
 
 class State(StrEnum):
@@ -51,7 +51,8 @@ class Scheduler:
         clock: source of time; the machine's unless a simulation brings its own.
         executor: where callbacks run; threads and one event loop unless given.
         background: run the loop and the heartbeat in threads; a simulation ticks by hand.
-        workers: size of the thread pool; ``DECLARATIVE_CRON["WORKERS"]`` unless given.
+        options: gives the options; those of ``DECLARATIVE_CRON`` unless given.
+        declare: understands registrations; by the project's settings unless given.
     """
 
     def __init__(
@@ -60,13 +61,15 @@ class Scheduler:
         clock: Clock = system_clock,
         executor: Executor | None = None,
         background: bool = True,
-        workers: int | None = None,
+        options: Callable[[], conf.Options] = conf.options,
+        declare: Callable[[object], list[Declaration]] = conf.declarations,
     ) -> None:
         self.id = uuid.uuid4()
         self.clock = clock
         self._background = background
         self._given_executor = executor
-        self._workers = workers
+        self._options = options
+        self._declare = declare
         self._state = State.UNINITIALIZED
         self._initializing = threading.RLock()
         self._stopping = threading.Lock()
@@ -82,6 +85,16 @@ class Scheduler:
     def running(self) -> int:
         """Count the runs whose callback has not ended."""
         return self._engine.running
+
+    @property
+    def declarations(self) -> list[Declaration]:
+        """Give the registration set this scheduler holds."""
+        return self._engine.declarations
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether the loop's thread runs."""
+        return self._loop.is_alive
 
     # --- initialize ---
 
@@ -102,16 +115,16 @@ class Scheduler:
             before = self._state
             running = before is State.RUNNING
             self._state = State.REINITIALIZING if running else State.INITIALIZING
-            self._tell_start(registrations, running)
+            announce.started(self.clock.now(), registrations, running)
             try:
-                declarations = conf.declarations(registrations)
+                declarations = self._declare(registrations)
                 counts = self._activate(declarations, running)
             except BaseException as error:
                 self._state = before
-                self._tell_failure(error)
+                announce.failed(self.clock.now(), error)
                 raise
             self._state = State.RUNNING
-            self._tell_end(len(declarations), counts, running)
+            announce.completed(self.clock.now(), len(declarations), counts, running)
             self._poll(active=bool(declarations))
 
     async def ainitialize(self, registrations: object) -> None:
@@ -135,7 +148,7 @@ class Scheduler:
         except DatabaseError as error:
             raise ScheduleTaskError(*_suspect(declarations, member), error) from error
         publish(done.events)
-        publish(_scheduled(declarations, self.clock.now()))
+        announce.scheduled(self.clock.now(), declarations)
         return len(declarations) - len(done.plan.unchanged)
 
     def _is_active(self, member: Member) -> bool:
@@ -145,7 +158,7 @@ class Scheduler:
         return reconcile.active_digest(member.using, member.deployment) == member.digest
 
     def _member(self, declarations: Sequence[Declaration]) -> Member:
-        options = conf.options()
+        options = self._options()
         return Member(
             using=database.alias(),
             deployment=options.DEPLOYMENT,
@@ -157,7 +170,7 @@ class Scheduler:
         )
 
     def _process(self) -> Process:
-        return Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+        return Process(socket.gethostname(), os.getpid(), self._options().RELEASE)
 
     # --- polling ---
 
@@ -176,6 +189,12 @@ class Scheduler:
             self._reclaim(now)
             following = self._engine.tick(now)
         return following
+
+    def run_once(self) -> None:
+        """Do one pass, wait for what it started, and stop."""
+        self._heartbeat.start()
+        self.tick()
+        self.stop()
 
     def record(self, now: datetime | None = None) -> None:
         """Write the results that are waiting, and start nothing.
@@ -251,45 +270,21 @@ class Scheduler:
             self._engine = self._new_engine()
             return True
         self._state = State.STOPPING
-        drained = self._drain(grace)
+        drained = drain(self._engine, self.clock, grace)
         if drained:
             self.finish_stop()
         return drained
 
-    def _drain(self, grace: timedelta | None) -> bool:
-        """Wait for the runs in flight; their results are recorded on the way."""
-        deadline = None if grace is None else self.clock.monotonic() + grace.total_seconds()
-        failures = 0
-        while self._engine.unfinished:
-            if deadline is not None and self.clock.monotonic() >= deadline:
-                return False
-            failures = 0 if self._recorded() or self._engine.running else failures + 1
-            if failures >= _ATTEMPTS_TO_RECORD:
-                raise StopSchedulerError(RuntimeError("the results of runs cannot be recorded"))
-        return True
-
-    def _recorded(self) -> bool:
-        self._engine.woken.clear()
-        try:
-            self.record()
-        except DatabaseError as error:
-            self._engine.refused("recording results", error, self.clock.now())
-            self.clock.wait(self._engine.woken, 0.5)
-            return False
-        if self._engine.unfinished:
-            self.clock.wait(self._engine.woken, 0.5)
-        return True
-
     def finish_stop(self) -> None:
         """Leave the deployment, once every run has ended."""
         now, member = self.clock.now(), self._engine.member
+        self._end_polling()
         try:
             if member is not None:
                 instances.leave(member, now)
         except DatabaseError as error:
             raise StopSchedulerError(error) from error
         finally:
-            self._end_polling()
             self._engine.close()
             self._engine = self._new_engine()
             self._state = State.STOPPED
@@ -301,66 +296,25 @@ class Scheduler:
 
         To be called only right before the process ends.
         """
+        self._heartbeat.stop()
         if self._engine.member is not None:
-            instances.leave(self._engine.member, self.clock.now())
+            instances.give_up(self._engine.member)
 
     def _end_polling(self) -> None:
-        if self._background:
-            self._loop.stop()
-            self._heartbeat.stop()
+        self._loop.stop()
+        self._heartbeat.stop()
 
     # --- parts ---
 
     def _new_engine(self) -> Engine:
-        workers = self._workers or 0
         engine = Engine(
             self.clock,
-            self._given_executor or ThreadExecutor(workers or conf.options().WORKERS, self.clock),
+            self._given_executor or ThreadExecutor(self._options().WORKERS, self.clock),
             self._given_executor or CoroutineExecutor(self.clock),
         )
         self._loop = Loop(self.clock, self.tick, engine.woken)
         self._heartbeat = Heartbeat(self.clock, lambda: engine.member)
         return engine
-
-    def _tell_start(self, registrations: object, running: bool) -> None:
-        now = self.clock.now()
-        if running:
-            publish([events.SchedulerReinitializationStarted(at=now)])
-            return
-        total = len(registrations) if isinstance(registrations, list | tuple) else 0
-        publish([events.SchedulerInitializationStarted(at=now, total_registrations=total)])
-
-    def _tell_failure(self, error: BaseException) -> None:
-        text = error.message if isinstance(error, DeclarativeCronError) else repr(error)
-        publish([events.SchedulerInitializationFailed(at=self.clock.now(), error=text)])
-
-    def _tell_end(self, total: int, scheduled: int, running: bool) -> None:
-        now = self.clock.now()
-        if running:
-            publish([events.SchedulerReinitializationCompleted(at=now)])
-            return
-        publish(
-            [
-                events.SchedulerInitializationCompleted(
-                    at=now,
-                    total_registrations=total,
-                    scheduled_count=scheduled,
-                    skipped_count=total - scheduled,
-                )
-            ]
-        )
-
-
-def _scheduled(declarations: Sequence[Declaration], now: datetime) -> list[events.Event]:
-    return [
-        events.TaskScheduled(
-            at=now,
-            task_name=declaration.name,
-            cron_expression=declaration.cron,
-            retry_delay_ms=declaration.retry_delay_ms,
-        )
-        for declaration in declarations
-    ]
 
 
 def _suspect(declarations: Sequence[Declaration], member: Member) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -146,17 +146,23 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
     )
 
 
-@lru_cache(maxsize=4096)
 def takes_run(function: Callable[..., Any]) -> bool:
     """Tell whether a callback wants to be told about its run.
 
     Args:
         function: any callable.
     """
+    return _takes_run(function) if isinstance(function, Hashable) else _asks_for_run(function)
+
+
+def _asks_for_run(function: Callable[..., Any]) -> bool:
     try:
         return "run" in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
+
+
+_takes_run = lru_cache(maxsize=4096)(_asks_for_run)
 
 
 def is_async(function: Callable[..., Any]) -> bool:

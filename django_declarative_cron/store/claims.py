@@ -145,9 +145,7 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
 
 
 def _due(held: Locked, member: Member, now: datetime) -> QuerySet[ScheduledTask]:
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, wake_at__lte=now
-    )
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, wake_at__lte=now)
     if connections[member.using].features.has_select_for_update_skip_locked:
         tasks = tasks.select_for_update(skip_locked=True)
     return tasks.order_by("wake_at")
@@ -209,7 +207,7 @@ def _write(
     unserved: list[TaskRun],
 ) -> list[Claim]:
     runs = [_run_row(held, member, row, event) for row, event in started]
-    database.insert(member.using, [*runs, *unserved])
+    database.insert(member.using, [*unserved, *runs])
     _with_ids(held, member, runs)
     for run, (row, _) in zip(runs, started, strict=True):
         row.running_run = run.pk
@@ -288,5 +286,3 @@ def reconsider_after_step(member: Member, now: datetime) -> int:
             | Q(pending_retry_until__isnull=False)
         )
         return doubtful.update(wake_at=now)
-
-

@@ -26,11 +26,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
-from ..models import ScheduledTask, SchedulerState
+from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from . import database
 
 
@@ -104,6 +104,7 @@ class Peek:
         generation: of the active registration set.
         database_now: the database's time.
         next_wake: when the first task is to be considered.
+        stale: whether an instance that has not stopped shows no life any more.
     """
 
     leader: UUID | None
@@ -113,6 +114,7 @@ class Peek:
     generation: int
     database_now: datetime
     next_wake: datetime | None
+    stale: bool
 
     def standing(self, member: Member) -> Standing:
         """Tell what a member is now, without locking anything."""
@@ -127,20 +129,28 @@ class Peek:
         return self.leader is None or expires is None or expires <= self.database_now
 
 
-def peek(member: Member) -> Peek | None:
+def peek(member: Member, silent_since: datetime) -> Peek | None:
     """Look at the deployment in one query, without a lock.
 
     Args:
         member: who asks.
+        silent_since: who has shown no life since then counts as stale.
     """
     first = (
         ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
         .order_by("wake_at")
         .values("wake_at")[:1]
     )
+    silent = SchedulerInstance.objects.filter(
+        scheduler=OuterRef("pk"),
+        stopped_at=None,
+        heartbeat_at__lte=silent_since,
+    ).exclude(id=member.instance)
     row = (
         _states(member)
-        .annotate(database_now=member.database_time, next_wake=Subquery(first))
+        .annotate(
+            database_now=member.database_time, next_wake=Subquery(first), stale=Exists(silent)
+        )
         .values_list(
             "leader",
             "term",
@@ -149,6 +159,7 @@ def peek(member: Member) -> Peek | None:
             "generation",
             "database_now",
             "next_wake",
+            "stale",
         )
         .first()
     )
@@ -184,9 +195,7 @@ def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
         yield None if row is None else Locked(row, row.database_now)
 
 
-def _lock(
-    states: QuerySet[SchedulerState], using: str, database_time: BaseExpression
-) -> Any:
+def _lock(states: QuerySet[SchedulerState], using: str, database_time: BaseExpression) -> Any:
     if connections[using].features.has_select_for_update:
         states = states.select_for_update()
     else:

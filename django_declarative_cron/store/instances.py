@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -14,6 +14,8 @@ from ..core.state import TaskState
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import database, rows
 from .guard import Locked, Member, release
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
 
@@ -80,7 +82,7 @@ def heartbeat(member: Member) -> bool:
     if state.leader_id == member.instance:
         mine = states.filter(leader=member.instance, term=state.term)
         mine.update(lease_expires_at=now + member.lease)
-    return bool(living.update(heartbeat_at=now))
+    return bool(living.update(heartbeat_at=now, stopped_at=None))
 
 
 def stop_requested(member: Member, now: datetime) -> None:
@@ -97,8 +99,6 @@ def stop_requested(member: Member, now: datetime) -> None:
 def leave(member: Member, now: datetime) -> None:
     """Write down that a process has stopped, and give up its lead.
 
-    Its runs that have not ended, if any, are found interrupted by whoever leads next.
-
     Args:
         member: who leaves.
         now: the instant it stopped.
@@ -107,6 +107,18 @@ def leave(member: Member, now: datetime) -> None:
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
         mine.update(stopped_at=now)
+
+
+def give_up(member: Member) -> None:
+    """Count a process as dead from now on: it goes, and its runs go with it.
+
+    Args:
+        member: who goes.
+    """
+    with database.atomic(member.using):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine.update(heartbeat_at=LONG_AGO)
 
 
 def has_living_holder(member: Member, digest: str, now: datetime) -> bool:
@@ -132,6 +144,7 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
         now: the instant of the tick.
     """
     found = _runs_of_the_dead(held, member)
+    _bury(held, member)
     if not found:
         return []
     tasks = _tasks_of(held, member, found)
@@ -145,6 +158,16 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     return told
 
 
+def _bury(held: Locked, member: Member) -> None:
+    """Mark silent instances as stopped; one that lives after all beats again."""
+    silent = SchedulerInstance.objects.using(member.using).filter(
+        scheduler=held.row,
+        stopped_at=None,
+        heartbeat_at__lte=held.database_now - member.lease,
+    )
+    silent.exclude(id=member.instance).update(stopped_at=held.database_now)
+
+
 def _runs_of_the_dead(held: Locked, member: Member) -> list[TaskRun]:
     living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
         stopped_at=None, heartbeat_at__gt=held.database_now - member.lease
@@ -156,9 +179,7 @@ def _runs_of_the_dead(held: Locked, member: Member) -> list[TaskRun]:
     return list(dead)
 
 
-def _tasks_of(
-    held: Locked, member: Member, found: Iterable[TaskRun]
-) -> dict[str, ScheduledTask]:
+def _tasks_of(held: Locked, member: Member, found: Iterable[TaskRun]) -> dict[str, ScheduledTask]:
     ids = [run.pk for run in found]
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
     return {task.name or "": task for task in tasks.filter(running_run__in=ids)}

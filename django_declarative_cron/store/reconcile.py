@@ -242,7 +242,9 @@ def overridden(
     rows.declare(row, declaration, held.row.identifier)
     row.epoch = held.next_epoch(member.using)
     story = Story(rows.state_of(row)).then(event)
-    return settle(_switched(story, declaration, enabled_before, None, now), declaration.schedule, now)
+    return settle(
+        _switched(story, declaration, enabled_before, None, now), declaration.schedule, now
+    )
 
 
 def _update(

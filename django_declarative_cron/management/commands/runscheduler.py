@@ -1,0 +1,142 @@
+"""Run the declared tasks until SIGTERM or SIGINT.
+
+Exit codes: 0 stopped as asked; 1 the scheduler failed; 2 wrong use, such as an
+unmigrated database or registrations with a mistake; 128 + N ended at once by a
+second signal N.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from argparse import ArgumentParser
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ... import conf
+from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
+from ...runtime.scheduler import Scheduler
+from ...runtime.shutdown import Shutdown
+from ...store import database
+from ..ready import require_tables
+
+_LOOK_AT_THE_LOOP = 1.0
+
+
+class Command(BaseCommand):
+    help = (
+        "Run the tasks of settings.SCHEDULED_TASKS until SIGTERM or SIGINT. "
+        "Exit codes: 0 stopped as asked, 1 failed, 2 wrong use, 128+N ended by a second signal N."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--once",
+            action="store_true",
+            help="initialise, look once for due tasks, wait for what was started, stop",
+        )
+        parser.add_argument(
+            "--workers", type=_positive, metavar="N", help="size of the thread pool"
+        )
+        parser.add_argument(
+            "--grace",
+            type=_seconds,
+            metavar="SECONDS",
+            help="how long a stop waits for runs in flight",
+        )
+
+    def handle(self, *args: Any, **given: Any) -> None:
+        require_tables(database.alias())
+        _show_events()
+        options = _options(given)
+        scheduler = Scheduler(options=lambda: options, background=not given["once"])
+        shutdown = Shutdown()
+        shutdown.install()
+        self._initialize(scheduler)
+        if given["once"]:
+            scheduler.run_once()
+            return
+        self._banner(scheduler, options)
+        self._serve(scheduler, shutdown)
+        self._end(scheduler, options.GRACE)
+
+    def _initialize(self, scheduler: Scheduler) -> None:
+        try:
+            scheduler.initialize(conf.registrations())
+        except ScheduleTaskError as error:
+            raise CommandError(error.message, returncode=1) from error
+        except DeclarativeCronError as error:
+            raise CommandError(error.message, returncode=2) from error
+
+    def _banner(self, scheduler: Scheduler, options: conf.Options) -> None:
+        tasks = len(scheduler.declarations)
+        self.stdout.write(
+            f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}: "
+            f"{tasks} task{'' if tasks == 1 else 's'}, {options.WORKERS} workers, "
+            f"grace {options.GRACE.total_seconds():g} s. SIGTERM or Ctrl-C stops it."
+        )
+
+    def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
+        while not shutdown.wait(_LOOK_AT_THE_LOOP):
+            if not scheduler.is_alive:
+                raise CommandError("The loop of the scheduler has ended.", returncode=1)
+
+    def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
+        self.stdout.write("Stopping: nothing new starts; waiting for runs in flight.")
+        try:
+            drained = scheduler.stop(grace=grace)
+        except StopSchedulerError as error:
+            raise CommandError(error.message, returncode=1) from error
+        if not drained:
+            self.stdout.write(
+                f"{scheduler.running} run(s) did not end within the grace; "
+                "the next scheduler finds them interrupted."
+            )
+            _leave_at_once(scheduler)
+
+
+def _leave_at_once(scheduler: Scheduler) -> None:
+    """End the process although callbacks still run in its threads."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    scheduler.abandon()
+    os._exit(0)
+
+
+def _options(given: dict[str, Any]) -> conf.Options:
+    options = conf.options()
+    if given["workers"] is not None:
+        options = replace(options, WORKERS=given["workers"])
+    if given["grace"] is not None:
+        options = replace(options, GRACE=given["grace"])
+    return options
+
+
+def _show_events() -> None:
+    """Show events on standard error where the project configures no logging for them."""
+    logger = logging.getLogger("django_declarative_cron")
+    if logger.hasHandlers():
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{number} is below 1")
+    return number
+
+
+def _seconds(text: str) -> timedelta:
+    delay = timedelta(seconds=float(text))
+    if delay < timedelta(0):
+        raise ValueError(f"{text} is below 0")
+    return delay

@@ -1,0 +1,54 @@
+"""Waiting for the runs in flight, and recording how they end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import Error as DatabaseError
+
+from ..exceptions import StopSchedulerError
+from .clock import Clock
+from .engine import Engine
+
+_ATTEMPTS_TO_RECORD = 10
+_LOOK_AGAIN = 0.5
+
+
+def drain(engine: Engine, clock: Clock, grace: timedelta | None) -> bool:
+    """Wait until every run has ended and every result is recorded.
+
+    Args:
+        engine: it starts nothing more.
+        clock: by which the wait is measured.
+        grace: the longest wait; without limit where ``None``.
+
+    Returns:
+        whether nothing is left.
+
+    Raises:
+        StopSchedulerError: the runs have ended and their results cannot be recorded.
+    """
+    deadline = None if grace is None else clock.monotonic() + grace.total_seconds()
+    refusals = 0
+    while engine.unfinished:
+        if deadline is not None and clock.monotonic() >= deadline:
+            return False
+        refusal = _record(engine, clock)
+        refusals = refusals + 1 if refusal is not None and not engine.running else 0
+        if refusal is not None and refusals >= _ATTEMPTS_TO_RECORD:
+            raise StopSchedulerError(refusal) from refusal
+    return True
+
+
+def _record(engine: Engine, clock: Clock) -> DatabaseError | None:
+    """Record what is waiting; then wait for the next end, where one is to come."""
+    engine.woken.clear()
+    refusal = None
+    try:
+        engine.record(clock.now())
+    except DatabaseError as error:
+        engine.refused("recording results", error, clock.now())
+        refusal = error
+    if engine.unfinished:
+        clock.wait(engine.woken, _LOOK_AGAIN)
+    return refusal

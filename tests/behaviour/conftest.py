@@ -1,0 +1,56 @@
+"""Behaviour is shown with the real engine and database on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import signals
+from django_declarative_cron.core.events import Event
+from django_declarative_cron.testing import Simulation
+
+Started = Callable[..., Simulation]
+
+
+@pytest.fixture
+def simulation(db: None) -> Started:
+    """Make simulations that start in 2024."""
+
+    def start(at: str, **options: Any) -> Simulation:
+        return Simulation(start=at if "T" in at else f"2024-01-01T{at}Z", **options)
+
+    return start
+
+
+@pytest.fixture
+def told() -> Iterator[list[Event]]:
+    """Collect every event that is published, in order."""
+    events: list[Event] = []
+
+    def listen(event: Event, **_: object) -> None:
+        events.append(event)
+
+    for signal in signals.SIGNALS.values():
+        signal.connect(listen)
+    yield events
+    for signal in signals.SIGNALS.values():
+        signal.disconnect(listen)
+
+
+def utc(text: str) -> datetime:
+    """Read an instant; a bare time is on 2024-01-01."""
+    full = text if "T" in text else f"2024-01-01T{text}"
+    return datetime.fromisoformat(full).replace(tzinfo=UTC)
+
+
+def names(events: list[Event]) -> list[str]:
+    """Name events, without the chatter of every poll."""
+    chatter = ("Poll", "Scheduler", "Leadership", "TaskScheduled", "TaskAdded", "TaskPreserved")
+    found = [type(event).__name__ for event in events]
+    return [name for name in found if not name.startswith(chatter)]
+
+
+FIVE_MINUTES = timedelta(minutes=5)

@@ -1,0 +1,137 @@
+"""Startup (SU): what runs at a first coming, and what never does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from django_declarative_cron.models import ScheduledTask, TaskRun
+
+from .conftest import FIVE_MINUTES, Started, utc
+
+TUESDAY = "2024-01-02T15:30:00Z"
+
+
+def test_su01_a_new_task_whose_minute_it_is_runs_at_once(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize([("t", "30 15 * * 2", sim.job(), FIVE_MINUTES)])
+    assert sim.starts("t") == [utc("2024-01-02T15:30")]
+    assert sim.task("t").last_attempt_at == utc("2024-01-02T15:30")
+
+
+def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize([("t", "20 15 * * 2", sim.job(), FIVE_MINUTES)])
+    task = sim.task("t")
+    assert sim.starts("t") == []
+    assert (task.last_attempt_at, task.last_success_at, task.pending_retry_until) == (None,) * 3
+    assert task.registered_at == utc("2024-01-02T15:30")
+
+
+def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize([("t", "35 15 * * 2", sim.job(), FIVE_MINUTES)])
+    assert sim.starts("t") == []
+    sim.jump_to("2024-01-02T15:35:00Z")
+    assert len(sim.starts("t")) == 1
+
+
+def test_su04_of_three_new_tasks_only_the_one_of_this_minute_runs(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize([(f"t{m}", f"{m} 15 * * *", sim.job(), FIVE_MINUTES) for m in (20, 30, 40)])
+    assert [len(sim.starts(f"t{m}")) for m in (20, 30, 40)] == [0, 1, 0]
+
+
+def test_su07_every_new_task_of_this_minute_runs(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize(
+        [
+            ("a", "0,15,30,45 * * * *", sim.job(), FIVE_MINUTES),
+            ("b", "30 * * * *", sim.job(), FIVE_MINUTES),
+        ]
+    )
+    assert len(sim.starts("a")) == len(sim.starts("b")) == 1
+
+
+def test_su08_the_weekday_counts_at_startup(simulation: Started) -> None:
+    sim = simulation(TUESDAY)
+    sim.initialize([("t", "30 15 * * 3", sim.job(), FIVE_MINUTES)])
+    assert sim.starts("t") == []
+
+
+def test_su09_nothing_is_owed_from_before_the_registration(simulation: Started) -> None:
+    sim = simulation("2026-01-01T00:00:00Z")
+    sim.initialize([("t", "0 0 31 12 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2026-01-01T03:00Z")
+    assert sim.starts("t") == []
+
+
+def test_su11_an_empty_list_is_accepted_and_polls_nothing(
+    simulation: Started, told: list[object]
+) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([])
+    sim.advance_to("2024-01-01T10:05Z")
+    sim.stop()
+    assert "PollingStarted" not in [type(event).__name__ for event in told]
+
+
+def test_su12_an_empty_list_forgets_the_tasks_and_keeps_the_history(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([(n, "0 * * * *", sim.job(), FIVE_MINUTES) for n in ("a", "b")])
+    sim.stop()
+    sim.initialize([])
+    assert ScheduledTask.objects.count() == 0
+    assert TaskRun.objects.count() == 2
+
+
+@pytest.mark.parametrize("start", ["1970-01-01T12:00:00Z", "2100-01-15T12:00:00Z"])
+def test_su14_far_dates_are_dates_like_others(simulation: Started, start: str) -> None:
+    sim = simulation(start)
+    sim.initialize([("t", "0 12 * * *", sim.job(), FIVE_MINUTES)])
+    assert len(sim.starts("t")) == 1
+
+
+def test_the_boot_obligation_stays_until_it_starts(simulation: Started) -> None:
+    sim = simulation("10:00:00", instances=2)
+    jobs = [("t", "0 10 * * *", sim.job(), FIVE_MINUTES)]
+    sim[0].initialize([])
+    sim[0].scheduler.request_stop()  # it leads and will start nothing
+    sim[1].initialize(jobs)
+    assert sim.starts("t") == [utc("10:00")]
+
+
+def test_a_task_registered_but_never_run_is_caught_up(simulation: Started) -> None:
+    sim = simulation("09:30:00")
+    registrations = [("t", "0 10 * * *", sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.crash()
+    sim.jump_to("2024-01-01T12:30Z")
+    sim.initialize(registrations)
+    assert sim.starts("t") == [utc("12:30")]
+    assert sim.runs("t")[0].scheduled_for == utc("10:00")
+
+
+def test_a_name_that_succeeded_this_minute_does_not_run_again_when_it_returns(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:05")
+    registrations = [("t", "0 10 * * *", sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.initialize([])
+    sim.advance_to("2024-01-01T10:00:30Z")
+    sim.initialize(registrations)
+    assert len(sim.starts("t")) == 1
+    sim.advance_to("2024-01-02T10:00:00Z")
+    assert len(sim.starts("t")) == 2
+
+
+def test_a_name_that_failed_this_minute_runs_again_when_it_returns(simulation: Started) -> None:
+    sim = simulation("10:00:05")
+    registrations = [("t", "0 10 * * *", sim.job(["fail", "ok"]), timedelta(hours=1))]
+    sim.initialize(registrations)
+    sim.initialize([])
+    sim.advance_to("2024-01-01T10:00:30Z")
+    sim.initialize(registrations)
+    assert [run.outcome for run in sim.runs("t")] == ["failed", "succeeded"]
