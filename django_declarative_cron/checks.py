@@ -1,1 +1,97 @@
-"""System checks of the declarations and options, with stable ids and hints."""
+"""System checks of declarations and options: stable ids, a hint for each, no database.
+
+Run alone by ``manage.py check --tag declarative_cron``; an id in
+``SILENCED_SYSTEM_CHECKS`` silences it.
+
+=====  =====================================================================
+id     what it says (each starts with ``declarative_cron.``)
+=====  =====================================================================
+E001   ``SCHEDULED_TASKS`` is not a list
+E002   an item is neither a 4-tuple of the right types nor a dict
+E003   a key of a dict entry is unknown
+E004   a key of a dict entry is missing or its value is refused
+E005   a name is refused
+E006   none or several of ``callback``, ``type`` and ``command`` are given
+E007   an import path leads nowhere, or to nothing that can be called
+E008   a callable in settings cannot be imported by name
+E009   a name stands twice
+E010   a cron expression is refused
+E011   a cron expression names no date that ever comes
+E012   a time zone is refused
+E013   a retry delay is refused
+E014   a key or value belongs to a later version
+E015   a management command does not exist or is written wrongly
+E020   ``DECLARATIVE_CRON`` is not a dict
+E021   an option is unknown
+E022   the value of an option is refused
+E023   two options contradict each other
+W001   both day fields are restricted: either one is enough to run
+W002   every minute of certain hours
+W003   a dict entry without a time zone is read in UTC
+W004   ``TIME_ZONE`` is ``None``: UTC is assumed
+W005   a run will be lost in a gap of the clock
+W006   tasks will pause while local time repeats itself
+W007   no occurrence within 50 years
+W008   a key is kept by the scheduler and ignored
+W009   a callback cannot be called with the arguments declared
+W010   a single late renewal loses the lease
+I001   runs only in some years
+I002   a local time that comes twice: it runs the first time only
+=====  =====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.core import checks
+from django.core.checks import CheckMessage, register
+
+from . import conf
+from .core.advice import advise
+from .core.problem import Check, Problem
+from .core.reading import Declared, UnresolvableError
+
+TAG = "declarative_cron"
+
+_LEVELS = {"E": checks.Error, "W": checks.Warning, "I": checks.Info}
+
+
+@register(TAG)
+def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
+    """Report everything that is wrong or surprising in ``SCHEDULED_TASKS``."""
+    declared, problems = conf.survey(conf.registrations())
+    return _messages([*problems, *_advice(declared)])
+
+
+@register(TAG)
+def check_options(**kwargs: Any) -> list[CheckMessage]:
+    """Report everything that is wrong with ``DECLARATIVE_CRON``."""
+    return _messages(conf.option_problems())
+
+
+def _advice(declared: list[Declared]) -> Iterator[Problem]:
+    from .runtime.clock import system_clock
+
+    if declared and not conf.project_zone_is_set():
+        yield Problem(
+            check=Check.ZONE_UNSET,
+            place="TIME_ZONE",
+            message="is None, so tasks that name no time zone run in UTC",
+            hint='Write TIME_ZONE = "UTC", or the zone that is meant.',
+        )
+    try:
+        project_zone = conf.project_zone()
+    except UnresolvableError:
+        project_zone = None
+    yield from advise(declared, system_clock.now(), project_zone)
+
+
+def _messages(problems: Iterable[Problem]) -> list[CheckMessage]:
+    return [
+        _LEVELS[problem.check.level](
+            problem.message, hint=problem.hint or None, obj=problem.place, id=str(problem.check)
+        )
+        for problem in problems
+    ]

@@ -2,34 +2,172 @@
 
 What of 002 this version does not do is refused by name, never ignored: the ``ojs``
 dialect, retry policies, time-outs, overlap policies other than ``coalesce``, runners
-other than threads. Until there are retry policies, an entry without ``retry_delay``
-gets ``DEFAULT_RETRY_DELAY``.
+other than threads. Until these come, an entry that leaves out ``dialect`` is read as
+``posix``, one without ``overlap_policy`` is ``coalesce``, and one without
+``retry_delay`` has ``DEFAULT_RETRY_DELAY``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, cast
+from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
 from .declaration import Declaration, Target
-from .entry_keys import KEYS, MANAGED, OPTION_KEYS, PLANNED_OPTIONS, Key
-from .nearest import listed, proposal
+from .entry_keys import (
+    DIALECT,
+    KINDS,
+    WHAT_RUNS,
+    judge_choice,
+    judge_the_rest,
+    refuse_unknown_keys,
+    well_typed,
+)
+from .nearest import listed
 from .parts import (
-    delay_hint,
+    flaw_of_name,
     judge_delay,
     plain_text,
     read_cron,
     refuse_duplicate,
+    refuse_name,
     resolve_callback,
     resolve_command,
-    take_name,
 )
-from .plain import flaw_of_data, flaw_of_text
+from .plain import flaw_of_text
 from .problem import Check
 from .reading import Declared, Item
 from .schedule import Fold, Gap, Schedule
 
 DEFAULT_RETRY_DELAY: Final = timedelta(minutes=5)
 DEFAULT_ZONE: Final = "UTC"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
+_LONGEST_ZONE = 255
+_OJS_HAS = {"STEP", "NAME", "MACRO", "QUARTZ", "SUN7"}
+
+
+def read_entry(item: Item) -> Declared | None:
+    """Understand a dict entry; what is wrong is reported to the item.
+
+    Order: known keys, types, name, what runs, duplicate, cron, zone, retry, the rest.
+    """
+    name = item.given.get("name")
+    flaw = _flaw_of_name(name) if isinstance(name, str) else None
+    if isinstance(name, str) and flaw is None:
+        # Known early, so that what is reported before the name's turn can be found by it.
+        item.name = plain_text(name)
+    refuse_unknown_keys(item, tuple(KINDS))
+    typed = well_typed(item)
+    if flaw is not None:
+        refuse_name(item, name, flaw)
+    target = _what_runs(item, typed)
+    refuse_duplicate(item)
+    expression = _expression(item, typed)
+    zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
+    if "retry_delay" in typed:
+        judge_delay(item, typed["retry_delay"], "retry_delay")
+    judge_the_rest(item, typed)
+    if not item.is_sound:
+        return None
+    schedule = Schedule(
+        cast(CronExpression, expression),
+        cast(ZoneInfo, zone),
+        cast(Gap, typed.get("gap", "skip")),
+        cast(Fold, typed.get("fold", "first")),
+    )
+    declaration = _declaration(typed, schedule, cast(Target, target))
+    return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
+
+
+def _declaration(typed: Mapping[str, Any], schedule: Schedule, target: Target) -> Declaration:
+    return Declaration(
+        name=typed["name"],
+        cron=typed["cron"],
+        timezone=schedule.zone.key,
+        schedule=schedule,
+        target=replace(target, args=tuple(typed.get("args", ()))),
+        retry_delay=typed.get("retry_delay", DEFAULT_RETRY_DELAY),
+        enabled=typed.get("enabled", True),
+        description=typed.get("description") or "",
+        overlap_policy=typed.get("overlap_policy", "coalesce"),
+        options=dict(typed.get("options", {})),
+    )
+
+
+def _flaw_of_name(name: str) -> str | None:
+    if (flaw := flaw_of_name(name)) is not None or _NAME.fullmatch(name):
+        return flaw
+    characters = "lower-case letters, digits, `-` and `.`, the first a letter or digit"
+    return f"of a dict entry must be made of {characters}, found {name!r}"
+
+
+def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
+    said = [key for key in WHAT_RUNS if key in item.given]
+    if len(said) != 1:
+        field = said[1] if said else WHAT_RUNS[0]
+        one = f"exactly one of {listed(WHAT_RUNS)} says what runs"
+        reason = f"stands beside `{said[0]}`: {one}" if said else f"is missing: {one}"
+        hint = 'Write "callback": "app.module.function" or "command": ["name", "argument"].'
+        item.refuse_field(Check.WHAT_RUNS, field, item.given.get(field), reason, hint)
+        return None
+    (key,) = said
+    if key not in typed:
+        return None
+    if key == "command":
+        words = _words(item, typed["command"])
+        return None if words is None else resolve_command(item, words)
+    return resolve_callback(item, typed[key], key)
+
+
+def _words(item: Item, command: Any) -> tuple[str, ...] | None:
+    words = (command,) if isinstance(command, str) else tuple(command)
+    flaw, hint = _flaw_of_words(command, words)
+    if flaw is None:
+        return tuple(map(plain_text, words))
+    item.refuse_field(Check.COMMAND, "command", command, flaw, hint)
+    return None
+
+
+def _flaw_of_words(command: Any, words: tuple[Any, ...]) -> tuple[str | None, str]:
+    hint = 'Write a list of words, such as ["clearsessions", "--verbosity", "0"].'
+    if not all(isinstance(word, str) for word in words):
+        return "must be a list of texts", hint
+    if not words or not words[0]:
+        return "must not be empty", hint
+    if isinstance(command, str) and len(command.split()) > 1:
+        return "must be a list when it has several words", f"Write {command.split()}."
+    return next((flaw for word in words if (flaw := flaw_of_text(word))), None), hint
+
+
+def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:
+    if "dialect" in typed and not judge_choice(item, "dialect", typed["dialect"], DIALECT):
+        return None
+    if "cron" not in typed:
+        return None
+    return read_cron(item, typed["cron"], None if "dialect" in item.given else _ojs_remark)
+
+
+def _ojs_remark(text: str, code: str) -> str:
+    if code in _OJS_HAS or (code == "COUNT" and len(text.split()) == 6):
+        return " (the OJS dialect, which has this, is not available in this version)"
+    return ""
+
+
+def _zone(item: Item, name: str) -> ZoneInfo | None:
+    if len(name) > _LONGEST_ZONE:
+        reason = f"must have at most {_LONGEST_ZONE} characters, found {len(name)}"
+        item.refuse_field(Check.ZONE, "timezone", name, reason)
+        return None
+    try:
+        return validate_zone(name)
+    except UnknownZoneError as error:
+        near = f"; did you mean `{error.suggestion}`?" if error.suggestion else ""
+        reason = f"{name!r} is no IANA time zone{near}"
+        hint = "Write a name such as `Europe/Berlin`, or `UTC`."
+        item.refuse_field(Check.ZONE, "timezone", name, reason, hint)
+        return None

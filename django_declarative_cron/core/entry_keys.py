@@ -2,51 +2,166 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from .nearest import listed, nearest
-from .parts import delay_hint
+from .parts import delay_hint, plain_text
 from .plain import flaw_of_data, flaw_of_text
+from .problem import Check
+from .reading import Item
 
 
-class Key(NamedTuple):
-    """Say what a key holds.
+class Kind(NamedTuple):
+    """Say which types a key takes, and what people call them."""
 
-    Args:
-        types: of an acceptable value.
-        article: what to call them.
-    """
-
-    types: tuple[type, ...]
-    article: str
-
-    def fits(self, value: Any) -> bool:
-        """Tell whether a value has one of the types; ``True`` is no number."""
-        return isinstance(value, self.types)
+    types: tuple[Any, ...]
+    words: str
 
 
-_TEXT: Final = Key((str,), "a text")
-_FLAG: Final = Key((bool,), "True or False")
+class Choice(NamedTuple):
+    """Say which values a key takes, and which a later version will take."""
 
-KEYS: Final = {
+    available: tuple[str, ...]
+    planned: tuple[str, ...] = ()
+
+
+_TEXT: Final = Kind((str,), "a text")
+_FLAG: Final = Kind((bool,), "True or False")
+_LIST: Final = Kind((list, tuple), "a list")
+_DICT: Final = Kind((dict,), "a dict")
+
+KINDS: Final[Mapping[str, Kind]] = {
     "name": _TEXT,
     "cron": _TEXT,
     "timezone": _TEXT,
-    "callback": Key((str, Callable), "a dotted path or a callable"),  # type: ignore[arg-type]
-    "type": Key((str,), "a dotted path"),
-    "command": Key((str, list, tuple), "a list of words"),
-    "args": Key((list, tuple), "a list"),
+    "callback": Kind((str, Callable), "a dotted path or a callable"),
+    "type": Kind((str,), "a dotted path"),
+    "command": Kind((str, list, tuple), "a list of words"),
+    "args": _LIST,
     "enabled": _FLAG,
-    "description": Key((str, type(None)), "a text"),
+    "description": Kind((str, type(None)), "a text"),
     "overlap_policy": _TEXT,
-    "retry_delay": Key((timedelta,), "a timedelta"),
+    "retry_delay": Kind((timedelta,), "a timedelta"),
     "dialect": _TEXT,
     "gap": _TEXT,
     "fold": _TEXT,
-    "options": Key((dict,), "a dict"),
+    "options": _DICT,
     "runner": _TEXT,
     "atomic": _FLAG,
 }
+REQUIRED: Final = ("name", "cron")
+WHAT_RUNS: Final = ("callback", "type", "command")
+MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
+"""Keys that 002 leaves to the scheduler and lets nobody else set."""
+
+DIALECT: Final = Choice(("posix",), ("ojs",))
+CHOICES: Final[Mapping[str, Choice]] = {
+    "gap": Choice(("skip", "shift")),
+    "fold": Choice(("first", "both")),
+    "overlap_policy": Choice(("coalesce",), ("skip", "allow", "enqueue", "cancel_previous")),
+    "runner": Choice(("thread",), ("process", "django_tasks")),
+}
+OPTION_KINDS: Final[Mapping[str, Kind]] = {"queue": _TEXT, "tags": _LIST, "meta": _DICT}
+PLANNED_OPTIONS: Final = ("timeout", "retry")
+
+
+def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
+    """Report every key that means nothing, and those that only the scheduler sets."""
+    for key in item.given:
+        if key in MANAGED:
+            message = f"`{key}` is kept by the scheduler; what stands here is ignored."
+            item.warn(Check.MANAGED_KEY, message, "Leave the key out.")
+        elif key not in known:
+            reason, hint = _unknown(str(key), known), f"Known keys: {listed(known)}."
+            item.refuse_field(Check.UNKNOWN_KEY, str(key), item.given[key], reason, hint)
+
+
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    near = nearest(key, known)
+    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
+
+
+def well_typed(item: Item) -> dict[str, Any]:
+    """Give the keys whose values have the right type; report the others and those missing."""
+    for key in REQUIRED:
+        if key not in item.given:
+            item.refuse_field(Check.KEY_VALUE, key, None, "is missing", f'Write "{key}": "…".')
+    typed = {}
+    for key, kind in KINDS.items():
+        if key not in item.given:
+            continue
+        value = item.given[key]
+        if isinstance(value, kind.types):
+            typed[key] = plain_text(value) if isinstance(value, str) else value
+        else:
+            _refuse_type(item, key, value, kind)
+    return typed
+
+
+def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
+    reason = f"must be {kind.words}, not {type(value).__name__}"
+    check = Check.RETRY_DELAY if key == "retry_delay" else Check.KEY_VALUE
+    hint = f"Write {delay_hint(value)}." if key == "retry_delay" else f"Write {kind.words}."
+    item.refuse_field(check, key, value, reason, hint)
+
+
+def judge_choice(item: Item, key: str, value: str, choice: Choice) -> bool:
+    """Report a value that is unknown, or that this version does not have."""
+    if value in choice.available:
+        return True
+    hint = f"Write {listed(choice.available, ' or ')}."
+    if value in choice.planned:
+        reason = f"`{value}` is not available in this version"
+        item.refuse_field(Check.NOT_AVAILABLE, key, value, reason, hint)
+        return False
+    near = nearest(value, choice.available)
+    tail = f"; did you mean `{near}`?" if near else ""
+    reason = f"must be {listed(choice.available, ' or ')}{tail}"
+    item.refuse_field(Check.KEY_VALUE, key, value, reason, hint)
+    return False
+
+
+def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
+    """Judge what comes last: choices, data, texts and options."""
+    for key, choice in CHOICES.items():
+        if key in typed:
+            judge_choice(item, key, typed[key], choice)
+    if typed.get("atomic"):
+        reason = "True is not available in this version"
+        item.refuse_field(Check.NOT_AVAILABLE, "atomic", True, reason, "Leave the key out.")
+    if "command" in typed and "args" in typed:
+        reason = "does not go with `command`"
+        hint = "Write the arguments as words of `command`."
+        item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
+    _refuse_flaw(item, "args", typed, flaw_of_data(list(typed.get("args", ()))))
+    _refuse_flaw(item, "description", typed, flaw_of_text(typed.get("description") or ""))
+    _judge_options(item, typed.get("options", {}))
+
+
+def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | None) -> None:
+    if flaw is not None:
+        hint = "Use None, True, False, numbers, texts, lists, and dicts whose keys are texts."
+        item.refuse_field(Check.KEY_VALUE, key, typed[key], flaw, hint)
+
+
+def _judge_options(item: Item, options: Mapping[str, Any]) -> None:
+    for key, value in options.items():
+        flaw, check = _flaw_of_option(str(key), value)
+        if flaw is not None:
+            hint = f"Known in this version: {listed(OPTION_KINDS)}."
+            item.refuse_field(check, f"options.{key}", value, flaw, hint)
+
+
+def _flaw_of_option(key: str, value: Any) -> tuple[str | None, Check]:
+    if key in PLANNED_OPTIONS:
+        return "is not available in this version", Check.NOT_AVAILABLE
+    kind = OPTION_KINDS.get(key)
+    if kind is None:
+        return _unknown(key, (*OPTION_KINDS, *PLANNED_OPTIONS)), Check.UNKNOWN_KEY
+    if not isinstance(value, kind.types):
+        return f"must be {kind.words}, not {type(value).__name__}", Check.KEY_VALUE
+    if key == "tags" and not all(isinstance(tag, str) for tag in value):
+        return "must be a list of texts", Check.KEY_VALUE
+    return flaw_of_data(list(value) if key == "tags" else value), Check.KEY_VALUE

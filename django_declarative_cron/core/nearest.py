@@ -21,18 +21,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_folded[matches[0]] if matches else None
 
 
-def proposal(word: str, known: Iterable[str]) -> str:
-    """Word a hint: the nearest known word, else all of them.
-
-    Args:
-        word: what was written.
-        known: what could have been meant; few.
-    """
-    words = list(known)
-    near = nearest(word, words)
-    return f"Did you mean `{near}`?" if near else f"Known: {listed(words)}."
-
-
-def listed(words: Iterable[str]) -> str:
+def listed(words: Iterable[str], joint: str = ", ") -> str:
     """Quote words as code and join them."""
-    return ", ".join(f"`{word}`" for word in words)
+    return joint.join(f"`{word}`" for word in words)

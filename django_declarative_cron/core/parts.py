@@ -32,23 +32,14 @@ def plain_text(text: str) -> str:
     return str.__str__(text)
 
 
-def take_name(item: Item, name: str, flaw: str | None = None) -> None:
-    """Judge a name and make it the item's.
-
-    Args:
-        item: reports a name that is refused.
-        name: taken letter for letter.
-        flaw: what the form of the item says against it.
-    """
-    flaw = _flaw_of_name(name) or flaw
-    if flaw is None:
-        item.name = plain_text(name)
-    else:
-        hint = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
-        item.refuse_field(Check.NAME, "name", name, flaw, hint)
+def refuse_name(item: Item, name: str, flaw: str) -> None:
+    """Report a name, with what is wrong with it."""
+    hint = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
+    item.refuse_field(Check.NAME, "name", name, flaw, hint)
 
 
-def _flaw_of_name(name: str) -> str | None:
+def flaw_of_name(name: str) -> str | None:
+    """Say what is wrong with a name, or ``None``; it is taken letter for letter."""
     if not name:
         return "must not be empty"
     if len(name) > LONGEST_NAME:
@@ -87,9 +78,7 @@ def read_cron(
         return None
 
 
-def _for_registration(
-    error: InvalidCronExpressionError, remark: str
-) -> CronExpressionInvalidError:
+def _for_registration(error: InvalidCronExpressionError, remark: str) -> CronExpressionInvalidError:
     # The message is taken over, not made again: it shortens an expression without end.
     refused = CronExpressionInvalidError.__new__(CronExpressionInvalidError)
     details = {**error.details, "reason": f"{error.reason}{remark}"}
@@ -143,7 +132,7 @@ def delay_hint(value: Any) -> str:
 def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:
     """Find a callback; report why it is not there."""
     try:
-        return item.reader.resolver.callback(given)
+        return item.reader.resolver.callback(plain_text(given) if isinstance(given, str) else given)
     except UnresolvableError as error:
         item.refuse_field(error.check, field, given, error.reason, error.hint)
         return None

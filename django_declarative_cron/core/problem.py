@@ -44,9 +44,9 @@ class Check(StrEnum):
     FIRST_PASS_ONLY = "declarative_cron.I002"
 
     @property
-    def is_error(self) -> bool:
-        """Tell whether the declaration is refused for it."""
-        return self.rpartition(".")[2].startswith("E")
+    def level(self) -> str:
+        """Give the letter of its severity: E, W or I."""
+        return self.rpartition(".")[2][0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from .problem import Check, Problem, Problems
 
 
 class UnresolvableError(Exception):
-    """Say why a callback or command is not there.
+    """Say why a callback, a command or the project's time zone is not there.
 
     Args:
         check: the kind of problem.
@@ -65,7 +65,8 @@ class Reader:
 
     Args:
         resolver: finds what runs.
-        project_zone: gives the zone of an item whose form has no key for one.
+        project_zone: gives the zone of an item whose form has no key for one; may raise
+            ``UnresolvableError``.
         source: what the list is called in messages.
         problems: takes what is wrong.
         names: every name so far.

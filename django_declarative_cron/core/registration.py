@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
+from ..cron import CronExpression
 from ..exceptions import RegistrationShapeError, RegistrationsNotArrayError
-from .declaration import Declaration
+from .declaration import Declaration, Target
 from .entry import read_entry
 from .parts import (
     delay_hint,
+    flaw_of_name,
     judge_delay,
     plain_text,
     read_cron,
     refuse_duplicate,
+    refuse_name,
     resolve_callback,
-    take_name,
 )
 from .problem import Check, Problem, Problems
-from .reading import Declared, Item, Reader, Resolver
+from .reading import Declared, Item, Reader, Resolver, UnresolvableError
 from .schedule import Schedule
 
 PARTS = "(name, cron, callback, retry_delay)"
@@ -58,7 +60,7 @@ def read(
 
 def _not_a_list(source: str, given: object) -> Problem:
     error = RegistrationsNotArrayError()
-    hint = f"Write a list in square brackets, not a {type(given).__name__}."
+    hint = f"Write a list in square brackets; this is of type {type(given).__name__}."
     return Problem(
         check=Check.LIST_SHAPE, place=source, message=error.message, hint=hint, error=error
     )
@@ -71,7 +73,7 @@ def _read_item(item: Item) -> Declared | None:
         case tuple() | list():
             return _read_tuple(item)
     kind = type(item.given).__name__
-    _refuse_shape(item, f"This is a {kind}; write a tuple {PARTS}, or a dict.")
+    _refuse_shape(item, f"This is of type {kind}; write a tuple {PARTS}, or a dict.")
     return None
 
 
@@ -85,23 +87,35 @@ def _read_tuple(item: Item) -> Declared | None:
         _refuse_shape(item, " ".join(hints))
         return None
     name, cron, callback, delay = item.given
-    take_name(item, name)
+    flaw = flaw_of_name(name)
+    if flaw is None:
+        item.name = plain_text(name)
+    else:
+        refuse_name(item, name, flaw)
     refuse_duplicate(item)
     expression = read_cron(item, cron)
     judge_delay(item, delay, "retryDelay")
     target = resolve_callback(item, callback, "callback")
-    if not item.is_sound or expression is None or target is None or item.name is None:
+    zone = _project_zone(item)
+    if not item.is_sound:
         return None
-    zone = item.reader.project_zone()
     declaration = Declaration(
-        name=item.name,
+        name=plain_text(name),
         cron=plain_text(cron),
-        timezone=zone.key,
-        schedule=Schedule(expression, zone),
-        target=target,
+        timezone=cast(ZoneInfo, zone).key,
+        schedule=Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone)),
+        target=cast(Target, target),
         retry_delay=delay,
     )
     return Declared(declaration, item.place, item.index, zone_is_said=True)
+
+
+def _project_zone(item: Item) -> ZoneInfo | None:
+    try:
+        return item.reader.project_zone()
+    except UnresolvableError as error:
+        item.refuse_field(error.check, "timezone", None, error.reason, error.hint)
+        return None
 
 
 def _shape_hints(given: Any) -> list[str]:
@@ -110,13 +124,14 @@ def _shape_hints(given: Any) -> list[str]:
     name, cron, callback, delay = given
     hints = []
     if not isinstance(name, str):
-        hints.append(f"The name is a {type(name).__name__}; write a text.")
+        hints.append(f"The name is of type {type(name).__name__}; write a text.")
     if not isinstance(cron, str):
-        hints.append(f'The cron expression is a {type(cron).__name__}; write a text "0 7 * * 1-5".')
+        kind = type(cron).__name__
+        hints.append(f'The cron expression is of type {kind}; write a text "0 7 * * 1-5".')
     if not isinstance(callback, str) and not callable(callback):
         kind = type(callback).__name__
-        hints.append(f'The callback is a {kind}; write a dotted path "app.module.function".')
+        hints.append(f'The callback is of type {kind}; write a path "app.module.function".')
     if not isinstance(delay, timedelta):
         kind = type(delay).__name__
-        hints.append(f"The retry delay is a {kind}; write {delay_hint(delay)}.")
+        hints.append(f"The retry delay is of type {kind}; write {delay_hint(delay)}.")
     return hints

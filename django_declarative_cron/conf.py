@@ -1,0 +1,125 @@
+"""The only reader of settings: ``SCHEDULED_TASKS`` and ``DECLARATIVE_CRON``.
+
+Nothing is kept between calls, so a changed setting is seen at the next one.
+
+==================  =========  ======================================================
+DECLARATIVE_CRON    default    meaning
+==================  =========  ======================================================
+WORKERS             10         how many tasks run at the same time in one process
+LEASE               15 s       how long a leader or a run counts as alive unheard of
+RENEW               5 s        how often a process says that it is alive
+GRACE               25 s       how long a stopping process waits for its runs
+DEPLOYMENT          "default"  which of several schedulers in one database this is
+RELEASE             ""         an older release never takes over from a newer one
+HISTORY_MAX_AGE     90 days    how long finished runs are kept
+HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
+==================  =========  ======================================================
+
+Durations are a ``timedelta`` or a number of seconds.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from .core.declaration import Declaration
+from .core.options import Options, read_options
+from .core.problem import Check, Problem
+from .core.reading import Declared, UnresolvableError
+from .core.registration import read
+from .targets import Targets
+
+__all__ = ["Options", "declarations", "options", "problems", "registrations"]
+
+
+def registrations() -> object:
+    """Give ``settings.SCHEDULED_TASKS`` as it stands, the empty list where it is not set."""
+    return getattr(settings, "SCHEDULED_TASKS", [])
+
+
+def declarations(registrations: object, *, time_zone: str | None = None) -> list[Declaration]:
+    """Understand registrations, from settings or handed to ``initialize``.
+
+    Args:
+        registrations: a list of 4-tuples and dicts; callables of any kind are accepted.
+        time_zone: IANA name for 4-tuples; ``settings.TIME_ZONE`` unless given.
+
+    Raises:
+        DeclarativeCronError: the first thing that is wrong, by the kind that 001
+            Registration Validation Errors names for it. A note on the error says where it
+            is and how to mend it.
+    """
+    declared, _ = read(registrations, Targets(), partial(project_zone, time_zone))
+    return [each.declaration for each in declared]
+
+
+def problems(registrations: object) -> list[Problem]:
+    """Give everything that is wrong with registrations, as system checks report it.
+
+    Args:
+        registrations: as written in settings; callables must be importable by name.
+    """
+    return survey(registrations)[1]
+
+
+def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
+    """Give what is acceptable and what is wrong, without raising.
+
+    Args:
+        registrations: as written in settings; callables must be importable by name.
+    """
+    return read(
+        registrations,
+        Targets(importable_only=True),
+        project_zone,
+        source="SCHEDULED_TASKS",
+        stop_at_first=False,
+    )
+
+
+def project_zone(name: str | None = None) -> ZoneInfo:
+    """Give the zone of the project's local times.
+
+    A name without a slash, such as ``GMT``, is taken too: Django accepted it. UTC where
+    ``settings.TIME_ZONE`` is ``None``.
+
+    Args:
+        name: instead of ``settings.TIME_ZONE``.
+
+    Raises:
+        UnresolvableError: the installed time zone database does not have it.
+    """
+    name = name or settings.TIME_ZONE
+    try:
+        return ZoneInfo("UTC" if name is None else name)
+    except (KeyError, OSError, TypeError, ValueError):
+        reason = f"TIME_ZONE is {name!r}, which is no IANA time zone"
+        hint = 'Write a name such as TIME_ZONE = "Europe/Berlin".'
+        raise UnresolvableError(Check.ZONE, reason, hint) from None
+
+
+def project_zone_is_set() -> bool:
+    """Tell whether ``settings.TIME_ZONE`` names a zone."""
+    return settings.TIME_ZONE is not None
+
+
+def options() -> Options:
+    """Give the options of ``settings.DECLARATIVE_CRON``, defaults filled in.
+
+    Raises:
+        ImproperlyConfigured: an option is unknown or its value is refused.
+    """
+    found, wrong = read_options(getattr(settings, "DECLARATIVE_CRON", {}))
+    for problem in wrong:
+        if problem.check.level == "E":
+            raise ImproperlyConfigured(f"{problem.place} {problem.message}\n{problem.hint}")
+    return found
+
+
+def option_problems() -> list[Problem]:
+    """Give everything that is wrong with ``settings.DECLARATIVE_CRON``."""
+    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[1]

@@ -1,0 +1,236 @@
+"""What is worth saying about declarations that are accepted: surprises, with their dates."""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from ..cron import Transition, fires_only_in_some_years, next_transitions
+from .declaration import Declaration
+from .problem import Check, Problem
+from .reading import Declared
+from .schedule import Schedule
+
+LOOK_AHEAD: Final = timedelta(days=731)
+"""How far changes of the clock are looked for."""
+
+_SECOND = timedelta(seconds=1)
+_HOUR = timedelta(hours=1)
+_QUARTER = timedelta(days=91)
+_SHOWN_TASKS = 3
+
+
+class Advice(NamedTuple):
+    """Say what is surprising, and what to write if it is not meant."""
+
+    check: Check
+    message: str
+    hint: str
+
+
+def advise(
+    declared: Iterable[Declared], now: datetime, project_zone: ZoneInfo | None
+) -> Iterator[Problem]:
+    """Yield warnings and notes for declarations that are accepted.
+
+    Args:
+        declared: what was read.
+        now: aware; changes of the clock are looked for from here on.
+        project_zone: the zone people think in, or ``None``.
+    """
+    silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
+    for each in declared:
+        for advice in _of_one(each, now, project_zone):
+            yield _problem(each, advice)
+        schedule = each.declaration.schedule
+        if (fold := _silent_in(schedule, now)) is not None:
+            silent[schedule.zone, fold].append(each.declaration.name)
+    for (zone, fold), names in silent.items():
+        yield _silence(zone, fold, names)
+
+
+def _problem(each: Declared, advice: Advice) -> Problem:
+    check, message, hint = advice
+    return Problem(
+        check=check,
+        place=each.place,
+        message=message,
+        hint=hint,
+        index=each.index,
+        task=each.declaration.name,
+    )
+
+
+def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
+    declaration = each.declaration
+    upcoming = declaration.schedule.next_after(now)
+    for rule in _TEXT_RULES:
+        yield from rule(declaration)
+    if upcoming is None:
+        message = f"`{declaration.cron}` has no occurrence within 50 years"
+        yield Advice(Check.NO_OCCURRENCE, message, "Its local times fall into gaps of the zone.")
+        return
+    for dated in _DATED_RULES:
+        yield from dated(declaration, now)
+    if not each.zone_is_said and project_zone is not None:
+        yield from _zone_assumed(declaration, upcoming, project_zone)
+
+
+def _either_day(declaration: Declaration) -> Iterator[Advice]:
+    if declaration.schedule.expression.restricted_both:
+        message = f"`{declaration.cron}` restricts both day fields: it runs when either matches"
+        hint = (
+            "Leave one of them `*`. No posix expression says “the first Monday”: "
+            "restrict the weekday and let the task look at the day."
+        )
+        yield Advice(Check.EITHER_DAY, message, hint)
+
+
+def _every_minute_of_hours(declaration: Declaration) -> Iterator[Advice]:
+    minute, *rest = declaration.cron.split()
+    if minute == "*" and declaration.schedule.expression.hour_restricted:
+        meant = " ".join(["0", *rest])
+        message = (
+            f"`{declaration.cron}` runs 60 times in each matching hour; did you mean `{meant}`?"
+        )
+        hint = "Write `0-59` as the minute if every minute is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
+    target = declaration.target
+    try:
+        signature = inspect.signature(target.function)
+    except Exception:
+        # Foreign code answers here; whatever it raises, there is nothing to compare with.
+        return
+    context = {"run": None} if "run" in signature.parameters else {}
+    try:
+        signature.bind(*target.args, **context)
+    except TypeError as error:
+        message = f"`{target.text}` cannot be called as declared: {error}"
+        hint = 'Give positional arguments by "args" in a dict entry.'
+        yield Advice(Check.LACKS_ARGUMENTS, message, hint)
+
+
+def _some_years(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    upcoming = schedule.next_after(now)
+    if upcoming is not None and fires_only_in_some_years(schedule.expression):
+        date = upcoming.astimezone(schedule.zone).date()
+        message = f"`{declaration.cron}` runs only in some years, next {date}"
+        yield Advice(Check.SOME_YEARS, message, "Write day 28 or 1 to run every year.")
+
+
+def _lost_in_gap(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    if schedule.gap == "shift":
+        return
+    lost = schedule.expression.next_lost_after(now, schedule.zone, LOOK_AHEAD)
+    if lost is None:
+        return
+    following = schedule.next_after(lost.resumes_at - _SECOND)
+    if following is not None and following - lost.resumes_at < _HOUR:
+        # A schedule that goes on at once has lost nothing that anyone waits for.
+        return
+    message = (
+        f"the local time {lost.civil:%H:%M} does not exist on {lost.civil:%Y-%m-%d} in "
+        f"{declaration.timezone}: no run then, the next one is {_local(following, schedule.zone)}"
+    )
+    hint = 'Choose another hour, or write `"gap": "shift"` in a dict entry to run after the gap.'
+    yield Advice(Check.LOST_IN_GAP, message, hint)
+
+
+def _first_pass_only(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    if schedule.fold == "both" or not schedule.expression.hour_restricted:
+        return
+    fold = _next_repeat(schedule, now)
+    if fold is not None:
+        local = schedule.expression.next_after(fold.instant - _SECOND, schedule.zone, fold="both")
+        message = (
+            f"the local time {_local(local, schedule.zone)} comes twice in "
+            f"{declaration.timezone}: it runs the first time only"
+        )
+        hint = 'Write `"fold": "both"` in a dict entry to run both times.'
+        yield Advice(Check.FIRST_PASS_ONLY, message, hint)
+
+
+def _zone_assumed(
+    declaration: Declaration, upcoming: datetime, project_zone: ZoneInfo
+) -> Iterator[Advice]:
+    fixed = declaration.schedule.expression.hour_restricted
+    if fixed and _differs(declaration.schedule.zone, project_zone, upcoming):
+        message = (
+            f"names no time zone, so `{declaration.cron}` is read in {declaration.timezone}: "
+            f"the next run is at {upcoming.astimezone(project_zone):%H:%M} {project_zone.key}"
+        )
+        hint = (
+            f'Write "timezone": "{project_zone.key}", '
+            f'or "timezone": "{declaration.timezone}" if that is meant.'
+        )
+        yield Advice(Check.ZONE_ASSUMED, message, hint)
+
+
+def _differs(one: ZoneInfo, other: ZoneInfo, start: datetime) -> bool:
+    instants = (start + quarter * _QUARTER for quarter in range(4))
+    return any(
+        instant.astimezone(one).utcoffset() != instant.astimezone(other).utcoffset()
+        for instant in instants
+    )
+
+
+def _silent_in(schedule: Schedule, now: datetime) -> Transition | None:
+    hourly = schedule.fold == "first" and not schedule.expression.hour_restricted
+    return _next_repeat(schedule, now) if hourly else None
+
+
+def _next_repeat(schedule: Schedule, now: datetime) -> Transition | None:
+    """Give the next fold whose second pass the expression names."""
+    for fold in _folds(schedule.zone, now):
+        last = fold.instant + (fold.before - fold.after) - _SECOND
+        named = schedule.expression.count_between(
+            fold.instant - _SECOND, last, schedule.zone, fold="both"
+        )
+        if named:
+            return fold
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _folds(zone: ZoneInfo, now: datetime) -> tuple[Transition, ...]:
+    changes = next_transitions(zone, now, now + LOOK_AHEAD)
+    return tuple(change for change in changes if change.after < change.before)
+
+
+def _silence(zone: ZoneInfo, fold: Transition, names: list[str]) -> Problem:
+    end = fold.instant + (fold.before - fold.after)
+    shown = ", ".join(map(repr, names[:_SHOWN_TASKS]))
+    more = f" and {len(names) - _SHOWN_TASKS} more" if len(names) > _SHOWN_TASKS else ""
+    message = (
+        f"the local time in {zone.key} repeats itself on {_local(fold.instant, zone)[:10]}: "
+        f"no runs from {fold.instant:%H:%M} to {end:%H:%M} UTC of {shown}{more}"
+    )
+    hint = 'Write `"fold": "both"` in a dict entry, or use the time zone UTC.'
+    return Problem(check=Check.SILENT_IN_FOLD, place=zone.key, message=message, hint=hint)
+
+
+def _local(instant: datetime | None, zone: ZoneInfo) -> str:
+    return "unknown" if instant is None else f"{instant.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+_TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
+    _either_day,
+    _every_minute_of_hours,
+    _lacks_arguments,
+)
+_DATED_RULES: Final[tuple[Callable[[Declaration, datetime], Iterator[Advice]], ...]] = (
+    _some_years,
+    _lost_in_gap,
+    _first_pass_only,
+)

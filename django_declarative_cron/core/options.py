@@ -1,0 +1,156 @@
+"""The options of a scheduler, from a dictionary."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from .nearest import listed, nearest
+from .parts import LONGEST_NAME
+from .plain import flaw_of_text
+from .problem import Check, Problem
+
+SETTING: Final = "DECLARATIVE_CRON"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be set of a scheduler, by the names that settings use.
+
+    Args:
+        WORKERS: how many tasks run at the same time in one process.
+        LEASE: how long a leader or a run counts as alive unheard of.
+        RENEW: how often a process says that it is alive.
+        GRACE: how long a stopping process waits for its runs.
+        DEPLOYMENT: which of several schedulers in one database this is.
+        RELEASE: an older release never takes over from a newer one.
+        HISTORY_MAX_AGE: how long finished runs are kept.
+        HISTORY_MAX_RUNS: how many finished runs are kept for one task.
+    """
+
+    WORKERS: int = 10
+    LEASE: timedelta = timedelta(seconds=15)
+    RENEW: timedelta = timedelta(seconds=5)
+    GRACE: timedelta = timedelta(seconds=25)
+    DEPLOYMENT: str = "default"
+    RELEASE: str = ""
+    HISTORY_MAX_AGE: timedelta = timedelta(days=90)
+    HISTORY_MAX_RUNS: int = 1000
+
+
+class _RefusedError(ValueError):
+    """Say what an option must be."""
+
+
+def read_options(given: object) -> tuple[Options, list[Problem]]:
+    """Understand the options; what is refused keeps its default.
+
+    Args:
+        given: a dictionary whose keys are written in capitals.
+    """
+    if not isinstance(given, dict):
+        message = f"must be a dict, not {type(given).__name__}"
+        return Options(), [_problem(Check.OPTIONS_SHAPE, "", message, 'Write {"WORKERS": 10}.')]
+    values: dict[str, Any] = {}
+    problems = []
+    for key, value in given.items():
+        if key not in _READERS:
+            problems.append(_unknown(str(key)))
+            continue
+        try:
+            values[key] = _READERS[key](value)
+        except _RefusedError as error:
+            default = getattr(Options(), key)
+            hint = f"The default is {default!r}."
+            problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
+    options = replace(Options(), **values)
+    return options, problems + list(_relations(options))
+
+
+def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
+    place = f"{SETTING}[{key!r}]" if key else SETTING
+    return Problem(check=check, place=place, message=message, hint=hint)
+
+
+def _unknown(key: str) -> Problem:
+    near = nearest(key, _READERS)
+    tail = f"; did you mean `{near}`?" if near else ""
+    hint = f"Known options: {listed(_READERS)}."
+    return _problem(Check.UNKNOWN_OPTION, key, f"is no known option{tail}", hint)
+
+
+def _relations(options: Options) -> list[Problem]:
+    renew, lease = options.RENEW.total_seconds(), options.LEASE.total_seconds()
+    if renew >= lease:
+        message = f"must be less than LEASE: {renew:g} s against {lease:g} s"
+        hint = "A lease that runs out before it is renewed makes the lead change hands for ever."
+        return [_problem(Check.OPTION_RELATION, "RENEW", message, hint)]
+    if renew * 2 > lease:
+        message = f"leaves no second try within LEASE: {renew:g} s against {lease:g} s"
+        hint = "Let RENEW be a third of LEASE."
+        return [_problem(Check.LATE_RENEWAL, "RENEW", message, hint)]
+    return []
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _RefusedError(f"must be a whole number of at least 1, not {reprlib.repr(value)}")
+    return value
+
+
+def _duration(least: timedelta) -> Callable[[Any], timedelta]:
+    def read(value: Any) -> timedelta:
+        duration = _timedelta(value)
+        if duration is None:
+            raise _RefusedError(
+                f"must be a timedelta or a number of seconds, not {reprlib.repr(value)}"
+            )
+        if duration < least:
+            found = f"{duration.total_seconds():g} s"
+            raise _RefusedError(f"must be at least {least.total_seconds():g} s, not {found}")
+        return duration
+
+    return read
+
+
+def _timedelta(value: Any) -> timedelta | None:
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    try:
+        return timedelta(seconds=value)
+    except OverflowError:
+        return None
+
+
+def _text(least: int) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise _RefusedError(f"must be a text, not {type(value).__name__}")
+        if not least <= len(value) <= LONGEST_NAME:
+            expected = f"{least} to {LONGEST_NAME} characters"
+            raise _RefusedError(f"must have {expected}, found {len(value)}")
+        flaw = flaw_of_text(value, one_line=True)
+        if flaw is not None:
+            raise _RefusedError(flaw)
+        return value
+
+    return read
+
+
+_SECOND = timedelta(seconds=1)
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "WORKERS": _whole,
+    "LEASE": _duration(_SECOND),
+    "RENEW": _duration(timedelta(milliseconds=100)),
+    "GRACE": _duration(timedelta(0)),
+    "DEPLOYMENT": _text(1),
+    "RELEASE": _text(0),
+    "HISTORY_MAX_AGE": _duration(_SECOND),
+    "HISTORY_MAX_RUNS": _whole,
+}
