@@ -26,6 +26,8 @@ def from_environment() -> dict[str, Any]:
         return _sqlite(url)
     if kind != "postgres":
         raise ValueError(f"DDC_TEST_DATABASE is {kind!r}; it may be sqlite or postgres.")
+    if url and not url.startswith(("postgres://", "postgresql://")):
+        raise ValueError("DATABASE_URL has to be like postgres://user:password@host:5432/name.")
     if not url:
         url = os.environ["DATABASE_URL"] = postgres.start()
     return _postgres(url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from .database import for_children
+from .database import for_children, from_environment
 
 COUNT_USERS = """
 import django; django.setup()
@@ -46,16 +47,40 @@ def test_a_child_process_sees_the_database_of_the_test(child_environment: dict[s
 def test_a_database_is_named_to_children_without_loss(
     settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from .database import from_environment
-
     for name, value in for_children(settings).items():
         monkeypatch.setenv(name, value)
     assert settings.items() <= from_environment().items()
 
 
+def test_a_server_is_named_by_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DDC_TEST_DATABASE", raising=False)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:p%40ss@db.example:5433/shop?sslmode=prefer")
+    monkeypatch.setenv("TOX_ENV_NAME", "py312-dj60-postgres")
+    assert from_environment() == {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "shop",
+        "USER": "me",
+        "PASSWORD": "p@ss",
+        "HOST": "db.example",
+        "PORT": "5433",
+        "OPTIONS": {"sslmode": "prefer"},
+        "TEST": {"NAME": "test_shop_py312_dj60_postgres"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("DDC_TEST_DATABASE", "oracle"), ("DATABASE_URL", "mysql://localhost/shop")]
+)
+def test_another_database_is_refused(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DDC_TEST_DATABASE", raising=False)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=name):
+        from_environment()
+
+
 @pytest.mark.django_db
 def test_the_database_asked_for_is_the_one_tested() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT version()" if connection.vendor == "postgresql" else "SELECT 1")
-        (answer,) = cursor.fetchone()
-    assert answer == 1 or answer.startswith("PostgreSQL")
+    assert connection.vendor.startswith(os.environ.get("DDC_TEST_DATABASE", ""))
+    assert "test" in str(connection.settings_dict["NAME"])
