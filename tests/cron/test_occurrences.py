@@ -1,0 +1,202 @@
+"""Which minutes an expression names, and the next and previous ones (cases NX and PV)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import product
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from django_declarative_cron.cron import parse
+
+from .oracle import MINUTE, at, fields_of
+
+ZONE = ZoneInfo("UTC")
+
+
+@pytest.mark.parametrize(
+    ("text", "local", "named"),
+    [
+        pytest.param("30 14 * * *", "2024-01-01T14:30:00", True, id="NX-01 on the minute"),
+        pytest.param("30 14 * * *", "2024-01-01T14:30:59", True, id="NX-01 within the minute"),
+        pytest.param("30 14 * * *", "2024-01-01T14:31:00", False, id="NX-01 the next minute"),
+        pytest.param("0 0 1,15 * 1", "2024-01-01T00:00:00", True, id="NX-02 both"),
+        pytest.param("0 0 1,15 * 1", "2024-01-02T00:00:00", False, id="NX-02 neither"),
+        pytest.param("0 0 1,15 * 1", "2024-01-08T00:00:00", True, id="NX-02 the weekday"),
+        pytest.param("0 0 1,15 * 1", "2024-01-15T00:00:00", True, id="NX-02 the day"),
+        pytest.param("* * * * *", "0001-01-01T00:00:00", True, id="the first minute there is"),
+        pytest.param("* * * * *", "9999-12-31T23:59:59", True, id="the last minute there is"),
+    ],
+)
+def test_matching(text: str, local: str, named: bool) -> None:
+    assert parse(text).matches(datetime.fromisoformat(local)) is named
+
+
+@pytest.mark.parametrize(
+    ("text", "instant", "expected"),
+    [
+        pytest.param("0 * * * *", "2024-01-01T14:30", "2024-01-01T15:00", id="NX-03"),
+        pytest.param("0 * * * *", "2024-01-01T14:00", "2024-01-01T15:00", id="NX-04 exact"),
+        pytest.param("0 * * * *", "2024-01-01T14:00:00.001", "2024-01-01T15:00", id="NX-04 past"),
+        pytest.param("* * * * *", "2025-01-01T00:00", "2025-01-01T00:01", id="NX-05"),
+        pytest.param("45 * * * *", "2024-01-01T14:30", "2024-01-01T14:45", id="NX-06"),
+        pytest.param("0 2 * * *", "2024-01-01T14:30", "2024-01-02T02:00", id="NX-07 later"),
+        pytest.param("0 2 * * *", "2024-01-01T02:00", "2024-01-02T02:00", id="NX-07 exact"),
+        pytest.param(
+            "0,15,30,45 * * * *", "2025-01-14T10:15:00.001", "2025-01-14T10:30", id="NX-09"
+        ),
+        pytest.param("10,20,50 * * * *", "2024-01-01T10:50", "2024-01-01T11:10", id="NX-10"),
+        pytest.param("0 8-17 * * *", "2024-01-01T17:01", "2024-01-02T08:00", id="NX-12"),
+        pytest.param("45 23 * * *", "2024-01-01T23:45", "2024-01-02T23:45", id="NX-13"),
+        pytest.param("0 0 1 * *", "2024-01-31T23:59", "2024-02-01T00:00", id="NX-14"),
+        pytest.param("0 0 1 1 *", "2024-12-31T23:59:59.999", "2025-01-01T00:00", id="NX-15"),
+        pytest.param("0 0 31 * *", "2025-04-01T00:00", "2025-05-31T00:00", id="NX-16"),
+        pytest.param("0 0 29 2 *", "2025-02-01T00:00", "2028-02-29T00:00", id="NX-18"),
+        pytest.param("0 0 1 4,7,10 *", "2025-10-01T00:00", "2026-04-01T00:00", id="NX-20"),
+        pytest.param("23 0 1 3-5 *", "2025-05-01T00:23", "2026-03-01T00:23", id="NX-21"),
+        pytest.param("0 0 * 4 *", "2025-04-30T23:59:59.999", "2026-04-01T00:00", id="NX-22"),
+        pytest.param("0 9 1 * 1", "2025-01-01T08:59", "2025-01-01T09:00", id="NX-23 the day"),
+        pytest.param("0 9 1 * 1", "2025-01-02T10:00", "2025-01-06T09:00", id="NX-23 the weekday"),
+        pytest.param("0 12 3 * *", "2025-01-01T10:00", "2025-01-03T12:00", id="NX-25"),
+        pytest.param("0 12 * * 1", "2025-01-01T10:00", "2025-01-06T12:00", id="NX-27 this week"),
+        pytest.param("0 12 * * 1", "2025-01-06T12:00", "2025-01-13T12:00", id="NX-27 next week"),
+        pytest.param("0 0 * * 0", "2025-01-05T00:00", "2025-01-12T00:00", id="NX-28"),
+        pytest.param("0,15,30,45 8-17 20 * *", "2025-01-20T17:50", "2025-02-20T08:00", id="NX-29"),
+        pytest.param("0 0 29 2 *", "1896-03-01T00:00", "1904-02-29T00:00", id="no leap year 1900"),
+        pytest.param("0 0 31 1 *", "2024-02-01T00:00", "2025-01-31T00:00", id="one day a year"),
+    ],
+)
+def test_next(text: str, instant: str, expected: str) -> None:
+    assert parse(text).next_after(at(instant), ZONE) == at(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant", "expected"),
+    [
+        pytest.param("* * * * *", "2024-01-01T14:30", "2024-01-01T14:30", id="PV-01 exact"),
+        pytest.param("0 * * * *", "2024-01-01T14:00:00.001", "2024-01-01T14:00", id="PV-01 past"),
+        pytest.param("0 * * * *", "2024-01-01T14:00:15", "2024-01-01T14:00", id="PV-01 seconds"),
+        pytest.param("0 * * * *", "2024-01-01T14:30", "2024-01-01T14:00", id="PV-02 on the hour"),
+        pytest.param("45 * * * *", "2024-01-01T14:50", "2024-01-01T14:45", id="PV-02 at :45"),
+        pytest.param(
+            "0,15,30,45 * * * *", "2025-01-14T10:15:59.999", "2025-01-14T10:15", id="PV-03"
+        ),
+        pytest.param("0 8-17 * * *", "2025-01-15T07:59", "2025-01-14T17:00", id="PV-05"),
+        pytest.param("0 0 29 2 *", "2024-03-01T00:00", "2024-02-29T00:00", id="PV-06"),
+        pytest.param("0 12 * * 1", "2025-01-06T11:00", "2024-12-30T12:00", id="PV-08"),
+        pytest.param("0 0 1 1 *", "2024-12-31T23:59:59.999", "2024-01-01T00:00", id="PV-09 end"),
+        pytest.param("0 0 1 1 *", "2025-01-01T00:00:10", "2025-01-01T00:00", id="PV-09 start"),
+        pytest.param("0 0 31 * *", "2025-06-01T00:00", "2025-05-31T00:00", id="PV-11"),
+        pytest.param("0 0 29 2 *", "1904-02-28T00:00", "1896-02-29T00:00", id="no leap year 1900"),
+    ],
+)
+def test_previous(text: str, instant: str, expected: str) -> None:
+    assert parse(text).latest_at_or_before(at(instant), ZONE) == at(expected)
+
+
+@pytest.mark.parametrize("start", ["2024-02-29T23:59:59.999", "2025-12-31T00:00"])
+def test_pv_12_previous_is_found_by_stepping_back(start: str) -> None:
+    for minute, hour, day in product("*0", "*0", "*1"):
+        text = f"{minute} {hour} {day} * *"
+        fields, moment = fields_of(text), at(start).replace(second=0, microsecond=0)
+        while not fields.name(moment):
+            moment -= MINUTE
+        assert parse(text).latest_at_or_before(at(start), ZONE) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "month", "days"),
+    [
+        pytest.param("0 0 31 2 0", (2027, 2), [7, 14, 21, 28], id="P84 an impossible day"),
+        pytest.param("0 0 1,15 * 5", (2027, 2), [1, 5, 12, 15, 19, 26], id="P84 both"),
+        pytest.param(
+            "0 5 1-7 * 1", (2027, 2), [1, 2, 3, 4, 5, 6, 7, 8, 15, 22], id="P72 no first Monday"
+        ),
+        pytest.param(
+            "0 0 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31 * 1-5",
+            (2027, 1),
+            [day for day in range(1, 32) if day % 2 or date(2027, 1, day).weekday() < 5],
+            id="P72 odd days or workdays",
+        ),
+    ],
+)
+def test_two_restricted_day_fields_are_joined_by_or(
+    text: str, month: tuple[int, int], days: list[int]
+) -> None:
+    instant = datetime(*month, 1, tzinfo=UTC) - timedelta(seconds=1)
+    found = []
+    for _ in range(len(days) + 1):
+        instant = parse(text).next_after(instant, ZONE) or instant
+        found.append((instant.year, instant.month, instant.day))
+    assert found[:-1] == [(*month, day) for day in days]
+    assert found[-1][:2] != month
+
+
+def test_answers_are_aware_and_in_utc() -> None:
+    cron = parse("0 * * * *")
+    asked = datetime.fromisoformat("2024-01-01T14:30+05:30")
+    found = cron.next_after(asked, ZoneInfo("Asia/Kathmandu"))
+    assert found is not None
+    assert found.tzinfo is UTC
+    assert found == at("2024-01-01T09:15")
+    assert cron.next_after(asked, UTC) == at("2024-01-01T10:00")
+
+
+@pytest.mark.parametrize("instant", [datetime(2024, 1, 1), None, date(2024, 1, 1), 0])
+def test_an_instant_must_be_aware(instant: Any) -> None:
+    cron = parse("0 * * * *")
+    for ask in (cron.next_after, cron.latest_at_or_before):
+        with pytest.raises(ValueError, match="aware"):
+            ask(instant, ZONE)
+
+
+def test_a_civil_minute_must_be_naive() -> None:
+    with pytest.raises(ValueError, match="naive"):
+        parse("0 * * * *").matches(at("2024-01-01T00:00"))
+
+
+def test_unknown_rules_and_zones_are_refused() -> None:
+    cron, instant = parse("0 * * * *"), at("2024-01-01T00:00")
+    with pytest.raises(ValueError, match="gap must be"):
+        cron.next_after(instant, ZONE, gap="later")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="fold first or both"):
+        cron.count_between(instant, instant, ZONE, fold="second")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="ZoneInfo"):
+        cron.next_after(instant, "UTC")  # type: ignore[arg-type]
+
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+LAST = datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "key", ["UTC", "America/New_York", "Pacific/Kiritimati", "Africa/Monrovia"]
+)
+@pytest.mark.parametrize("text", ["* * * * *", "0 0 29 2 *", "59 23 31 12 *", "30 2 * * 0"])
+def test_at_the_limits_of_datetime_the_answer_is_none_or_right(key: str, text: str) -> None:
+    cron, zone = parse(text), ZoneInfo(key)
+    for seconds in (0, 1, 60, 3600, 50_000, 86_400, 200_000):
+        late, early = LAST - timedelta(seconds=seconds), FIRST + timedelta(seconds=seconds)
+        for gap, fold in product(("skip", "shift"), ("first", "both")):
+            after = cron.next_after(late, zone, gap=gap, fold=fold)
+            until = cron.latest_at_or_before(early, zone, gap=gap, fold=fold)
+            assert after is None or after > late
+            assert until is None or until <= early
+    assert cron.next_after(LAST, zone) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [("UTC", FIRST), ("Asia/Tokyo", FIRST), ("America/New_York", None)]
+)
+def test_the_first_instant_has_a_local_minute_only_east_of_greenwich(
+    key: str, expected: datetime | None
+) -> None:
+    cron, zone = parse("* * * * *"), ZoneInfo(key)
+    found = cron.latest_at_or_before(FIRST + timedelta(seconds=59), zone)
+    assert (found is None) is (expected is None)
+
+
+def test_every_minute_of_the_calendar_can_be_counted() -> None:
+    assert parse("* * * * *").count_between(FIRST, LAST, ZONE) == 3_652_059 * 1440 - 1
