@@ -168,6 +168,17 @@ def _manual(story: Story, now: datetime) -> Story:
     return _start(story, "manual", None, now)
 
 
+def start_now(story: Story, now: datetime) -> Story:
+    """Start a task for a person, whatever its schedule says; what is due stays due.
+
+    Args:
+        story: of a task that is not running.
+        now: the instant of the start.
+    """
+    owed = _boot_unserved(story.state, "coalesced", now)
+    return _start(story.then(*owed), "manual", None, now)
+
+
 def _due(story: Story, schedule: Schedule, now: datetime) -> Story:
     state = story.state
     latest = schedule.latest_at_or_before(now)

@@ -172,7 +172,7 @@ def _claim_tasks(
         if decision.start is not None:
             started.append((row, decision.start))
     claimed.considered += len(due)
-    claimed.claims += _write(held, member, started, unserved)
+    claimed.claims += write_starts(held, member, started, unserved)
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
 
 
@@ -200,12 +200,20 @@ def _considered(
         return None
 
 
-def _write(
+def write_starts(
     held: Locked,
     member: Member,
     started: list[tuple[ScheduledTask, events.TaskRunStarted]],
     unserved: list[TaskRun],
 ) -> list[Claim]:
+    """Write the runs that start, and what their tasks know of them; the tasks are not saved.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who runs them.
+        started: each task's row, with its start already taken.
+        unserved: history rows of occurrences that did not run.
+    """
     runs = [_run_row(held, member, row, event) for row, event in started]
     database.insert(member.using, [*unserved, *runs])
     _with_ids(held, member, runs)

@@ -149,7 +149,7 @@ def _act(
         ]
         database.insert(using, unserved)
         database.upsert(using, changed, rows.STATE_FIELDS)
-        _audit(held, using, changed, act, kind, until)
+        audit(held, using, changed, act, kind, until=until)
         publish_on_commit([event for row in changed for event in told[row.pk]], using)
     return [row.name or "" for row in changed]
 
@@ -177,15 +177,25 @@ def _changed(
     return changed, told
 
 
-def _audit(
+def audit(
     held: Locked,
     using: str,
     changed: list[ScheduledTask],
     act: Act,
     kind: TaskOverride.Kind,
-    until: datetime | None,
+    *,
+    until: datetime | None = None,
 ) -> None:
-    """Write down the acts; a new pause or a resume ends the pauses before it."""
+    """Write down the acts; a new pause or a resume ends the pauses before it.
+
+    Args:
+        held: the locked row of the deployment.
+        using: database alias.
+        changed: rows of the tasks the act took effect on.
+        act: who, when, why.
+        kind: what was done.
+        until: end of a pause.
+    """
     if kind in (Kind.PAUSE, Kind.RESUME):
         before = TaskOverride.objects.using(using).filter(
             scheduler=held.row,

@@ -1,0 +1,127 @@
+"""One run in this process, now: started, kept alive, recorded like every other."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from .. import conf
+from ..core import events
+from ..core.declaration import Declaration
+from ..signals import publish
+from ..store import database, foreground, instances, results
+from ..store.foreground import Start
+from ..store.guard import Member
+from ..store.instances import Process
+from ..store.overrides import Act
+from ..store.results import Result
+from .clock import Clock
+from .heartbeat import Heartbeat
+from .work import Run, Work, perform
+
+_ATTEMPTS_TO_RECORD = 10
+_BETWEEN_ATTEMPTS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a run in the foreground ended.
+
+    Args:
+        result: of the callback.
+        end: what was recorded of it.
+    """
+
+    result: Result
+    end: events.Event | None
+
+
+def run_now(declaration: Declaration, act: Act, clock: Clock) -> Ran:
+    """Run a declared task to its end in this thread.
+
+    Args:
+        declaration: of a task that a scheduler has registered.
+        act: who asks, when, why.
+        clock: source of time.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        UnreadableRowError: its row is damaged.
+        AlreadyRunningError: its run is in progress, here or elsewhere.
+        django.db.Error: it was not started, or its end could not be recorded; the next
+            scheduler then finds it interrupted.
+    """
+    options = conf.options()
+    member = _member(options, clock)
+    process = Process(socket.gethostname(), os.getpid(), options.RELEASE)
+    start = foreground.start(member, process, declaration.name, act)
+    with _living(member, clock):
+        publish(start.events)
+        result = perform(_work(start, declaration), clock)
+        told = _record(member, result, clock)
+    publish(told)
+    return Ran(result, told[0] if told else None)
+
+
+def _member(options: conf.Options, clock: Clock) -> Member:
+    """Make an instance of its own, which holds no registration set and never leads."""
+    return Member(
+        using=database.alias(),
+        deployment=options.DEPLOYMENT,
+        instance=uuid.uuid4(),
+        digest="",
+        lease=options.LEASE,
+        renew=options.RENEW,
+        database_time=clock.database_time(),
+    )
+
+
+@contextmanager
+def _living(member: Member, clock: Clock) -> Iterator[None]:
+    """Keep the leader from taking the run for one of a dead process; leave at the end."""
+    heartbeat = Heartbeat(clock, lambda: member)
+    heartbeat.start()
+    try:
+        yield
+    except BaseException:
+        heartbeat.stop()
+        with suppress(DatabaseError):
+            instances.give_up(member)
+        raise
+    heartbeat.stop()
+    # The run is recorded; an instance that could not leave is found silent later.
+    with suppress(DatabaseError):
+        instances.leave(member, clock.now())
+
+
+def _work(start: Start, declaration: Declaration) -> Work:
+    started = start.claim.started
+    run = Run(
+        task_name=declaration.name,
+        scheduled_for=started.scheduled_time,
+        started_at=started.actual_time,
+        attempt=started.attempt,
+        reason=started.reason,
+        timezone=declaration.timezone,
+        stopping=threading.Event(),
+    )
+    return Work(start.claim.run, run, declaration.target, done=lambda result: None)
+
+
+def _record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
+    """Record the end; where the database refuses, try again for a while."""
+    for _ in range(_ATTEMPTS_TO_RECORD - 1):
+        try:
+            return results.record(member, [result], clock.now())
+        except DatabaseError:
+            connections[member.using].close_if_unusable_or_obsolete()
+            clock.wait(threading.Event(), _BETWEEN_ATTEMPTS)
+    return results.record(member, [result], clock.now())

@@ -1,0 +1,101 @@
+"""Starting one task now for a person, in the person's own process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core import events
+from ..core.decide import Story, settle, start_now
+from ..models import ScheduledTask, TaskOverride, TaskRun
+from . import claims, database, instances, overrides, rows
+from .claims import Claim
+from .guard import Locked, Member, locked
+from .instances import Process
+from .overrides import Act
+
+
+class NotRegisteredError(LookupError):
+    """Tell that a task has no row: no scheduler has registered it."""
+
+
+class UnreadableRowError(ValueError):
+    """Tell that a task's row is damaged."""
+
+
+class AlreadyRunningError(RuntimeError):
+    """Tell that a task's run is in progress.
+
+    Args:
+        run: the row of that run, its instance with it.
+    """
+
+    def __init__(self, run: TaskRun) -> None:
+        super().__init__(f"run {run.pk} of {run.task_name!r} is in progress")
+        self.run = run
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A committed start.
+
+    Args:
+        claim: what must now be called.
+        events: what happened, in causal order.
+    """
+
+    claim: Claim
+    events: tuple[events.TaskEvent, ...]
+
+
+def start(member: Member, process: Process, name: str, act: Act) -> Start:
+    """Start a task now, beside its schedule; the instance need not lead, and comes with it.
+
+    Args:
+        member: who runs it.
+        process: where it runs.
+        name: of the task.
+        act: who asks, when, why.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        UnreadableRowError: its row is damaged.
+        AlreadyRunningError: its run is in progress, here or elsewhere.
+        django.db.Error: nothing was committed, nothing may be called.
+    """
+    with locked(member) as held:
+        if held is None:
+            raise NotRegisteredError(name)
+        row = _free_row(held, member, name)
+        instances.register(held, member, process)
+        return _start(held, member, row, act)
+
+
+def _free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
+    row = tasks.first()
+    if row is None:
+        raise NotRegisteredError(name)
+    runs = TaskRun.objects.using(member.using).filter(scheduler=held.row, running_slot=name)
+    busy = runs.select_related("instance").first()
+    if busy is not None:
+        raise AlreadyRunningError(busy)
+    return row
+
+
+def _start(held: Locked, member: Member, row: ScheduledTask, act: Act) -> Start:
+    try:
+        state, schedule = rows.state_of(row), rows.schedule_of(row)
+    except rows.DAMAGE as damage:
+        raise UnreadableRowError(str(damage)) from damage
+    asked = events.TaskRunRequested(
+        at=act.at, task_name=state.name, author=act.author, note=act.note
+    )
+    decision = settle(start_now(Story(state).then(asked), act.at), schedule, act.at)
+    assert decision.start is not None
+    rows.take(row, decision)
+    # The start closes the request again: the audit shows who asked, and when it was answered.
+    overrides.audit(held, member.using, [row], act, TaskOverride.Kind.RUN)
+    unserved = rows.unserved_rows(held.row, row, decision.events)
+    [claim] = claims.write_starts(held, member, [(row, decision.start)], unserved)
+    database.upsert(member.using, [row], rows.STATE_FIELDS)
+    return Start(claim, decision.events)
