@@ -197,13 +197,7 @@ def audit(
         until: end of a pause.
     """
     if kind in (Kind.PAUSE, Kind.RESUME):
-        before = TaskOverride.objects.using(using).filter(
-            scheduler=held.row,
-            kind=Kind.PAUSE,
-            ended_at=None,
-            task_name__in=[row.name for row in changed],
-        )
-        before.update(ended_at=act.at)
+        _end_pauses(held, using, changed, act)
     stays_open = kind in (Kind.PAUSE, Kind.RUN)
     acts = [
         TaskOverride(
@@ -220,3 +214,13 @@ def audit(
         for row in changed
     ]
     database.insert(using, acts)
+
+
+def _end_pauses(held: Locked, using: str, changed: list[ScheduledTask], act: Act) -> None:
+    pauses = TaskOverride.objects.using(using).filter(
+        scheduler=held.row,
+        kind=Kind.PAUSE,
+        ended_at=None,
+        task_name__in=[row.name for row in changed],
+    )
+    pauses.update(ended_at=act.at)
