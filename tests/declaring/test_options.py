@@ -1,0 +1,174 @@
+"""DECLARATIVE_CRON: defaults, values, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from django_declarative_cron import conf
+
+
+@pytest.fixture
+def configure(settings: Any) -> Any:
+    def put(**options: Any) -> None:
+        settings.DECLARATIVE_CRON = options
+
+    return put
+
+
+def test_defaults(settings: Any) -> None:
+    if hasattr(settings, "DECLARATIVE_CRON"):
+        del settings.DECLARATIVE_CRON
+    assert dataclasses.asdict(conf.options()) == {
+        "WORKERS": 10,
+        "LEASE": timedelta(seconds=15),
+        "RENEW": timedelta(seconds=5),
+        "GRACE": timedelta(seconds=25),
+        "DEPLOYMENT": "default",
+        "RELEASE": "",
+        "HISTORY_MAX_AGE": timedelta(days=90),
+        "HISTORY_MAX_RUNS": 1000,
+    }
+    assert conf.option_problems() == []
+
+
+def test_every_option_is_described_with_its_default() -> None:
+    documented = conf.__doc__ or ""
+    for field in dataclasses.fields(conf.Options):
+        assert f"\n{field.name} " in documented
+
+
+def test_options_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        conf.options().WORKERS = 5  # type: ignore[misc]
+
+
+def test_options_are_read_at_each_call(configure: Any) -> None:
+    configure(WORKERS=3)
+    assert conf.options().WORKERS == 3
+    configure(WORKERS=4)
+    assert conf.options().WORKERS == 4
+
+
+@pytest.mark.parametrize("given", [timedelta(seconds=90), 90, 90.0])
+def test_durations_are_timedeltas_or_seconds(configure: Any, given: object) -> None:
+    configure(LEASE=given, RENEW=0.5, GRACE=0, HISTORY_MAX_AGE=timedelta(days=1))
+    found = dataclasses.asdict(conf.options())
+    assert found["LEASE"] == timedelta(seconds=90)
+    assert found["RENEW"] == timedelta(milliseconds=500)
+    assert found["GRACE"] == timedelta(0)
+
+
+DURATION = "must be a timedelta or a number of seconds, not "
+WHOLE = "must be a whole number of at least 1, not "
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("WORKERS", 0, f"{WHOLE}0"),
+        ("WORKERS", True, f"{WHOLE}True"),
+        ("WORKERS", 2.5, f"{WHOLE}2.5"),
+        ("WORKERS", "4", f"{WHOLE}'4'"),
+        ("WORKERS", None, f"{WHOLE}None"),
+        ("LEASE", "15", f"{DURATION}'15'"),
+        ("LEASE", True, f"{DURATION}True"),
+        ("LEASE", float("nan"), f"{DURATION}nan"),
+        ("LEASE", float("inf"), f"{DURATION}inf"),
+        ("HISTORY_MAX_AGE", 1e300, f"{DURATION}1e+300"),
+        ("LEASE", 0.5, "must be at least 1 s, not 0.5 s"),
+        ("RENEW", 0, "must be at least 0.1 s, not 0 s"),
+        ("GRACE", timedelta(seconds=-1), "must be at least 0 s, not -1 s"),
+        ("HISTORY_MAX_AGE", 0, "must be at least 1 s, not 0 s"),
+        ("HISTORY_MAX_RUNS", -1, f"{WHOLE}-1"),
+        ("DEPLOYMENT", 5, "must be a text, not int"),
+        ("DEPLOYMENT", "", "must have 1 to 255 characters, found 0"),
+        ("DEPLOYMENT", "x" * 256, "must have 1 to 255 characters, found 256"),
+        (
+            "DEPLOYMENT",
+            "a\nb",
+            "must not contain control characters, found U+000A at position 1",
+        ),
+        ("RELEASE", None, "must be a text, not NoneType"),
+    ],
+)
+def test_values_that_are_refused(configure: Any, key: str, value: Any, message: str) -> None:
+    configure(**{key: value})
+    (problem,) = conf.option_problems()
+    assert (str(problem.check), problem.place) == (
+        "declarative_cron.E022",
+        f"DECLARATIVE_CRON['{key}']",
+    )
+    assert problem.message == message
+    with pytest.raises(ImproperlyConfigured) as caught:
+        conf.options()
+    assert str(caught.value).startswith(f"DECLARATIVE_CRON['{key}'] {message}\nThe default is ")
+
+
+def test_an_unknown_option_is_refused_with_the_nearest(configure: Any) -> None:
+    configure(WORKRS=4)
+    (problem,) = conf.option_problems()
+    assert str(problem.check) == "declarative_cron.E021"
+    assert problem.message == "is no known option; did you mean `WORKERS`?"
+    with pytest.raises(ImproperlyConfigured, match="WORKRS"):
+        conf.options()
+
+
+@pytest.mark.parametrize("key", ["workers", "zzz", 5])
+def test_options_are_written_in_capitals(settings: Any, key: Any) -> None:
+    settings.DECLARATIVE_CRON = {key: 4}
+    (problem,) = conf.option_problems()
+    assert ("`WORKERS`?" in problem.message) is (key == "workers")
+    assert "`HISTORY_MAX_RUNS`" in problem.hint
+
+
+@pytest.mark.parametrize("given", [None, [], "x", 5])
+def test_options_that_are_no_dict(settings: Any, given: object) -> None:
+    settings.DECLARATIVE_CRON = given
+    (problem,) = conf.option_problems()
+    assert str(problem.check) == "declarative_cron.E020"
+    assert problem.message == f"must be a dict, not {type(given).__name__}"
+    with pytest.raises(ImproperlyConfigured):
+        conf.options()
+
+
+@pytest.mark.parametrize(
+    ("lease", "renew", "ids"),
+    [
+        (15, 5, []),
+        (10, 5, []),
+        (15, 8, ["declarative_cron.W010"]),
+        (15, 15, ["declarative_cron.E023"]),
+        (5, 6, ["declarative_cron.E023"]),
+        (4, ..., ["declarative_cron.E023"]),
+    ],
+)
+def test_renewing_must_come_before_the_lease_ends(
+    configure: Any, lease: Any, renew: Any, ids: list[str]
+) -> None:
+    configure(LEASE=lease, **({} if renew is ... else {"RENEW": renew}))
+    assert [str(problem.check) for problem in conf.option_problems()] == ids
+    if ids == ["declarative_cron.E023"]:
+        with pytest.raises(ImproperlyConfigured, match="must be less than LEASE"):
+            conf.options()
+    else:
+        assert dataclasses.asdict(conf.options())["LEASE"] == timedelta(seconds=lease)
+
+
+def test_all_mistakes_are_reported_at_once(configure: Any) -> None:
+    configure(WORKRS=1, LEASE=None, GRACE=-1, RENEW=20)
+    assert [problem.place for problem in conf.option_problems()] == [
+        "DECLARATIVE_CRON['WORKRS']",
+        "DECLARATIVE_CRON['LEASE']",
+        "DECLARATIVE_CRON['GRACE']",
+        "DECLARATIVE_CRON['RENEW']",
+    ]
+
+
+def test_a_long_value_is_shortened_in_the_message(configure: Any) -> None:
+    configure(WORKERS="x" * 10_000)
+    assert len(conf.option_problems()[0].message) < 200
