@@ -1,0 +1,26 @@
+"""The pages for operators, as ordinary ``ModelAdmin`` pages.
+
+The classes here may be registered on other admin sites as they are.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from ..models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
+from .overrides import TaskOverrideAdmin
+from .runs import TaskRunAdmin
+from .schedulers import SchedulerInstanceAdmin
+from .tasks import ScheduledTaskAdmin
+
+__all__ = [
+    "ScheduledTaskAdmin",
+    "SchedulerInstanceAdmin",
+    "TaskOverrideAdmin",
+    "TaskRunAdmin",
+]
+
+admin.site.register(ScheduledTask, ScheduledTaskAdmin)
+admin.site.register(TaskRun, TaskRunAdmin)
+admin.site.register(TaskOverride, TaskOverrideAdmin)
+admin.site.register(SchedulerInstance, SchedulerInstanceAdmin)

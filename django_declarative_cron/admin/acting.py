@@ -1,0 +1,229 @@
+"""From a button or the action menu through the confirmation page to the act and its traces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext, override
+from django.utils.translation import gettext_lazy as _
+
+from ..models import ScheduledTask
+from ..runtime.clock import system_clock
+from ..store import overrides
+from . import acts, formats
+from .acts import ACTS, Act
+from .forms import ActForm
+from .reading import read
+from .readonly import ReadOnlyAdmin
+
+_HIGHEST_KEY = 2**63 - 1
+_PAGE = "page"
+_LIST = "list"
+
+
+class ActingAdmin(ReadOnlyAdmin):
+    """Let people act on tasks: each act by its own permission, confirmed, and written down."""
+
+    actions = ["run_now", "pause", "resume", "clear_retry"]
+    act_template = "admin/django_declarative_cron/scheduledtask/act.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_act"
+        view = self.admin_site.admin_view(self.act_view)
+        return [path("act/<slug:key>/", view, name=name), *super().get_urls()]
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may run tasks now."""
+        return self.may(request, acts.RUN)
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may pause tasks."""
+        return self.may(request, acts.PAUSE)
+
+    def has_resume_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may resume tasks."""
+        return self.may(request, acts.RESUME)
+
+    def has_clear_retry_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may clear retry states."""
+        return self.may(request, acts.CLEAR_RETRY)
+
+    def may(self, request: HttpRequest, act: Act) -> bool:
+        """Tell whether the user may do an act; what one may not see, one may not change.
+
+        Args:
+            request: of the user.
+            act: to be done.
+        """
+        allowed = request.user.has_perm(f"{self.opts.app_label}.{act.codename}")
+        return allowed and self.has_view_permission(request)
+
+    @admin.action(description=acts.RUN.label, permissions=["run"])
+    def run_now(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of runs."""
+        return self._ask(request, acts.RUN, list(queryset))
+
+    @admin.action(description=acts.PAUSE.label, permissions=["pause"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of pauses."""
+        return self._ask(request, acts.PAUSE, list(queryset))
+
+    @admin.action(description=acts.RESUME.label, permissions=["resume"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of resumptions."""
+        return self._ask(request, acts.RESUME, list(queryset))
+
+    @admin.action(description=acts.CLEAR_RETRY.label, permissions=["clear_retry"])
+    def clear_retry(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of clearings."""
+        return self._ask(request, acts.CLEAR_RETRY, list(queryset))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        # Django tells who posts an action that is not offered to them "no action selected".
+        if request.method == "POST":
+            self._refuse_forbidden(request)
+        return super().changelist_view(request, extra_context)
+
+    def _refuse_forbidden(self, request: HttpRequest) -> None:
+        methods = {"run_now": acts.RUN, **{act.key: act for act in ACTS.values()}}
+        posted = [methods[name] for name in request.POST.getlist("action") if name in methods]
+        if not all(self.may(request, act) for act in posted):
+            raise PermissionDenied
+
+    def act_view(self, request: HttpRequest, key: str) -> HttpResponse:
+        """Show the confirmation page, and do the act once it is confirmed.
+
+        Args:
+            request: GET with ``task``, or POST of the page's form.
+            key: of the act.
+        """
+        act = ACTS.get(key)
+        if act is None:
+            raise Http404
+        if not self.may(request, act):
+            raise PermissionDenied
+        if request.method != "POST":
+            return self._ask(request, act, self._chosen(request, request.GET.getlist("task")))
+        tasks = self._chosen(request, request.POST.get("tasks", "").split(","))
+        now = system_clock.now()
+        form = act.form(request.POST, now=now)
+        if not form.is_valid() or not tasks:
+            return self._ask(request, act, tasks, form)
+        self._perform(request, act, tasks, form, now)
+        return self._back(request, tasks, request.POST.get("back", _LIST))
+
+    def _chosen(self, request: HttpRequest, keys: Iterable[str]) -> list[ScheduledTask]:
+        numbers = [int(key) for key in keys if key.isascii() and key.isdigit() and len(key) < 20]
+        chosen = self.get_queryset(request).filter(pk__in=[n for n in numbers if n <= _HIGHEST_KEY])
+        return list(chosen.order_by("name"))
+
+    def _ask(
+        self,
+        request: HttpRequest,
+        act: Act,
+        tasks: list[ScheduledTask],
+        form: ActForm | None = None,
+    ) -> HttpResponse:
+        if not tasks:
+            self.message_user(request, gettext("No task was selected."), messages.WARNING)
+            return self._back(request, tasks, _LIST)
+        now = system_clock.now()
+        form = form or act.form(now=now)
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request, self.act_template, self._page(request, act, tasks, form, now)
+        )
+
+    def _page(
+        self,
+        request: HttpRequest,
+        act: Act,
+        tasks: list[ScheduledTask],
+        form: ActForm,
+        now: datetime,
+    ) -> dict[str, Any]:
+        came_from_page = request.method == "GET" or request.POST.get("back") == _PAGE
+        return {
+            **self.admin_site.each_context(request),
+            "title": act.label,
+            "opts": self.opts,
+            "act": act,
+            "form": form,
+            "expectations": [act.expectation(task, read(task, now), now) for task in tasks],
+            "keys": ",".join(str(task.pk) for task in tasks),
+            "back": _PAGE if came_from_page else _LIST,
+            "back_url": self._back(request, tasks, _PAGE if came_from_page else _LIST).url,
+            "act_url": self._filtered(request, self.address(self.model, "act", act.key)),
+            "media": self.media,
+        }
+
+    def _perform(
+        self,
+        request: HttpRequest,
+        act: Act,
+        tasks: list[ScheduledTask],
+        form: ActForm,
+        now: datetime,
+    ) -> None:
+        who = overrides.Act(
+            author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
+        )
+        names = [task.name or "" for task in tasks]
+        taken = set(act.apply(names, who, form))
+        self._log(request, act, [task for task in tasks if task.name in taken], form)
+        self._tell(request, act, [name for name in names if name in taken], taken_effect=True)
+        self._tell(request, act, [name for name in names if name not in taken], taken_effect=False)
+
+    def _tell(
+        self, request: HttpRequest, act: Act, names: Collection[str], *, taken_effect: bool
+    ) -> None:
+        if names:
+            text = act.done if taken_effect else act.undone
+            level = messages.SUCCESS if taken_effect else messages.WARNING
+            self.message_user(request, str(text) % {"names": formats.names(names)}, level)
+
+    def _log(
+        self, request: HttpRequest, act: Act, tasks: list[ScheduledTask], form: ActForm
+    ) -> None:
+        if not tasks:
+            return
+        # As Django does: the log is not written in the language of whoever acted.
+        with override(None):
+            message = _log_message(act, form)
+        LogEntry.objects.log_actions(
+            user_id=str(request.user.pk), queryset=tasks, action_flag=CHANGE, change_message=message
+        )
+
+    def _back(
+        self, request: HttpRequest, tasks: list[ScheduledTask], back: str
+    ) -> HttpResponseRedirect:
+        if back == _PAGE and len(tasks) == 1:
+            address = self.address(self.model, "change", tasks[0].pk)
+        else:
+            address = self.address(self.model, "changelist")
+        return HttpResponseRedirect(self._filtered(request, address))
+
+    def _filtered(self, request: HttpRequest, address: str) -> str:
+        """Let an address keep the filters of the list that a person came from."""
+        context: Any = {"preserved_filters": self.get_preserved_filters(request), "opts": self.opts}
+        return str(add_preserved_filters(context, address))
+
+
+def _log_message(act: Act, form: ActForm) -> str:
+    until: datetime | None = form.cleaned_data.get("until")
+    label = str(act.label)
+    if until is not None:
+        label = str(_("%(act)s until %(until)s")) % {"act": label, "until": f"{until:%F %H:%M} UTC"}
+    return f"{label}: {form.note_given}" if form.note_given else label

@@ -1,0 +1,183 @@
+"""The acts a person may do to tasks: what each is called, needs, does and says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import ScheduledTask
+from ..store import overrides
+from . import formats
+from .forms import ActForm, PauseForm
+from .reading import Reading
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+Text: TypeAlias = "str | _StrPromise"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an act will do to one task, said before it is done.
+
+    Args:
+        name: of the task.
+        text: what will happen, or why nothing will.
+        takes_effect: whether anything will.
+    """
+
+    name: str
+    text: str
+    takes_effect: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One kind of act.
+
+    Args:
+        key: its name in addresses and permissions.
+        label: on buttons and in menus.
+        question: above the list of what will happen.
+        done: said of the tasks it took effect on.
+        undone: said of the others.
+        form: what a person may say with it.
+        apply: does it, and gives the names it took effect on.
+        expect: says what it will do; first whether anything.
+    """
+
+    key: str
+    label: Text
+    question: Text
+    done: Text
+    undone: Text
+    form: type[ActForm]
+    apply: Callable[[Collection[str], overrides.Act, ActForm], list[str]]
+    expect: Callable[[ScheduledTask, Reading, datetime], tuple[bool, str]]
+
+    @property
+    def codename(self) -> str:
+        """Give the codename of its permission."""
+        return f"{self.key}_scheduledtask"
+
+    def expectation(self, task: ScheduledTask, reading: Reading, now: datetime) -> Expectation:
+        """Say what the act will do to a task.
+
+        Args:
+            task: its row.
+            reading: the row, understood.
+            now: the instant of asking.
+        """
+        if reading.schedule is None:
+            text = gettext("Its row is damaged (%(reason)s): nothing will change.")
+            return Expectation(task.name or "", text % {"reason": reading.problem}, False)
+        takes_effect, text = self.expect(task, reading, now)
+        return Expectation(task.name or "", text, takes_effect)
+
+
+def _expect_run(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if reading.problem:
+        return True, gettext("Will be tried, though it is broken: %(reason)s") % {
+            "reason": reading.problem
+        }
+    if task.running_run is not None:
+        return True, gettext("Is running: will run once more when that run has ended.")
+    if task.paused_since is not None:
+        return True, gettext("Will run once now, and stay paused.")
+    return True, gettext("Will run once now; its schedule stays as it is.")
+
+
+def _expect_pause(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if task.paused_since is not None and not task.enabled:
+        return True, gettext("Is disabled by its declaration: the pause will be kept beside it.")
+    if task.paused_since is not None:
+        return True, gettext("Is paused already: this pause takes the place of that one.")
+    if task.running_run is not None:
+        return True, gettext("Is running: that run will end, and no other will start.")
+    return True, gettext("No run will start; what falls due is recorded as skipped.")
+
+
+def _expect_resume(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if not task.enabled:
+        return False, gettext("Is disabled by its declaration: change it there.")
+    if task.paused_since is None or reading.schedule is None:
+        return False, gettext("Is not paused: nothing will change.")
+    following = reading.schedule.next_after(now)
+    if following is None:
+        return True, gettext("Will be active, though its schedule names no instant any more.")
+    shown = formats.occurrence(following, reading.schedule.zone)
+    return True, format_html(gettext("Will run next at {}; nothing is made up for."), shown)
+
+
+def _expect_clear(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if task.pending_retry_until is None:
+        return False, gettext("Nothing to clear: no retry is pending.")
+    pending = formats.moment(task.pending_retry_until)
+    return True, format_html(gettext("The retry of {} will not take place."), pending)
+
+
+def _run(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
+    return overrides.request_run(names, act)
+
+
+def _pause(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
+    return overrides.pause(names, act, until=form.cleaned_data["until"])
+
+
+def _resume(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
+    return overrides.resume(names, act)
+
+
+def _clear(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
+    return overrides.clear_retry(names, act)
+
+
+RUN = Act(
+    key="run",
+    label=_("Run now"),
+    question=_("Run these tasks now?"),
+    done=_("Run requested: %(names)s."),
+    undone=_("Not run, because their rows are gone or damaged: %(names)s."),
+    form=ActForm,
+    apply=_run,
+    expect=_expect_run,
+)
+PAUSE = Act(
+    key="pause",
+    label=_("Pause"),
+    question=_("Pause these tasks?"),
+    done=_("Paused: %(names)s."),
+    undone=_("Not paused, because their rows are gone or damaged: %(names)s."),
+    form=PauseForm,
+    apply=_pause,
+    expect=_expect_pause,
+)
+RESUME = Act(
+    key="resume",
+    label=_("Resume"),
+    question=_("Resume these tasks?"),
+    done=_("Resumed: %(names)s."),
+    undone=_("Nothing to resume: %(names)s."),
+    form=ActForm,
+    apply=_resume,
+    expect=_expect_resume,
+)
+CLEAR_RETRY = Act(
+    key="clear_retry",
+    label=_("Clear retry state"),
+    question=_("Clear the retry state of these tasks?"),
+    done=_("Retry state cleared: %(names)s."),
+    undone=_("Nothing to clear: %(names)s."),
+    form=ActForm,
+    apply=_clear,
+    expect=_expect_clear,
+)
+
+ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, CLEAR_RETRY)}

@@ -1,0 +1,161 @@
+"""Instants, spans and schedules as people read them; every instant names its zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.utils import timezone
+from django.utils.dates import MONTHS, WEEKDAYS
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import get_language, gettext, ngettext, override
+from django.utils.translation import gettext_lazy as _
+from django.views.debug import SafeExceptionReporterFilter
+
+from ..cron import CronExpression, describe
+
+_NAMES_SHOWN = 10
+_SECOND = timedelta(seconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+_UNITS = (
+    (timedelta(days=1), _("d")),
+    (timedelta(hours=1), _("h")),
+    (timedelta(minutes=1), _("min")),
+    (_SECOND, _("s")),
+)
+
+
+def moment(value: datetime) -> SafeString:
+    """Show an instant to the second, in the zone the project shows times in.
+
+    Args:
+        value: aware.
+    """
+    local = value.astimezone(timezone.get_current_timezone())
+    return _time(value, f"{local:%Y-%m-%d %H:%M:%S}", local.tzname() or "")
+
+
+def occurrence(value: datetime, zone: tzinfo) -> SafeString:
+    """Show an occurrence in the zone of its schedule.
+
+    Args:
+        value: aware.
+        zone: of the task.
+    """
+    local = value.astimezone(zone)
+    minute = f"{local:%Y-%m-%d %H:%M}"
+    return _time(value, f"{minute}:{local:%S}" if local.second else minute, str(zone))
+
+
+def _time(value: datetime, text: str, zone: str) -> SafeString:
+    return format_html(
+        '<time class="ddc-time" datetime="{}">{} <span class="ddc-zone">{}</span></time>',
+        value.astimezone(UTC).isoformat(),
+        text,
+        zone,
+    )
+
+
+def relative(value: datetime, now: datetime) -> str:
+    """Say how far an instant is from now, by elapsed time.
+
+    Args:
+        value: aware.
+        now: aware.
+    """
+    if abs(value - now) < timedelta(minutes=1):
+        return gettext("in less than a minute") if value > now else gettext("just now")
+    # In UTC, or the hour that a clock change took away would count as time that passed.
+    early, late = sorted((value.astimezone(UTC), now.astimezone(UTC)))
+    distance = timesince(early, late, depth=1).replace("\xa0", " ")
+    text = gettext("in %(distance)s") if value > now else gettext("%(distance)s ago")
+    return text % {"distance": distance}
+
+
+def span(length: timedelta | None) -> str:
+    """Show a length of time with its two largest units.
+
+    Args:
+        length: of a run or a delay; ``None`` gives an empty text.
+    """
+    if length is None:
+        return ""
+    if timedelta(0) < length < _SECOND:
+        return gettext("%(number)s ms") % {"number": max(length // _MILLISECOND, 1)}
+    if length < timedelta(minutes=1):
+        seconds = max(length / _SECOND, 0.0)
+        return gettext("%(number)s s") % {"number": f"{seconds:.1f}".removesuffix(".0")}
+    return _largest_units(length)
+
+
+def _largest_units(length: timedelta) -> str:
+    parts: list[tuple[int, str]] = []
+    for unit, word in _UNITS:
+        number, length = divmod(length, unit)
+        if number or parts:
+            parts.append((number, str(word)))
+    return " ".join(f"{number} {word}" for number, word in parts[:2] if number)
+
+
+def words(expression: CronExpression) -> str:
+    """Word a schedule in the active language.
+
+    Args:
+        expression: parsed.
+    """
+    return _words(expression, get_language() or "en")
+
+
+@lru_cache(maxsize=4096)
+def _words(expression: CronExpression, language: str) -> str:
+    return describe(expression, language, _calendar_names())
+
+
+def _calendar_names() -> dict[str, str]:
+    lazy = [*WEEKDAYS.values(), *MONTHS.values()]
+    with override(None):
+        english = [str(name) for name in lazy]
+    return dict(zip(english, map(str, lazy), strict=True))
+
+
+def names(texts: Iterable[str]) -> str:
+    """List names in one line, the first of them where there are many.
+
+    Args:
+        texts: task names.
+    """
+    texts = list(texts)
+    shown = ", ".join(texts[:_NAMES_SHOWN])
+    more = len(texts) - _NAMES_SHOWN
+    if more <= 0:
+        return shown
+    rest = ngettext("and %(number)d more", "and %(number)d more", more) % {"number": more}
+    return f"{shown}, {rest}"
+
+
+def masked(value: Any) -> Any:
+    """Replace values whose key says that they are secret, as Django's error pages do.
+
+    Args:
+        value: JSON-native.
+    """
+    reporter = SafeExceptionReporterFilter()
+    if isinstance(value, Mapping):
+        return {key: masked(reporter.cleanse_setting(key, each)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [masked(each) for each in value]
+    return value
+
+
+def utc(value: datetime) -> SafeString:
+    """Show an occurrence in UTC.
+
+    Args:
+        value: aware.
+    """
+    return occurrence(value, ZoneInfo("UTC"))

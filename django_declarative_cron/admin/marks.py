@@ -1,0 +1,86 @@
+"""Words and shapes for status, outcome and reason; colour only repeats them."""
+
+from __future__ import annotations
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from ..core.status import Status
+from ..models import Outcome, ScheduledTask, TaskRun
+from . import formats
+
+STATUS_WORDS = {
+    Status.BROKEN: _("Broken"),
+    Status.RUNNING: _("Running"),
+    Status.PAUSED: _("Paused"),
+    Status.PAUSED_UNTIL: _("Paused until…"),
+    Status.OVERDUE: _("Overdue"),
+    Status.RETRYING: _("Retrying"),
+    Status.ACTIVE: _("Active"),
+}
+
+REASON_WORDS = {
+    "due": _("due"),
+    "boot": _("boot"),
+    "retry": _("retry"),
+    "orphaned": _("restarted after an interruption"),
+    "manual": _("asked for by a person"),
+    "overlap_skip": _("the run before was still going on"),
+    "disabled": _("paused"),
+    "dst_skip": _("the clock was moved over it"),
+    "no_scheduler": _("no scheduler was running"),
+}
+
+_OUTCOME_SYMBOLS = {
+    Outcome.RUNNING: "▶",
+    Outcome.SUCCEEDED: "✔",
+    Outcome.FAILED: "✖",
+    Outcome.TIMED_OUT: "◷",
+    Outcome.INTERRUPTED: "↯",
+    Outcome.CANCELLED: "⊘",
+    Outcome.SKIPPED: "↷",
+    Outcome.MISSED: "○",
+}
+
+
+def status(found: Status, task: ScheduledTask) -> SafeString:
+    """Show the status word of a task with its shape.
+
+    Args:
+        found: the word.
+        task: whose pause may have an end.
+    """
+    if found is Status.PAUSED_UNTIL and task.paused_until is not None:
+        end = formats.moment(task.paused_until)
+        text = format_html(str(_("Paused until {}")), end)
+        return _mark(f"status-{found}", found.symbol, text)
+    return _mark(f"status-{found}", found.symbol, str(STATUS_WORDS[found]))
+
+
+def outcome(run: TaskRun) -> SafeString:
+    """Show how a run ended with its shape.
+
+    Args:
+        run: the run, or the occurrences that did not run.
+    """
+    symbol = _OUTCOME_SYMBOLS.get(Outcome(run.outcome), "") if run.outcome in Outcome else ""
+    return _mark(f"outcome-{run.outcome}", symbol, run.get_outcome_display())
+
+
+def reason(run: TaskRun) -> str:
+    """Word why a run began, or why an occurrence did not run.
+
+    Args:
+        run: the run, or the occurrences that did not run.
+    """
+    return str(REASON_WORDS.get(run.reason, run.reason))
+
+
+def _mark(kind: str, symbol: str, text: str) -> SafeString:
+    return format_html(
+        '<span class="ddc-mark ddc-{}"><span aria-hidden="true">{}</span> {}</span>',
+        kind.replace("_", "-"),
+        symbol,
+        text,
+    )

@@ -1,0 +1,155 @@
+"""What all our admin pages share: nothing is added, changed or deleted by a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator, capfirst
+
+from ..conf import options
+from . import formats
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[models.Model]
+    _Paginator = Paginator[models.Model]
+else:
+    _ModelAdmin = admin.ModelAdmin
+    _Paginator = Paginator
+
+DEEPEST_ROW = 10_000
+"""How many rows of a history are paged through; a filter reaches the older ones."""
+
+_LINE = 160
+
+Columns = list[Any]
+"""Names of fields, and callables that take a row; the stubs know too few of the latter."""
+
+
+class ReadOnlyAdmin(_ModelAdmin):
+    """Show rows of this project's deployment; only ``store`` writes them."""
+
+    show_full_result_count = False
+    deployment_lookup = "scheduler__deployment"
+
+    class Media:
+        css = {"all": ["django_declarative_cron/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows.filter(**{self.deployment_lookup: options().DEPLOYMENT})
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        return super().changelist_view(request, title | (extra_context or {}))
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context |= {
+            "title": capfirst(self.opts.verbose_name),
+            **self.page_context(request, obj),
+        }
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Give what the template of a row's page shows beside its fields.
+
+        Args:
+            request: of the user.
+            row: that the page is about.
+        """
+        return {}
+
+    def page_of(self, request: HttpRequest, row: models.Model) -> str:
+        """Give the address of a row's page on this site, or an empty text.
+
+        Args:
+            request: whoever asks must be allowed to see the page.
+            row: of any of our models.
+        """
+        return self.address(type(row), "change", row.pk) if self.shows(request, type(row)) else ""
+
+    def shows(self, request: HttpRequest, model: type[models.Model]) -> bool:
+        """Tell whether this site has pages of a model that the user may see.
+
+        Args:
+            request: of the user.
+            model: any of ours.
+        """
+        if not self.admin_site.is_registered(model):
+            return False
+        return self.admin_site.get_model_admin(model).has_view_permission(request)
+
+    def address(self, model: type[models.Model], page: str, *args: object) -> str:
+        """Give the address of one of our pages on this site.
+
+        Args:
+            model: whose page.
+            page: changelist, change, or a page of ours.
+            args: of the page's path.
+        """
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
+        return reverse(name, args=args, current_app=self.admin_site.name)
+
+
+class HistoryPaginator(_Paginator):
+    """Count no further than people page; a history may have millions of rows."""
+
+    @cached_property
+    def count(self) -> int:
+        """Count the rows, up to the deepest that is shown."""
+        newest: models.QuerySet[models.Model] = self.object_list[:DEEPEST_ROW]  # type: ignore[assignment]
+        return newest.count()
+
+
+def instant(model: type[models.Model], field: str) -> Callable[[Any], SafeString | None]:
+    """Make a column that shows an instant in the project's zone, with and without ``USE_TZ``.
+
+    Args:
+        model: that has the field.
+        field: its name, which also names the column.
+    """
+
+    def show(row: Any) -> SafeString | None:
+        value: datetime | None = getattr(row, field)
+        return None if value is None else formats.moment(value)
+
+    show.__name__ = field
+    label = model._meta.get_field(field).verbose_name  # type: ignore[union-attr]
+    return admin.display(description=label, ordering=field)(show)
+
+
+def first_line(text: str) -> str:
+    """Give the beginning of a text that may be long.
+
+    Args:
+        text: an error or a note.
+    """
+    lines = text.strip().splitlines()
+    return Truncator(lines[0]).chars(_LINE) if lines else ""

@@ -1,0 +1,242 @@
+"""What the page of one task tells beside its row: what comes, what was, and who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+from ..core.schedule import Schedule
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import formats, marks
+from .reading import Reading, read
+from .readonly import ReadOnlyAdmin, first_line
+
+UPCOMING = 10
+RUNS = 50
+ACTS = 20
+
+_WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """One occurrence that will be.
+
+    Args:
+        local: in the task's zone.
+        utc: in UTC.
+        distance: from now.
+        note: what the clocks do before it.
+    """
+
+    local: SafeString
+    utc: SafeString
+    distance: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One line of the run history.
+
+    Args:
+        url: the run's page, empty for those who may not see it.
+        outcome: how it ended.
+        scheduled: its occurrence.
+        started: when it started, if it did.
+        duration: how long it took, if it ended.
+        attempt: its number, empty where nothing ran.
+        reason: why it began, or why nothing ran.
+        instance: where it ran.
+        error: the first line.
+    """
+
+    url: str
+    outcome: SafeString
+    scheduled: SafeString | str
+    started: SafeString | str
+    duration: str
+    attempt: str
+    reason: str
+    instance: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActLine:
+    """One line of what people did.
+
+    Args:
+        at: when.
+        kind: what.
+        author: who.
+        until: end of a pause that has one.
+        note: why.
+    """
+
+    at: SafeString | str
+    kind: str
+    author: str
+    until: SafeString | str
+    note: str
+
+
+def of(
+    site_page: ReadOnlyAdmin, request: HttpRequest, task: ScheduledTask, now: datetime
+) -> dict[str, Any]:
+    """Collect everything the templates show of a task.
+
+    Args:
+        site_page: knows the addresses on its site.
+        request: decides which of them are offered.
+        task: its row.
+        now: the instant of looking.
+    """
+    reading = read(task, now)
+    runs = list(runs_of(task).defer("traceback", "detail").select_related("instance")[:RUNS])
+    failed = None if task.pending_retry_until is None else _cause(task, runs)
+    pause = _pause(task)
+    return {
+        "problem": reading.problem,
+        "disabled": not task.enabled,
+        "pause": None if pause is None else act_line(pause),
+        "retry_at": _moment(task.pending_retry_until),
+        "failed": None if failed is None else run_line(site_page, request, failed),
+        "upcoming": list(_upcoming(reading, now)),
+        "runs": [run_line(site_page, request, run) for run in runs],
+        "all_runs_url": _all_runs(site_page, request, task),
+        "acts": [act_line(act) for act in _acts(task)[:ACTS]],
+    }
+
+
+def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
+    """Give the runs of a task's name, newest first.
+
+    Args:
+        task: its row.
+    """
+    runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+    return runs.order_by("-id")
+
+
+def run_line(site_page: ReadOnlyAdmin, request: HttpRequest, run: TaskRun) -> RunLine:
+    """Word one run.
+
+    Args:
+        site_page: knows the addresses on its site.
+        request: decides whether the run's page is offered.
+        run: to be worded.
+    """
+    return RunLine(
+        url=site_page.page_of(request, run),
+        outcome=marks.outcome(run),
+        scheduled=_moment(run.scheduled_for),
+        started=_moment(run.started_at),
+        duration=duration(run),
+        attempt=str(run.attempt) if run.attempt else "",
+        reason=reason(run),
+        instance=str(run.instance or ""),
+        error=first_line(run.error),
+    )
+
+
+def duration(run: TaskRun) -> str:
+    """Show how long a run took, if it started and ended.
+
+    Args:
+        run: to be measured.
+    """
+    if run.started_at is None or run.finished_at is None:
+        return ""
+    return formats.span(run.finished_at - run.started_at)
+
+
+def reason(run: TaskRun) -> str:
+    """Word a reason, with the number of occurrences where there are several.
+
+    Args:
+        run: the run, or the occurrences that did not run.
+    """
+    if run.count == 1:
+        return marks.reason(run)
+    return gettext("%(reason)s (%(number)d occurrences)") % {
+        "reason": marks.reason(run),
+        "number": run.count,
+    }
+
+
+def act_line(act: TaskOverride) -> ActLine:
+    """Word one act of a person.
+
+    Args:
+        act: its row.
+    """
+    return ActLine(
+        at=_moment(act.created_at),
+        kind=act.get_kind_display(),
+        author=act.author,
+        until=_moment(act.until),
+        note=act.note,
+    )
+
+
+def _upcoming(reading: Reading, now: datetime) -> Iterator[Upcoming]:
+    schedule = reading.schedule
+    if schedule is None:
+        return
+    before = now
+    for instant in islice(schedule.upcoming(now), UPCOMING):
+        yield Upcoming(
+            local=formats.occurrence(instant, schedule.zone),
+            utc=formats.utc(instant),
+            distance=formats.relative(instant, now),
+            note=_clock_change(schedule, before, instant),
+        )
+        before = instant
+
+
+def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> str:
+    earlier, later = before.astimezone(schedule.zone), instant.astimezone(schedule.zone)
+    if earlier.utcoffset() == later.utcoffset():
+        return ""
+    names = {"before": earlier.strftime("%z"), "after": later.strftime("%z")}
+    return gettext("clock change: UTC%(before)s → UTC%(after)s") % names
+
+
+def _cause(task: ScheduledTask, newest: list[TaskRun]) -> TaskRun | None:
+    for run in newest:
+        if run.outcome in _WENT_WRONG:
+            return run
+    older = runs_of(task).filter(outcome__in=_WENT_WRONG)
+    return older.defer("traceback", "detail").select_related("instance").first()
+
+
+def _acts(task: ScheduledTask) -> QuerySet[TaskOverride]:
+    acts = TaskOverride.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+    return acts.order_by("-id")
+
+
+def _pause(task: ScheduledTask) -> TaskOverride | None:
+    if task.paused_since is None:
+        return None
+    return _acts(task).filter(kind=TaskOverride.Kind.PAUSE, ended_at=None).first()
+
+
+def _moment(value: datetime | None) -> SafeString | str:
+    return "" if value is None else formats.moment(value)
+
+
+def _all_runs(site_page: ReadOnlyAdmin, request: HttpRequest, task: ScheduledTask) -> str:
+    if not site_page.shows(request, TaskRun):
+        return ""
+    query = urlencode({"task_name__exact": task.name})
+    return f"{site_page.address(TaskRun, 'changelist')}?{query}"

@@ -1,0 +1,177 @@
+"""Scheduled tasks: the list, and the page of one task."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from ..models import ScheduledTask
+from ..runtime.clock import system_clock
+from . import formats, marks, story
+from .acting import ActingAdmin
+from .acts import ACTS
+from .filters import StatusFilter
+from .reading import read
+from .readonly import Columns, instant
+
+_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")
+
+
+@admin.display(description=_("status"))
+def status(task: ScheduledTask) -> SafeString:
+    """Show the status word, and what is wrong where something is."""
+    reading = read(task, system_clock.now())
+    mark = marks.status(reading.status, task)
+    if not reading.problem:
+        return mark
+    return format_html('{}<span class="ddc-more">{}</span>', mark, reading.problem)
+
+
+@admin.display(description=_("schedule"), ordering="cron")
+def schedule(task: ScheduledTask) -> SafeString:
+    """Show the schedule in plain words, as it is written, and its zone."""
+    found = read(task, system_clock.now()).schedule
+    words = "" if found is None else formats.words(found.expression)
+    return format_html(
+        '{}<span class="ddc-more"><code>{}</code> <span class="ddc-zone">{}</span></span>',
+        words,
+        task.cron,
+        task.timezone,
+    )
+
+
+@admin.display(description=_("next run"), ordering=F("next_run_at").asc(nulls_last=True))
+def next_run(task: ScheduledTask) -> SafeString | None:
+    """Show the next run in the task's zone and how far away it is; nothing where none will be."""
+    now = system_clock.now()
+    found = read(task, now).schedule
+    if task.next_run_at is None or found is None:
+        return None
+    return format_html(
+        '{}<span class="ddc-more">{}</span>',
+        formats.occurrence(task.next_run_at, found.zone),
+        formats.relative(task.next_run_at, now),
+    )
+
+
+@admin.display(description=_("retry delay"))
+def retry_delay(task: ScheduledTask) -> str | None:
+    """Show the retry delay, as far as the row can be read."""
+    try:
+        return formats.span(task.retry_delay)
+    except (TypeError, ValueError):
+        return None
+
+
+@admin.display(description=_("arguments"))
+def arguments(task: ScheduledTask) -> SafeString | None:
+    """Show the arguments; values under a secret's name are masked."""
+    return _json(_declared(task).get("args"))
+
+
+@admin.display(description=_("options"))
+def options(task: ScheduledTask) -> SafeString | None:
+    """Show everything else that was declared."""
+    declared = _declared(task)
+    shown = {key: declared[key] for key in _SHOWN_AS_TEXT if key in declared}
+    extra = declared.get("options")
+    return _json(shown | extra if isinstance(extra, dict) else shown)
+
+
+def _declared(task: ScheduledTask) -> dict[str, Any]:
+    return task.declaration if isinstance(task.declaration, dict) else {}
+
+
+def _json(value: Any) -> SafeString | None:
+    if not value:
+        return None
+    text = json.dumps(formats.masked(value), indent=1, ensure_ascii=False, sort_keys=True)
+    return format_html('<pre class="ddc-pre">{}</pre>', text)
+
+
+last_attempt = instant(ScheduledTask, "last_attempt_at")
+last_success = instant(ScheduledTask, "last_success_at")
+pending_retry = instant(ScheduledTask, "pending_retry_until")
+registered = instant(ScheduledTask, "registered_at")
+
+
+class ScheduledTaskAdmin(ActingAdmin):
+    """Show what is declared and what became of it; people act by the buttons."""
+
+    list_display: Columns = [
+        status,
+        "name",
+        schedule,
+        next_run,
+        last_attempt,
+        last_success,
+        pending_retry,
+    ]
+    list_display_links = ["name"]
+    list_filter = [StatusFilter, "enabled", ("timezone", admin.AllValuesFieldListFilter)]
+    search_fields = ["name", "description"]
+    ordering = [F("next_run_at").asc(nulls_last=True), "name"]
+    fieldsets: ClassVar[Columns] = [
+        (
+            _("State"),
+            {
+                "fields": [
+                    status,
+                    next_run,
+                    last_attempt,
+                    last_success,
+                    pending_retry,
+                    "failures",
+                    "run_count",
+                    registered,
+                ]
+            },
+        ),
+        (
+            _("Declaration"),
+            {
+                "description": _(
+                    "Declared in settings.SCHEDULED_TASKS, and changed there: the code owns it."
+                ),
+                "fields": [
+                    "name",
+                    "description",
+                    schedule,
+                    "callback",
+                    arguments,
+                    retry_delay,
+                    "enabled",
+                    options,
+                ],
+            },
+        ),
+    ]
+    change_form_template = "admin/django_declarative_cron/scheduledtask/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduledTask]:
+        # A damaged delay cannot even be fetched, and must not take the whole list with it.
+        return super().get_queryset(request).defer("retry_delay")
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        return {
+            "buttons": self._buttons(request, row),
+            "story": story.of(self, request, row, system_clock.now()),
+        }
+
+    def _buttons(self, request: HttpRequest, task: ScheduledTask) -> list[dict[str, Any]]:
+        return [
+            {
+                "key": act.key,
+                "label": act.label,
+                "url": f"{self.address(ScheduledTask, 'act', act.key)}?task={task.pk}",
+            }
+            for act in ACTS.values()
+            if self.may(request, act)
+        ]

@@ -1,0 +1,67 @@
+"""People who look at the admin, and the instant at which they do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from freezegun import freeze_time
+
+from .rows import NOW
+
+Login = Callable[..., Client]
+
+
+@pytest.fixture(autouse=True)
+def _project(settings: Any) -> None:
+    settings.ROOT_URLCONF = "tests.admin.urls"
+    settings.SESSION_COOKIE_AGE = 60 * 60 * 24 * 365
+    sessions = settings.MIDDLEWARE.index("django.contrib.sessions.middleware.SessionMiddleware")
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE]
+    settings.MIDDLEWARE.insert(sessions + 1, "django.middleware.locale.LocaleMiddleware")
+
+
+@pytest.fixture(autouse=True)
+def _at_ten() -> Iterator[None]:
+    with freeze_time(NOW, ignore=["django.test.client"]):
+        yield
+
+
+@pytest.fixture
+def login(db: None) -> Login:
+    """Give a client of a staff user with the permissions named, or of a superuser."""
+
+    def log_in(*codenames: str, superuser: bool = False) -> Client:
+        name = "root" if superuser else "-".join(codenames) or "nobody"
+        user = User.objects.create_user(name[:150], is_staff=True, is_superuser=superuser)
+        wanted = Permission.objects.filter(
+            content_type__app_label="django_declarative_cron", codename__in=codenames
+        )
+        assert wanted.count() == len(codenames)
+        user.user_permissions.set(wanted)
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return log_in
+
+
+@pytest.fixture
+def root(login: Login) -> Client:
+    """Give a superuser's client."""
+    return login(superuser=True)
+
+
+@pytest.fixture
+def text() -> Callable[[Any], str]:
+    """Give the words of a page, without markup and with plain spaces."""
+
+    def words(response: Any) -> str:
+        return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+    return words

@@ -1,0 +1,1 @@
+"""A project whose users have a UUID as key and no user name."""

@@ -1,0 +1,283 @@
+"""Acts: who may do them, that they are confirmed, and what they leave behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from django_declarative_cron.models import ScheduledTask, TaskOverride
+
+from . import pages, rows
+from .conftest import Login
+from .rows import NOW
+
+Words = Callable[[Any], str]
+
+KEYS = ("run", "pause", "resume", "clear_retry")
+MENU = {"run": "run_now", "pause": "pause", "resume": "resume", "clear_retry": "clear_retry"}
+PERMISSION = {key: f"{key}_scheduledtask" for key in KEYS}
+VIEW = "view_scheduledtask"
+TOMORROW = "2026-11-29T10:00"
+
+# What each act takes effect on, and the fields it may change.
+READY: dict[str, dict[str, Any]] = {
+    "run": {},
+    "pause": {},
+    "resume": {"paused_since": NOW - timedelta(hours=1)},
+    "clear_retry": {"pending_retry_until": NOW + timedelta(minutes=5)},
+}
+
+
+def did(key: str, task: ScheduledTask) -> bool:
+    """Tell whether an act took effect on a task."""
+    task.refresh_from_db()
+    return {
+        "run": task.run_requested_at is not None,
+        "pause": task.paused_since is not None,
+        "resume": task.paused_since is None,
+        "clear_retry": task.pending_retry_until is None,
+    }[key]
+
+
+def offered(client: Client, task: ScheduledTask) -> tuple[set[str], set[str]]:
+    """Give the acts that the list's menu and the buttons of the page offer."""
+    menu = client.get(pages.changelist())
+    page = client.get(pages.page(task))
+    if menu.status_code == page.status_code == 403:
+        return set(), set()
+    options = re.findall(r'<option value="(\w+)"', menu.content.decode())
+    buttons = re.findall(r'class="ddc-act ddc-act-(\w+)"', page.content.decode())
+    return {key for key in KEYS if MENU[key] in options}, set(buttons)
+
+
+PEOPLE: list[tuple[tuple[str, ...], bool, set[str]]] = [
+    ((), True, set(KEYS)),
+    ((VIEW,), False, set()),
+    ((), False, set()),
+    *(((VIEW, PERMISSION[key]), False, {key}) for key in KEYS),
+    *(((PERMISSION[key],), False, set()) for key in KEYS),
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(("codenames", "superuser", "may"), PEOPLE)
+def test_what_is_offered_and_what_is_accepted_agree(
+    login: Login, codenames: tuple[str, ...], superuser: bool, may: set[str], key: str
+) -> None:
+    """P96."""
+    client = login(*codenames, superuser=superuser)
+    task = rows.task(**READY[key])
+    assert offered(client, task) == (may, may)
+
+    asked = client.get(pages.act(key, task))
+    from_menu = client.post(
+        pages.changelist(), {"action": MENU[key], "_selected_action": task.pk, "index": 0}
+    )
+    assert not did(key, task)
+    done = client.post(pages.act(key), pages.confirmed(task))
+    if key in may:
+        assert (asked.status_code, from_menu.status_code, done.status_code) == (200, 200, 302)
+        assert did(key, task)
+    else:
+        assert (asked.status_code, from_menu.status_code, done.status_code) == (403, 403, 403)
+        assert not did(key, task)
+        assert not TaskOverride.objects.exists()
+        assert not LogEntry.objects.exists()
+
+
+def test_without_any_act_allowed_there_is_no_menu(login: Login) -> None:
+    rows.task()
+    page = login(VIEW).get(pages.changelist()).content.decode()
+    assert 'name="action"' not in page
+    assert "action-select" not in page
+
+
+def test_people_who_are_not_staff_are_sent_to_the_login(client: Client, db: None) -> None:
+    task = rows.task()
+    response = client.post(pages.act("pause"), pages.confirmed(task))
+    assert response.status_code == 302
+    assert "/login/" in response.headers["location"]
+    assert not did("pause", task)
+
+
+def test_an_act_needs_the_token_of_its_page(root: Client) -> None:
+    task = rows.task()
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = root.cookies
+    assert strict.post(pages.act("pause"), pages.confirmed(task)).status_code == 403
+    token = re.search(
+        r'name="csrfmiddlewaretoken" value="(\w+)"',
+        strict.get(pages.act("pause", task)).content.decode(),
+    )
+    assert token
+    said = pages.confirmed(task, csrfmiddlewaretoken=token[1])
+    assert strict.post(pages.act("pause"), said).status_code == 302
+    assert did("pause", task)
+
+
+def test_the_confirmation_lists_what_will_happen_and_does_nothing(
+    root: Client, text: Words
+) -> None:
+    waiting = rows.task("waiting", pending_retry_until=NOW + timedelta(minutes=5))
+    idle = rows.task("idle")
+    response = root.post(
+        pages.changelist(),
+        {"action": "clear_retry", "_selected_action": [waiting.pk, idle.pk], "index": 0},
+    )
+    shown = text(response)
+    assert "idle Nothing to clear: no retry is pending." in shown
+    assert "waiting The retry of 2026-11-28 10:05:30 UTC will not take place." in shown
+    assert not did("clear_retry", waiting)
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "effect"),
+    [
+        ("run", {}, "Will run once now; its schedule stays as it is."),
+        ("run", {"running_run": 7}, "will run once more when that run has ended"),
+        ("run", {"paused_since": NOW}, "and stay paused"),
+        ("run", {"broken_reason": "no module"}, "Will be tried, though it is broken: no module"),
+        ("run", {"cron": "* * *"}, "Its row is damaged"),
+        ("pause", {}, "No run will start"),
+        ("pause", {"running_run": 7}, "that run will end, and no other will start"),
+        ("pause", {"paused_since": NOW}, "takes the place of that one"),
+        ("pause", {"paused_since": NOW, "enabled": False}, "Is disabled by its declaration"),
+        ("resume", {"paused_since": NOW}, "Will run next at 2026-11-28 11:00 UTC"),
+        ("resume", {}, "Is not paused: nothing will change."),
+        ("resume", {"paused_since": NOW, "enabled": False}, "change it there"),
+    ],
+)
+def test_each_effect_is_said_beforehand(
+    root: Client, text: Words, key: str, fields: dict[str, Any], effect: str
+) -> None:
+    task = rows.task(**fields)
+    assert effect in text(root.get(pages.act(key, task)))
+
+
+def test_every_page_of_the_list_can_be_selected_at_once(root: Client) -> None:
+    for number in range(110):
+        rows.task(f"task {number:03}")
+    response = root.post(
+        pages.changelist(),
+        {"action": "pause", "_selected_action": "1", "select_across": "1", "index": 0},
+    )
+    keys = re.search(r'name="tasks" value="([\d,]+)"', response.content.decode())
+    assert keys
+    root.post(pages.act("pause"), {"tasks": keys[1], "note": "all of them"})
+    assert ScheduledTask.objects.filter(paused_since=None).count() == 0
+    assert LogEntry.objects.count() == 110
+
+
+def test_what_took_effect_and_what_did_not_is_told(root: Client, text: Words) -> None:
+    waiting = rows.task("waiting", pending_retry_until=NOW)
+    idle = rows.task("idle")
+    response = root.post(pages.act("clear_retry"), pages.confirmed(waiting, idle), follow=True)
+    assert "Retry state cleared: waiting." in text(response)
+    assert "Nothing to clear: idle." in text(response)
+    assert [entry.object_repr for entry in LogEntry.objects.all()] == ["waiting"]
+
+
+def test_an_act_is_written_down_with_author_note_and_time(root: Client) -> None:
+    """P50."""
+    task = rows.task()
+    root.post(pages.act("pause"), pages.confirmed(task, note="stocktaking", until=TOMORROW))
+    act = TaskOverride.objects.get()
+    user = root.session["_auth_user_id"]
+    assert (act.task_name, act.kind, act.note) == ("digest", "pause", "stocktaking")
+    assert (act.author, act.author_key, act.created_at) == ("root", str(user), NOW)
+    assert act.until == datetime(2026, 11, 29, 10, tzinfo=UTC)
+    entry = LogEntry.objects.get()
+    assert (str(entry.user_id), entry.object_id, entry.is_change()) == (user, str(task.pk), True)
+    assert entry.get_change_message() == "Pause until 2026-11-29 10:00 UTC: stocktaking"
+    task.refresh_from_db()
+    assert task.paused_until == act.until
+
+
+def test_the_history_of_the_task_shows_the_entry(root: Client, text: Words) -> None:
+    task = rows.task()
+    root.post(pages.act("run"), pages.confirmed(task, note="month end"))
+    history = pages.page(task).replace("/change/", "/history/")
+    assert "Run now: month end" in text(root.get(history))
+
+
+@pytest.mark.parametrize(
+    ("until", "error"),
+    [
+        ("2026-11-28T10:00", "The end of the pause must be in the future."),
+        ("2001-01-01T00:00", "The end of the pause must be in the future."),
+        ("soon", "Enter a valid date/time."),
+        ("2026-02-30T00:00", "Enter a valid date/time."),
+        ("9999-12-31T23:59", None),
+    ],
+)
+def test_the_end_of_a_pause_must_be_in_the_future(
+    root: Client, text: Words, until: str, error: str | None
+) -> None:
+    task = rows.task()
+    response = root.post(pages.act("pause"), pages.confirmed(task, until=until, note="why"))
+    assert did("pause", task) == (error is None)
+    if error is not None:
+        assert error in text(response)
+        assert ">\nwhy</textarea>" in response.content.decode()
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_the_end_of_a_pause_is_read_in_the_zone_of_the_project(
+    root: Client, settings: Any, text: Words, use_tz: bool
+) -> None:
+    settings.USE_TZ = use_tz
+    settings.TIME_ZONE = "America/New_York"
+    task = rows.task()
+    assert "A time in America/New_York" in text(root.get(pages.act("pause", task)))
+    root.post(pages.act("pause"), pages.confirmed(task, until="2026-11-28T06:00"))
+    task.refresh_from_db()
+    assert task.paused_until == datetime(2026, 11, 28, 11, tzinfo=UTC)
+
+
+def test_an_end_too_far_for_any_calendar_is_refused_not_a_crash(root: Client, text: Words) -> None:
+    task = rows.task()
+    with timezone.override("America/New_York"):
+        response = root.post(pages.act("pause"), pages.confirmed(task, until="9999-12-31T23:59"))
+    assert response.status_code == 200
+    assert not did("pause", task)
+
+
+@pytest.mark.parametrize(
+    "tasks", ["", "0", "x,-1,٣", "99999999999999999999", "9223372036854775808"]
+)
+def test_an_act_on_nothing_says_so(root: Client, text: Words, tasks: str) -> None:
+    response = root.post(pages.act("pause"), {"tasks": tasks}, follow=True)
+    assert "No task was selected." in text(response)
+    assert not TaskOverride.objects.exists()
+
+
+def test_an_unknown_act_is_not_found(root: Client) -> None:
+    assert root.get(pages.act("explode")).status_code == 404
+
+
+def test_acts_do_not_reach_another_deployment(root: Client) -> None:
+    theirs = rows.task(scheduler=rows.deployment("other"))
+    root.post(pages.act("pause"), pages.confirmed(theirs))
+    assert not did("pause", theirs)
+
+
+def test_one_comes_back_where_one_came_from(root: Client) -> None:
+    task = rows.task()
+    page = root.post(pages.act("run"), {**pages.confirmed(task), "back": "page"})
+    assert page.headers["location"] == pages.page(task)
+    filters = "?_changelist_filters=status%3Dactive"
+    address = pages.act("run").rstrip("?") + filters
+    back = root.post(address, pages.confirmed(task))
+    assert back.headers["location"] == pages.changelist(query="?status=active")
+    asked = root.post(
+        pages.changelist(query="?status=active"),
+        {"action": "run_now", "_selected_action": task.pk, "index": 0},
+    )
+    assert filters in asked.content.decode()

@@ -1,0 +1,101 @@
+"""One word for each task, the same in the column and in the filter."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.admin.filters import status_query
+from django_declarative_cron.admin.marks import STATUS_WORDS
+from django_declarative_cron.core.state import TaskState
+from django_declarative_cron.core.status import Status, status_of
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store.rows import state_of
+
+from . import rows
+from .rows import NOW
+
+AGO = NOW - timedelta(minutes=2)
+AHEAD = NOW + timedelta(minutes=2)
+
+
+@pytest.mark.parametrize(
+    ("state", "around", "word"),
+    [
+        ({}, {}, Status.ACTIVE),
+        ({}, {"next_run_at": None}, Status.ACTIVE),
+        ({}, {"next_run_at": NOW - timedelta(seconds=60)}, Status.ACTIVE),
+        ({}, {"next_run_at": NOW - timedelta(seconds=61)}, Status.OVERDUE),
+        ({"running": True}, {"next_run_at": AGO}, Status.RUNNING),
+        ({"pending_retry_until": AHEAD}, {}, Status.RETRYING),
+        ({"pending_retry_until": AGO}, {}, Status.OVERDUE),
+        ({"run_requested_at": AGO}, {}, Status.OVERDUE),
+        ({"paused_since": AGO}, {"next_run_at": AGO}, Status.PAUSED),
+        ({"paused_since": AGO, "paused_until": AHEAD}, {}, Status.PAUSED_UNTIL),
+        ({"paused_since": AGO, "paused_until": NOW}, {}, Status.ACTIVE),
+        ({"paused_since": AGO, "paused_until": NOW}, {"next_run_at": AGO}, Status.OVERDUE),
+        ({}, {"enabled": False}, Status.PAUSED),
+        ({"paused_since": AGO, "paused_until": AHEAD}, {"enabled": False}, Status.PAUSED),
+        ({"running": True}, {"enabled": False}, Status.RUNNING),
+        ({"running": True}, {"broken": True}, Status.BROKEN),
+        ({"paused_since": AGO}, {"broken": True}, Status.BROKEN),
+    ],
+)
+def test_the_most_urgent_word_is_said(
+    state: dict[str, Any], around: dict[str, Any], word: Status
+) -> None:
+    found = status_of(
+        TaskState(name="a", registered_at=NOW - timedelta(days=1), **state),
+        NOW,
+        **{"next_run_at": AHEAD, **around},
+    )
+    assert found is word
+
+
+def test_each_word_has_a_shape_of_its_own() -> None:
+    assert len({status.symbol for status in Status}) == len(Status) == len(STATUS_WORDS)
+
+
+@pytest.mark.django_db
+def test_the_filter_agrees_with_the_column_on_every_state() -> None:
+    axes: dict[str, tuple[Any, ...]] = {
+        "broken_reason": ("", "no module"),
+        "running_run": (None, 7),
+        "enabled": (True, False),
+        "paused_since": (None, AGO),
+        "paused_until": (None, AGO, AHEAD),
+        "pending_retry_until": (None, AGO, AHEAD),
+        "next_run_at": (None, AGO, AHEAD),
+        "run_requested_at": (None, AGO),
+    }
+    first = rows.task("t")
+    ScheduledTask.objects.bulk_create(
+        ScheduledTask(
+            scheduler=first.scheduler,
+            scheduler_identifier=first.scheduler_identifier,
+            name=f"t{number}",
+            cron=first.cron,
+            timezone="UTC",
+            retry_delay=first.retry_delay,
+            registered_at=first.registered_at,
+            **dict(zip(axes, values, strict=True)),
+        )
+        for number, values in enumerate(product(*axes.values()))
+    )
+    said = {
+        status: set(ScheduledTask.objects.filter(status_query(status, NOW)).values_list("name"))
+        for status in Status
+    }
+    assert sum(len(names) for names in said.values()) == ScheduledTask.objects.count()
+    for task in ScheduledTask.objects.all():
+        word = status_of(
+            state_of(task),
+            NOW,
+            next_run_at=task.next_run_at,
+            broken=bool(task.broken_reason),
+            enabled=task.enabled,
+        )
+        assert (task.name,) in said[word], (task.name, word)

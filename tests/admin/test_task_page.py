@@ -1,0 +1,253 @@
+"""The page of one task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from freezegun import freeze_time
+
+from . import pages, rows
+from .conftest import Login
+from .rows import NOW
+
+Words = Callable[[Any], str]
+
+
+def table(response: Any, heading: str) -> list[list[str]]:
+    html = response.content.decode()
+    found = re.search(rf'aria-labelledby="ddc-{heading}".*?</table>', html, re.DOTALL)
+    assert found
+    lines = re.findall(r"<tr>(.*?)</tr>", found[0].partition("<tbody>")[2], re.DOTALL)
+    return [
+        [
+            " ".join(re.sub(r"<[^>]+>", " ", cell).split())
+            for cell in re.findall(r"<td.*?</td>", line, re.DOTALL)
+        ]
+        for line in lines
+    ]
+
+
+def test_the_declaration_says_where_it_comes_from_and_cannot_be_edited(
+    root: Client, text: Words
+) -> None:
+    """P44."""
+    task = rows.task(
+        description="Sends what was sold",
+        declaration={"args": [{"site": 7, "api_key": "hush"}], "overlap_policy": "skip"},
+    )
+    response = root.get(pages.page(task))
+    shown = text(response)
+    assert "Declared in settings.SCHEDULED_TASKS" in shown
+    assert "Sends what was sold" in shown
+    assert "shop.tasks.send_digests" in shown
+    assert "5 min" in shown
+    assert '"overlap_policy": "skip"' in shown
+    assert '"site": 7' in shown
+    assert "hush" not in shown
+    form = response.content.decode().partition('id="scheduledtask_form"')[2].partition("</form>")[0]
+    assert re.findall(r"<(?:textarea|select|input(?! type=\"hidden\"))[^>]*>", form) == []
+
+
+def test_nothing_is_added_changed_or_deleted(root: Client) -> None:
+    task = rows.task()
+    assert root.get(pages.changelist() + "add/").status_code == 403
+    assert root.post(pages.page(task), {"name": "other", "_save": "1"}).status_code == 403
+    assert (
+        root.post(pages.page(task).replace("change", "delete"), {"post": "yes"}).status_code == 403
+    )
+    task.refresh_from_db()
+    assert task.name == "digest"
+
+
+def test_the_next_ten_occurrences_stand_in_the_zone_and_in_utc(root: Client) -> None:
+    task = rows.task(cron="30 9 * * *", timezone="Europe/Berlin")
+    found = table(root.get(pages.page(task)), "upcoming")
+    assert len(found) == 10
+    assert found[0] == ["2026-11-29 09:30 Europe/Berlin", "2026-11-29 08:30 UTC", "in 22 hours", ""]
+
+
+def test_a_clock_change_among_them_is_marked(root: Client) -> None:
+    with freeze_time(datetime(2027, 3, 27, 12, tzinfo=UTC)):
+        task = rows.task(cron="30 9 * * *", timezone="Europe/Berlin")
+        found = table(root.get(pages.page(task)), "upcoming")
+    assert found[0][1:] == [
+        "2027-03-28 07:30 UTC",
+        "in 19 hours",
+        "clock change: UTC+0100 → UTC+0200",
+    ]
+    assert [line[3] for line in found[1:]] == [""] * 9
+
+
+def test_elapsed_time_counts_not_the_hands_of_the_clock(root: Client) -> None:
+    """P17: yesterday at one is 23 hours ago on the day the clock moved."""
+    from django_declarative_cron.admin.formats import relative
+
+    at_one = datetime(2027, 3, 14, 8, tzinfo=UTC)
+    assert relative(at_one, datetime(2027, 3, 15, 7, tzinfo=UTC)) == "23 hours ago"
+
+
+def test_a_pending_retry_shows_the_error_that_caused_it(root: Client, text: Words) -> None:
+    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5), failures=3)
+    failed = rows.run(outcome="failed", error="ValueError: no such column\nand more")
+    for minute in range(60):
+        rows.run(outcome="skipped", scheduled_for=NOW + timedelta(minutes=minute), attempt=0)
+    response = root.get(pages.page(task))
+    assert "runs again at 2026-11-28 10:05:30 UTC" in text(response)
+    assert "failures in a row 3" in text(response)
+    assert "✖ failed ValueError: no such column run and traceback" in text(response)
+    assert pages.page(failed) in response.content.decode()
+
+
+def test_a_pause_in_force_says_who_why_since_and_until(root: Client, text: Words) -> None:
+    task = rows.task(paused_since=NOW, paused_until=NOW + timedelta(hours=2))
+    rows.act(note="before", ended_at=NOW)
+    rows.act(note="supplier\nis moving", until=NOW + timedelta(hours=2), author="grace")
+    shown = text(root.get(pages.page(task)))
+    assert (
+        "Paused by grace since 2026-11-28 09:50:30 UTC until 2026-11-28 12:00:30 UTC"
+        " note supplier is moving" in shown
+    )
+
+
+def test_a_task_disabled_by_its_declaration_says_so(root: Client, text: Words) -> None:
+    task = rows.task(enabled=False)
+    assert "Disabled by its declaration" in text(root.get(pages.page(task)))
+
+
+def test_what_people_did_is_told_newest_first(root: Client) -> None:
+    task = rows.task()
+    rows.act(kind="pause", note="stocktaking", until=NOW)
+    rows.act(kind="resume", author="grace")
+    rows.act("another task", kind="run")
+    found = table(root.get(pages.page(task)), "acts")
+    assert found == [
+        ["2026-11-28 09:50:30 UTC", "resumed", "grace", "", ""],
+        ["2026-11-28 09:50:30 UTC", "paused", "ada", "2026-11-28 10:00:30 UTC", "stocktaking"],
+    ]
+
+
+def test_the_last_fifty_runs_are_told_newest_first(root: Client) -> None:
+    """P98."""
+    task = rows.task()
+    for minute in range(60):
+        rows.run(scheduled_for=NOW + timedelta(minutes=minute))
+    rows.run(
+        outcome="failed", reason="retry", attempt=2, error="boom\ntrace", instance=rows.instance()
+    )
+    rows.run(
+        outcome="missed",
+        reason="no_scheduler",
+        attempt=0,
+        count=3,
+        started_at=None,
+        finished_at=None,
+    )
+    rows.run("another task")
+    found = table(root.get(pages.page(task)), "runs")
+    assert len(found) == 50
+    assert found[:2] == [
+        [
+            "○ missed",
+            "2026-11-28 10:00:00 UTC",
+            "",
+            "",
+            "",
+            "no scheduler was running (3 occurrences)",
+            "",
+            "",
+        ],
+        [
+            "✖ failed",
+            "2026-11-28 10:00:00 UTC",
+            "2026-11-28 10:00:00 UTC",
+            "2 min",
+            "2",
+            "retry",
+            "worker:4711",
+            "boom",
+        ],
+    ]
+
+
+def test_tables_have_a_caption_and_their_headings_a_scope(root: Client) -> None:
+    task = rows.task()
+    rows.run()
+    rows.act()
+    html = root.get(pages.page(task)).content.decode()
+    ours = re.findall(r'class="ddc-scroll".*?<table>(.*?)</table>', html, re.DOTALL)
+    assert len(ours) == 3
+    for each in ours:
+        assert "<caption>" in each
+        assert "<th>" not in each
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"cron": "* * *"}, "Invalid cron expression"),
+        ({"timezone": "Mars/Olympus"}, "Mars/Olympus"),
+        ({"declaration": ["nothing"]}, "list"),
+        ({"broken_reason": "No module named 'shop'"}, "No module named"),
+    ],
+)
+def test_a_damaged_row_is_shown_with_what_is_wrong(
+    root: Client, text: Words, fields: dict[str, Any], problem: str
+) -> None:
+    task = rows.task(**fields)
+    response = root.get(pages.page(task))
+    assert response.status_code == 200
+    assert f"Broken {problem}" in text(response) or problem in text(response)
+
+
+def test_names_and_texts_from_outside_are_escaped_everywhere(root: Client) -> None:
+    evil = "<script>alert(1)</script>"
+    task = rows.task(
+        evil,
+        description=evil,
+        callback=evil,
+        cron=evil,
+        timezone=evil,
+        broken_reason=evil,
+        pending_retry_until=NOW,
+        paused_since=NOW,
+        declaration={"args": [evil], "options": {evil: evil}},
+    )
+    host = rows.instance(host=evil, release=evil)
+    run = rows.run(evil, outcome="failed", reason=evil, error=evil, traceback=evil, instance=host)
+    act = rows.act(evil, author=evil, note=evil)
+    root.post(pages.act("clear_retry"), pages.confirmed(task, note=evil))
+    for address in (
+        pages.changelist(),
+        pages.page(task),
+        pages.act("pause", task),
+        pages.changelist("taskrun"),
+        pages.page(run),
+        pages.changelist("taskoverride"),
+        pages.page(act),
+        pages.changelist("schedulerinstance"),
+        pages.page(host),
+        pages.page(task).replace("/change/", "/history/"),
+    ):
+        response = root.get(address, follow=True)
+        assert response.status_code == 200, address
+        assert "<script>alert" not in response.content.decode(), address
+        assert "alert(1)" in response.content.decode(), address
+
+
+def test_a_page_takes_twelve_queries_at_most(
+    login: Login, django_assert_max_num_queries: Any
+) -> None:
+    task = rows.task(pending_retry_until=NOW, paused_since=NOW)
+    host = rows.instance()
+    for minute in range(60):
+        rows.run(outcome="failed", scheduled_for=NOW + timedelta(minutes=minute), instance=host)
+        rows.act()
+    client = login("view_scheduledtask", "view_taskrun")
+    client.get(pages.page(task))
+    with django_assert_max_num_queries(12):
+        client.get(pages.page(task))
