@@ -12,14 +12,8 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
 
-    _InstantBase = models.DateTimeField[datetime | str | None, datetime | None]
-    _NameBase = models.CharField[str | None, str | None]
-else:
-    _InstantBase = models.DateTimeField
-    _NameBase = models.CharField
 
-
-class InstantField(_InstantBase):
+class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     """Hold an aware UTC ``datetime``, stored as UTC with and without ``USE_TZ``.
 
     Django's own field stores local times where ``USE_TZ`` is off, and an hour of
@@ -55,16 +49,14 @@ class InstantField(_InstantBase):
             return value.astimezone(UTC)  # type: ignore[no-any-return]
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
-    def select_format(
-        self, compiler: SQLCompiler, sql: str, params: Any
-    ) -> tuple[str, Any]:
+    def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
         # Without USE_TZ Django reads PostgreSQL's instants as naive local times.
         if compiler.connection.vendor == "postgresql" and timezone_is_dropped(compiler.connection):
             return f"({sql}) AT TIME ZONE 'UTC'", params
         return sql, params
 
 
-class NameField(_NameBase):
+class NameField(models.CharField):  # type: ignore[type-arg]
     """Hold a task name that is compared letter for letter on every database."""
 
     _collations = {"mysql": "utf8mb4_0900_bin", "mariadb": "utf8mb4_nopad_bin"}

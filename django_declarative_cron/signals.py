@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -37,6 +37,17 @@ SIGNALS: Mapping[str, Signal] = {
 }
 
 _BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+_NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
+    event: tuple((field.name, _camel(field.name)) for field in fields(event))
+    for event in events.ALL
+}
 
 
 def __getattr__(name: str) -> Signal:
@@ -75,14 +86,14 @@ def as_record(event: events.Event) -> dict[str, Any]:
     Args:
         event: any event.
     """
-    return {camel: _plain(getattr(event, name)) for name, camel in _names(type(event))}
+    return {camel: _plain(getattr(event, name)) for name, camel in _NAMES[type(event)]}
 
 
 def _send(event: events.Event) -> None:
     signal = _BY_EVENT[type(event)]
     if not signal.receivers:
         return
-    values = {name: getattr(event, name) for name, _ in _names(type(event))}
+    values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
     for receiver, response in signal.send_robust(sender=type(event), event=event, **values):
         if isinstance(response, Exception):
             logger.error(
@@ -102,16 +113,6 @@ def _log(event: events.Event) -> None:
     logger.handle(record)
 
 
-@lru_cache(maxsize=None)
-def _names(cls: type[events.Event]) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, _camel(field.name)) for field in fields(cls))
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -122,6 +123,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_camel(str(key)): _plain(inner) for key, inner in value.items()}
     return value
+
+
+def report(doing: str, error: BaseException) -> None:
+    """Write a log line, with its traceback, for a failure that the scheduler outlives.
+
+    Args:
+        doing: what failed.
+        error: why.
+    """
+    logger.error("%s failed; it is tried again", doing, exc_info=error)
 
 
 def safe(text: str) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from . import events
+from .events import TaskEvent, TaskRunStarted
 from .retry import Retry
 from .schedule import Schedule
 from .state import TaskState, apply
@@ -37,8 +38,8 @@ class Decision:
     """
 
     state: TaskState
-    events: tuple[events.TaskEvent, ...]
-    start: events.TaskRunStarted | None
+    events: tuple[TaskEvent, ...]
+    start: TaskRunStarted | None
     next_run_at: datetime | None
     wake_at: datetime | None
 
@@ -102,9 +103,9 @@ class Story:
     """A state and the events that led to it."""
 
     state: TaskState
-    events: tuple[events.TaskEvent, ...] = ()
+    events: tuple[TaskEvent, ...] = ()
 
-    def then(self, *following: events.TaskEvent) -> Story:
+    def then(self, *following: TaskEvent) -> Story:
         """Let events happen.
 
         Args:

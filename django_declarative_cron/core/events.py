@@ -25,6 +25,11 @@ class Event:
     level: ClassVar[Level] = "DEBUG"
     at: datetime
 
+    def __init_subclass__(cls, level: Level | None = None) -> None:
+        # ``slots`` makes each class a second time, without the keyword.
+        if level is not None:
+            cls.level = level
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEvent(Event):
@@ -53,10 +58,9 @@ class SchedulerInitializationCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerInitializationFailed(Event):
+class SchedulerInitializationFailed(Event, level="ERROR"):
     """``initialize`` raised; everything stands as before."""
 
-    level: ClassVar[Level] = "ERROR"
     error: str
 
 
@@ -71,58 +75,49 @@ class SchedulerReinitializationCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerStopRequested(Event):
+class SchedulerStopRequested(Event, level="INFO"):
     """``stop`` was entered."""
 
-    level: ClassVar[Level] = "INFO"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerStopped(Event):
+class SchedulerStopped(Event, level="INFO"):
     """Every run has ended and nothing polls any more."""
 
-    level: ClassVar[Level] = "INFO"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerSuperseded(Event):
+class SchedulerSuperseded(Event, level="WARNING"):
     """Another scheduler made a different registration set the active one."""
 
-    level: ClassVar[Level] = "WARNING"
     generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipGained(Event):
+class LeadershipGained(Event, level="INFO"):
     """This instance evaluates from now on, under a new term."""
 
-    level: ClassVar[Level] = "INFO"
     term: int
     instance: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipLost(Event):
+class LeadershipLost(Event, level="WARNING"):
     """This instance evaluates no more."""
 
-    level: ClassVar[Level] = "WARNING"
     term: int
     instance: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockMoved(Event):
+class ClockMoved(Event, level="WARNING"):
     """The clock on the wall leapt against the monotonic one."""
 
-    level: ClassVar[Level] = "WARNING"
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersistenceFailed(Event):
+class PersistenceFailed(Event, level="ERROR"):
     """The database refused; nothing was started, the loop tries again."""
 
-    level: ClassVar[Level] = "ERROR"
     doing: str
     error: str
 
@@ -167,10 +162,9 @@ class PollingStopped(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAdded(TaskEvent):
+class TaskAdded(TaskEvent, level="INFO"):
     """A name came for the first time; ``boot_at`` is the occurrence it owes at once."""
 
-    level: ClassVar[Level] = "INFO"
     cron_expression: str
     retry_delay_ms: int
     boot_at: datetime | None = None
@@ -184,10 +178,9 @@ class TaskPreserved(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOverridden(TaskEvent):
+class TaskOverridden(TaskEvent, level="INFO"):
     """A name came with another schedule; its state starts afresh."""
 
-    level: ClassVar[Level] = "INFO"
     change_type: str
     old_state: Mapping[str, Any]
     new_state: Mapping[str, Any]
@@ -195,10 +188,9 @@ class TaskOverridden(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOrphaned(TaskEvent):
+class TaskOrphaned(TaskEvent, level="WARNING"):
     """A stored name is not declared any more; its row is removed."""
 
-    level: ClassVar[Level] = "WARNING"
     last_execution_time: datetime | None
     scheduler_identifier: str
 
@@ -224,19 +216,17 @@ class TaskSkipped(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMarkReset(TaskEvent):
+class TaskMarkReset(TaskEvent, level="WARNING"):
     """A high-water mark far ahead of the clock was set back to now."""
 
-    level: ClassVar[Level] = "WARNING"
     old_mark: datetime
     pending_retry_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskBroken(TaskEvent):
+class TaskBroken(TaskEvent, level="ERROR"):
     """A task cannot be considered or called; the others go on."""
 
-    level: ClassVar[Level] = "ERROR"
     reason: str
 
 
@@ -244,10 +234,9 @@ class TaskBroken(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunStarted(TaskEvent):
+class TaskRunStarted(TaskEvent, level="INFO"):
     """A run was claimed; its callback is called next."""
 
-    level: ClassVar[Level] = "INFO"
     scheduled_time: datetime
     actual_time: datetime
     is_retry: bool = False
@@ -258,24 +247,22 @@ class TaskRunStarted(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunCompleted(TaskEvent):
+class TaskRunCompleted(TaskEvent, level="INFO"):
     """A run succeeded; ``duration`` in seconds.
 
     ``history_only``: the task was overridden or removed meanwhile, so the end
     is kept with the run and changes nothing in the task's state.
     """
 
-    level: ClassVar[Level] = "INFO"
     duration: float
     success: Literal[True] = True
     history_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunFailed(TaskEvent):
+class TaskRunFailed(TaskEvent, level="WARNING"):
     """A run failed; ``duration`` in seconds."""
 
-    level: ClassVar[Level] = "WARNING"
     duration: float
     success: Literal[False] = False
     error: str = ""
@@ -284,10 +271,9 @@ class TaskRunFailed(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunInterrupted(TaskEvent):
+class TaskRunInterrupted(TaskEvent, level="INFO"):
     """A run ended with the process it ran in."""
 
-    level: ClassVar[Level] = "INFO"
     scheduled_time: datetime
     old_instance: str
     new_instance: str
@@ -295,27 +281,24 @@ class TaskRunInterrupted(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRetryStarted(TaskEvent):
+class TaskRetryStarted(TaskEvent, level="INFO"):
     """A run starts because a retry was pending; ``retry_count`` from 1."""
 
-    level: ClassVar[Level] = "INFO"
     retry_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRetryPreempted(TaskEvent):
+class TaskRetryPreempted(TaskEvent, level="INFO"):
     """An occurrence came before the pending retry and replaces it."""
 
-    level: ClassVar[Level] = "INFO"
     reason: str
     pending_retry_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunLate(TaskEvent):
+class TaskRunLate(TaskEvent, level="WARNING"):
     """A run came to an end after it had been given up; its result was not taken."""
 
-    level: ClassVar[Level] = "WARNING"
     run: int
     success: bool
 
@@ -324,38 +307,34 @@ class TaskRunLate(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPaused(TaskEvent):
+class TaskPaused(TaskEvent, level="INFO"):
     """A person paused a task (or its declaration disabled it)."""
 
-    level: ClassVar[Level] = "INFO"
     author: str
     note: str = ""
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskResumed(TaskEvent):
+class TaskResumed(TaskEvent, level="INFO"):
     """A pause ended; its occurrences are accounted for up to ``at``."""
 
-    level: ClassVar[Level] = "INFO"
     author: str
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunRequested(TaskEvent):
+class TaskRunRequested(TaskEvent, level="INFO"):
     """A person asked for a run now."""
 
-    level: ClassVar[Level] = "INFO"
     author: str
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRetryCleared(TaskEvent):
+class TaskRetryCleared(TaskEvent, level="INFO"):
     """A person cleared the retry state."""
 
-    level: ClassVar[Level] = "INFO"
     author: str
     note: str = ""
     pending_retry_until: datetime | None = None

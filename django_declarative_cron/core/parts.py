@@ -107,8 +107,11 @@ def _zone_inside(text: str) -> tuple[str, str]:
     return "", text
 
 
+LONGEST_DELAY = timedelta(days=100_000_000)
+
+
 def judge_delay(item: Item, delay: timedelta, field: str) -> None:
-    """Report a retry delay that is negative or too short (001 NegativeRetryDelayError)."""
+    """Report a retry delay that is negative, too short or too long (001 NegativeRetryDelayError)."""
     if delay < _ZERO:
         hint = "Write timedelta(0) to retry at once."
         item.refuse(Check.RETRY_DELAY, NegativeRetryDelayError(_milliseconds(delay)), hint)
@@ -116,6 +119,9 @@ def judge_delay(item: Item, delay: timedelta, field: str) -> None:
         reason = f"must be zero or at least one millisecond, found {delay / MILLISECOND} ms"
         hint = "Write timedelta(0) to retry at once."
         item.refuse_field(Check.RETRY_DELAY, field, delay, reason, hint)
+    elif delay > LONGEST_DELAY:
+        reason = f"must be at most {LONGEST_DELAY.days} days, which every database can store"
+        item.refuse_field(Check.RETRY_DELAY, field, delay, reason, "Write timedelta(days=365).")
 
 
 def _milliseconds(delay: timedelta) -> float:

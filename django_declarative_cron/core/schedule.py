@@ -38,9 +38,7 @@ class Schedule:
 
     def latest_at_or_before(self, instant: datetime) -> datetime | None:
         """Give the newest occurrence not later than an instant, or ``None``."""
-        return self.expression.latest_at_or_before(
-            instant, self.zone, gap=self.gap, fold=self.fold
-        )
+        return self.expression.latest_at_or_before(instant, self.zone, gap=self.gap, fold=self.fold)
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
         """Give the occurrence whose minute an instant lies in, or ``None``."""
@@ -49,9 +47,7 @@ class Schedule:
 
     def count_between(self, after: datetime, until: datetime) -> int:
         """Count the occurrences after one instant and up to another."""
-        return self.expression.count_between(
-            after, until, self.zone, gap=self.gap, fold=self.fold
-        )
+        return self.expression.count_between(after, until, self.zone, gap=self.gap, fold=self.fold)
 
     def lost_between(self, after: datetime, until: datetime) -> tuple[Lost, ...]:
         """Give the gaps that swallowed named local minutes (``dst_skip``)."""

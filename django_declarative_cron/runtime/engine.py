@@ -12,8 +12,9 @@ from django.db import connections
 from ..core import events
 from ..core.declaration import Declaration
 from ..signals import publish
-from ..store import claims, instances, results
-from ..store.guard import Member, Peek, Standing, peek
+from ..store import claims, instances, marks, results
+from ..store.guard import Member, Standing
+from ..store.peek import Peek, peek
 from ..store.results import Result
 from .clock import Clock
 from .executors import Executor
@@ -152,6 +153,12 @@ class Engine:
             self._known_wake = None
         publish(told)
 
+    def next_wake(self) -> datetime | None:
+        """Give when the next task is to be considered, after a look where that is unknown."""
+        if self._known_wake is None and self._member is not None:
+            self._look(self._member)
+        return self._known_wake
+
     def _evaluate(self, now: datetime) -> datetime | None:
         member = self._member
         if member is None or self.stopping.is_set() or not self._declarations:
@@ -165,9 +172,7 @@ class Engine:
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
-        before = self._seen
-        silent_since = instances.LONG_AGO if before is None else before.database_now - member.lease
-        self._seen = seen = peek(member, silent_since)
+        self._seen = seen = peek(member)
         if seen is not None:
             self._stand(seen.standing(member), seen)
             self._known_wake = seen.next_wake
@@ -176,16 +181,15 @@ class Engine:
         if self.standing is Standing.STANDBY:
             return self._seen is not None and self._seen.is_vacant
         due = self._known_wake is not None and self._known_wake <= now
-        return self.standing is Standing.LEADING and (due or self._is_to_reap)
+        return self.standing is Standing.LEADING and (due or self._is_to_reap(self._seen))
 
-    @property
-    def _is_to_reap(self) -> bool:
-        return self._seen is not None and self._seen.stale
+    def _is_to_reap(self, seen: Peek | None) -> bool:
+        return seen is not None and self._member is not None and seen.shows_silence(self._member)
 
     def _claim(self, member: Member, now: datetime) -> None:
         began = self.clock.monotonic()
         started = considered = 0
-        more, reaping = True, self._is_to_reap
+        more, reaping = True, self._is_to_reap(self._seen)
         publish([self._poll_started(now)])
         while more:
             with self.gate:
@@ -250,7 +254,7 @@ class Engine:
         member = self._member
         if member is None or self.standing is not Standing.SUPERSEDED:
             return False
-        seen = peek(member, instances.LONG_AGO)
+        seen = peek(member)
         if seen is None:
             return True
         return not instances.has_living_holder(member, seen.digest, seen.database_now)
@@ -266,7 +270,7 @@ class Engine:
             return
         publish([events.ClockMoved(at=now, seconds=leap)])
         if leap < 0:
-            claims.reconsider_after_step(self._member, now)
+            marks.reconsider_after_step(self._member, now)
             self._known_wake = None
 
     def refused(self, doing: str, error: DatabaseError, now: datetime) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
 from django.db import Error as DatabaseError
 from django.db import connections
 
+from ..signals import report
 from ..store import instances
 from ..store.guard import Member
 from .clock import Clock
-
-logger = logging.getLogger("django_declarative_cron")
 
 
 class Heartbeat:
@@ -64,6 +62,6 @@ def beat(member: Member) -> None:
     """
     try:
         instances.heartbeat(member)
-    except DatabaseError:
-        logger.warning("The heartbeat could not be written", exc_info=True)
+    except DatabaseError as error:
+        report("The heartbeat", error)
         connections[member.using].close_if_unusable_or_obsolete()

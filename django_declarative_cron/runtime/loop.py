@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from datetime import datetime
 
 from django.db import connections
 
+from ..signals import report
 from .clock import Clock
 from .engine import ACTS
-
-logger = logging.getLogger("django_declarative_cron")
 
 Tick = Callable[[datetime], datetime | None]
 
@@ -65,8 +63,8 @@ class Loop:
         now = self._clock.now()
         try:
             following = self._tick(now)
-        except Exception:
-            logger.exception("A pass of the scheduler failed; the next one follows in a second")
+        except Exception as error:
+            report("A pass of the scheduler", error)
             following = None
         limit = ACTS.total_seconds()
         if following is None:

@@ -190,6 +190,10 @@ class Scheduler:
             following = self._engine.tick(now)
         return following
 
+    def next_wake(self) -> datetime | None:
+        """Give when the next task is to be considered."""
+        return self._engine.next_wake()
+
     def run_once(self) -> None:
         """Do one pass, wait for what it started, and stop."""
         self._heartbeat.start()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import DataError, IntegrityError, connections
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from ..core import events
-from ..core.decide import BELIEVABLE, Decision, decide
+from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, instances, reconcile, rows
@@ -162,7 +162,7 @@ def _claim_tasks(
     started: list[tuple[ScheduledTask, events.TaskRunStarted]] = []
     unserved: list[TaskRun] = []
     for row in due:
-        declaration = declarations.get(row.name or "")
+        declaration = declarations.get(row.name)
         decision = _considered(held, member, row, declaration, now, claimed)
         if decision is None:
             continue
@@ -246,7 +246,7 @@ def _run_row(
 
 def _with_ids(held: Locked, member: Member, runs: list[TaskRun]) -> None:
     """Fetch the ids where the database does not hand them out with the insert."""
-    if not runs or runs[0].pk is not None:
+    if connections[member.using].features.can_return_rows_from_bulk_insert or not runs:
         return
     slots = {run.running_slot: run for run in runs}
     stored = TaskRun.objects.using(member.using).filter(
@@ -269,28 +269,3 @@ def _consume_requests(
             task_name__in=names,
         )
         asked.update(ended_at=held.database_now)
-
-
-def reconsider_after_step(member: Member, now: datetime) -> int:
-    """Let the next tick look at every task whose marks lie ahead of a clock set back.
-
-    Args:
-        member: who asks.
-        now: the instant after the step.
-
-    Returns:
-        the number of tasks to be looked at.
-    """
-    ahead = now + BELIEVABLE
-    with locked(member) as held:
-        if held is None:
-            return 0
-        tasks = ScheduledTask.objects.using(member.using).filter(
-            scheduler=held.row, running_run=None, wake_at__gt=now
-        )
-        doubtful = tasks.filter(
-            Q(discharged_at__gt=ahead)
-            | Q(registered_at__gt=ahead)
-            | Q(pending_retry_until__isnull=False)
-        )
-        return doubtful.update(wake_at=now)

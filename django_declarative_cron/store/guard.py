@@ -26,11 +26,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models import F, QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
-from ..models import ScheduledTask, SchedulerInstance, SchedulerState
+from ..models import SchedulerState
 from . import database
 
 
@@ -90,80 +90,6 @@ class Locked:
             self.row.epoch += 1
             self.row.save(using=using, update_fields=["epoch"])
         return self.row.epoch
-
-
-@dataclass(frozen=True, slots=True)
-class Peek:
-    """What an idle look at the deployment says.
-
-    Args:
-        leader: instance that leads, if any.
-        term: its term.
-        lease_expires_at: end of its lease.
-        digest: of the active registration set.
-        generation: of the active registration set.
-        database_now: the database's time.
-        next_wake: when the first task is to be considered.
-        stale: whether an instance that has not stopped shows no life any more.
-    """
-
-    leader: UUID | None
-    term: int
-    lease_expires_at: datetime | None
-    digest: str
-    generation: int
-    database_now: datetime
-    next_wake: datetime | None
-    stale: bool
-
-    def standing(self, member: Member) -> Standing:
-        """Tell what a member is now, without locking anything."""
-        if self.digest != member.digest:
-            return Standing.SUPERSEDED
-        return Standing.LEADING if self.leader == member.instance else Standing.STANDBY
-
-    @property
-    def is_vacant(self) -> bool:
-        """Tell whether anyone may take the lead."""
-        expires = self.lease_expires_at
-        return self.leader is None or expires is None or expires <= self.database_now
-
-
-def peek(member: Member, silent_since: datetime) -> Peek | None:
-    """Look at the deployment in one query, without a lock.
-
-    Args:
-        member: who asks.
-        silent_since: who has shown no life since then counts as stale.
-    """
-    first = (
-        ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
-        .order_by("wake_at")
-        .values("wake_at")[:1]
-    )
-    silent = SchedulerInstance.objects.filter(
-        scheduler=OuterRef("pk"),
-        stopped_at=None,
-        heartbeat_at__lte=silent_since,
-    ).exclude(id=member.instance)
-    row = (
-        _states(member)
-        .annotate(
-            database_now=member.database_time, next_wake=Subquery(first), stale=Exists(silent)
-        )
-        .values_list(
-            "leader",
-            "term",
-            "lease_expires_at",
-            "digest",
-            "generation",
-            "database_now",
-            "next_wake",
-            "stale",
-        )
-        .first()
-    )
-    return None if row is None else Peek(*row)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, 
 from . import database, rows
 from .guard import Locked, Member, release
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
 
@@ -150,7 +150,7 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     tasks = _tasks_of(held, member, found)
     told: list[events.Event] = []
     for run in found:
-        event = _interrupted(run, tasks.get(run.task_name or ""), member, now)
+        event = _interrupted(run, tasks.get(run.task_name), member, now)
         told.append(event)
         _end(run, now)
     database.upsert(member.using, found, _RUN_FIELDS)
@@ -182,7 +182,7 @@ def _runs_of_the_dead(held: Locked, member: Member) -> list[TaskRun]:
 def _tasks_of(held: Locked, member: Member, found: Iterable[TaskRun]) -> dict[str, ScheduledTask]:
     ids = [run.pk for run in found]
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    return {task.name or "": task for task in tasks.filter(running_run__in=ids)}
+    return {task.name: task for task in tasks.filter(running_run__in=ids)}
 
 
 def _interrupted(
@@ -190,7 +190,7 @@ def _interrupted(
 ) -> events.TaskRunInterrupted:
     event = events.TaskRunInterrupted(
         at=now,
-        task_name=run.task_name or "",
+        task_name=run.task_name,
         scheduled_time=run.scheduled_for,
         old_instance=str(run.instance_id),
         new_instance=str(member.instance),

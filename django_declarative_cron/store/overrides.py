@@ -151,7 +151,7 @@ def _act(
         database.upsert(using, changed, rows.STATE_FIELDS)
         audit(held, using, changed, act, kind, until=until)
         publish_on_commit([event for row in changed for event in told[row.pk]], using)
-    return [row.name or "" for row in changed]
+    return [row.name for row in changed]
 
 
 def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[ScheduledTask]:

@@ -23,7 +23,7 @@ from ..models import (
     TaskOverride,
     TaskRun,
 )
-from . import database, instances, rows
+from . import database, instances, marks, rows
 from .guard import Locked, Member, Standing, locked, stand, take_lead
 from .instances import Process
 
@@ -92,6 +92,7 @@ def reconcile(
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
         todo = plan(declarations, _stored(tasks))
         told = _apply(held, member, todo, now)
+        marks.reconsider(held, member, now)
         standing = _activate(held, member, process, declarations)
         if standing is Standing.LEADING:
             told = [*instances.reap(held, member, now), *told]
@@ -200,7 +201,7 @@ def _override(
     by_name = {override.declaration.name: override for override in overrides}
     for chunk in _rows_by_name(held, member, by_name):
         for row in chunk:
-            declaration = by_name[row.name or ""].declaration
+            declaration = by_name[row.name].declaration
             boot_at = known.boot_of(declaration, now)
             decision = overridden(held, member, row, declaration, now, boot_at=boot_at)
             told += decision.events
@@ -228,7 +229,7 @@ def overridden(
         now: the instant of the override.
         boot_at: the occurrence it owes at once, if any.
     """
-    stored = Stored(row.name or "", row.cron, row.timezone, row.retry_delay, row.digest)
+    stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest)
     changes = Override(declaration, stored).changes()
     event = events.TaskOverridden(
         at=now,
@@ -257,7 +258,7 @@ def _update(
     for chunk in _rows_by_name(held, member, by_name):
         unserved: list[TaskRun] = []
         for row in chunk:
-            declaration = by_name[row.name or ""]
+            declaration = by_name[row.name]
             enabled_before = row.enabled
             rows.declare(row, declaration, held.row.identifier)
             story = Story(rows.state_of(row))
@@ -314,8 +315,8 @@ class _Known:
             done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
                 Q(scheduled_for__gte=since) | Q(started_at__gte=since)
             )
-            served.update(name or "" for name in done.values_list("task_name", flat=True))
-        return cls({n or "": pk for n, pk in running}, _open_pauses(held, member, now), served)
+            served.update(done.values_list("task_name", flat=True))
+        return cls(dict(running), _open_pauses(held, member, now), served)
 
     def boot_of(self, declaration: Declaration, now: datetime) -> datetime | None:
         """Give the occurrence a name owes at once (001 First Startup, semantics 9)."""
@@ -331,7 +332,7 @@ def _open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskO
         kind=TaskOverride.Kind.PAUSE,
         ended_at=None,
     )
-    return {act.task_name or "": act for act in acts.order_by("id")}
+    return {act.task_name: act for act in acts.order_by("id")}
 
 
 def _rows_by_name(held: Locked, member: Member, names: Iterable[str]) -> Iterable[Any]:

@@ -134,7 +134,7 @@ def _settled(
 def _ended(
     run: TaskRun, result: Result, history_only: bool, next_retry_at: datetime | None
 ) -> events.TaskRunCompleted | events.TaskRunFailed:
-    name = run.task_name or ""
+    name = run.task_name
     if result.succeeded:
         return events.TaskRunCompleted(
             at=result.finished_at,

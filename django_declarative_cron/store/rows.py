@@ -62,7 +62,7 @@ def state_of(row: ScheduledTask) -> TaskState:
         row: complete, as stored.
     """
     shared: dict[str, Any] = {field: getattr(row, field) for field in _SHARED}
-    return TaskState(name=row.name or "", running=row.running_run is not None, **shared)
+    return TaskState(name=row.name, running=row.running_run is not None, **shared)
 
 
 def schedule_of(row: ScheduledTask) -> Schedule:
@@ -182,4 +182,4 @@ def set_aside(row: ScheduledTask, reason: str, until: datetime) -> events.TaskBr
     """
     row.broken_reason = reason
     row.wake_at = until
-    return events.TaskBroken(at=until, task_name=row.name or "", reason=reason)
+    return events.TaskBroken(at=until, task_name=row.name, reason=reason)

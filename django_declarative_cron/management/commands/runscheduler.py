@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -70,7 +70,8 @@ class Command(BaseCommand):
         except ScheduleTaskError as error:
             raise CommandError(error.message, returncode=1) from error
         except DeclarativeCronError as error:
-            raise CommandError(error.message, returncode=2) from error
+            notes = getattr(error, "__notes__", [])
+            raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
 
     def _banner(self, scheduler: Scheduler, options: conf.Options) -> None:
         tasks = len(scheduler.declarations)
@@ -131,12 +132,12 @@ def _show_events() -> None:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise ValueError(f"{number} is below 1")
+        raise ArgumentTypeError(f"{number} is below 1")
     return number
 
 
 def _seconds(text: str) -> timedelta:
     delay = timedelta(seconds=float(text))
     if delay < timedelta(0):
-        raise ValueError(f"{text} is below 0")
+        raise ArgumentTypeError(f"{text} is below 0")
     return delay

@@ -1,0 +1,133 @@
+"""The idle look: one query, compiled once, without a lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import OuterRef, Subquery
+
+from ..models import ScheduledTask, SchedulerInstance, SchedulerState
+from .database import DatabaseNow
+from .guard import Member, Standing
+
+_COLUMNS = (
+    "leader",
+    "term",
+    "lease_expires_at",
+    "digest",
+    "generation",
+    "database_now",
+    "next_wake",
+    "oldest_heartbeat",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What an idle look at the deployment says.
+
+    Args:
+        leader: instance that leads, if any.
+        term: its term.
+        lease_expires_at: end of its lease.
+        digest: of the active registration set.
+        generation: of the active registration set.
+        database_now: the database's time.
+        next_wake: when the first task is to be considered.
+        oldest_heartbeat: of all other instances that have not stopped.
+    """
+
+    leader: UUID | None
+    term: int
+    lease_expires_at: datetime | None
+    digest: str
+    generation: int
+    database_now: datetime
+    next_wake: datetime | None
+    oldest_heartbeat: datetime | None
+
+    def standing(self, member: Member) -> Standing:
+        """Tell what a member is now.
+
+        Args:
+            member: who asks.
+        """
+        if self.digest != member.digest:
+            return Standing.SUPERSEDED
+        return Standing.LEADING if self.leader == member.instance else Standing.STANDBY
+
+    @property
+    def is_vacant(self) -> bool:
+        """Tell whether anyone may take the lead."""
+        expires = self.lease_expires_at
+        return self.leader is None or expires is None or expires <= self.database_now
+
+    def shows_silence(self, member: Member) -> bool:
+        """Tell whether an instance that has not stopped shows no life any more.
+
+        Args:
+            member: who asks; its lease is the measure.
+        """
+        oldest = self.oldest_heartbeat
+        return oldest is not None and oldest <= self.database_now - member.lease
+
+
+def peek(member: Member) -> Peek | None:
+    """Look at the deployment.
+
+    Args:
+        member: who asks.
+
+    Returns:
+        what is seen, ``None`` where the deployment has no row.
+    """
+    sql, parameters = _compiled(member.using, member.deployment, member.instance)
+    with connections[member.using].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        row = cursor.fetchone()
+    return None if row is None else _read(row, member)
+
+
+@lru_cache(maxsize=64)
+def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
+    """Compile the query: building it costs several times what running it does."""
+    first = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
+    others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
+    oldest = others.exclude(id=instance).order_by("heartbeat_at")
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    query = states.annotate(
+        database_now=DatabaseNow(),
+        next_wake=Subquery(first.order_by("wake_at").values("wake_at")[:1]),
+        oldest_heartbeat=Subquery(oldest.values("heartbeat_at")[:1]),
+    ).values_list(*_COLUMNS)
+    sql, parameters = query.query.get_compiler(using).as_sql()
+    return sql, tuple(parameters)
+
+
+def _read(row: tuple[Any, ...], member: Member) -> Peek:
+    leader, term, expires, digest, generation, database_now, wake, oldest = row
+    virtual = getattr(member.database_time, "instant", None)
+    now = _instant(database_now) if virtual is None else virtual()
+    return Peek(
+        leader=UUID(str(leader)) if leader else None,
+        term=term,
+        lease_expires_at=_instant(expires),
+        digest=digest,
+        generation=generation,
+        database_now=now,
+        next_wake=_instant(wake),
+        oldest_heartbeat=_instant(oldest),
+    )
+
+
+def _instant(raw: Any) -> Any:
+    """Read what a driver hands out for an instant: aware, or naive UTC, or text of that."""
+    if raw is None:
+        return None
+    value = datetime.fromisoformat(raw) if isinstance(raw, str) else raw
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,0 +1,84 @@
+"""One scheduler instance of a simulation."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ..runtime.scheduler import Scheduler, State
+from .jobs import Queue
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+
+class Instance:
+    """One scheduler instance of a simulation: a process on the shared clock."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.scheduler: Scheduler | None = None
+        self.wake: datetime | None = None
+        self._queue = Queue()
+
+    def initialize(self, registrations: object) -> None:
+        """Initialise this instance, then poll once.
+
+        Args:
+            registrations: as for ``Scheduler.initialize``.
+        """
+        simulation = self._simulation
+        if self.scheduler is None:
+            self._queue = Queue()
+            self.scheduler = simulation.new_scheduler(self._queue)
+        simulation.act("IS", registrations=registrations)
+        try:
+            self.scheduler.initialize(registrations)
+        except BaseException:
+            simulation.act("IEf", registrations=registrations)
+            raise
+        simulation.act("IEs", registrations=registrations)
+        self.poll()
+
+    def poll(self) -> None:
+        """Do one pass at the present instant, and call what it starts."""
+        simulation = self._simulation
+        if self.scheduler is None or not self.is_active:
+            return
+        simulation.deliver()
+        now = simulation.now
+        self.wake = self.scheduler.tick(now)
+        if self._queue.waiting:
+            self._call_claimed()
+            self.scheduler.record(now)
+            self.wake = self.scheduler.next_wake()
+
+    def stop(self) -> None:
+        """Stop this instance; the clock runs on to the end of its last run."""
+        if self.scheduler is None:
+            return
+        self._simulation.act("SS")
+        self.scheduler.request_stop()
+        while self.scheduler.running:
+            self._simulation.run_to_next_end()
+        self.scheduler.stop()
+        self.wake = None
+        self._simulation.act("SE")
+
+    def crash(self) -> None:
+        """Let the process be gone at once, with all it was doing."""
+        if self.scheduler is None:
+            return
+        self.scheduler.abandon()
+        self.scheduler = self.wake = None
+        self._simulation.forget(self)
+        self._simulation.act("Crash")
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether the instance polls."""
+        return self.scheduler is not None and self.scheduler.state is State.RUNNING
+
+    def _call_claimed(self) -> None:
+        while self._queue.waiting:
+            self._simulation.call(self, self._queue.waiting.pop(0))

@@ -1,0 +1,102 @@
+"""Callbacks in virtual time, and how their runs end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ..runtime.work import Run, Work, failed, finished, invoke, succeeded
+from ..store.results import Result
+
+
+class SimulatedFailure(Exception):
+    """What a simulated job raises when its outcome is ``fail``."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A callback in virtual time.
+
+    Args:
+        outcomes: ``ok``, ``fail`` or an exception to raise; the last one repeats.
+        duration: how long each run takes.
+    """
+
+    outcomes: Sequence[str | BaseException] = ("ok",)
+    duration: timedelta = timedelta(0)
+    runs: list[Run] = field(default_factory=list)
+
+    def __call__(self, run: Run) -> None:
+        """Begin one run; raise what its outcome says."""
+        outcome = self.outcomes[min(len(self.runs), len(self.outcomes) - 1)]
+        self.runs.append(run)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if outcome != "ok":
+            raise SimulatedFailure(outcome)
+
+
+@dataclass(order=True)
+class End:
+    """The planned end of a run.
+
+    Args:
+        at: when.
+        order: of the start, so that ends of one instant keep their order.
+        owner: the instance that runs it.
+        work: the run.
+        error: what it raises, ``None`` for a success.
+    """
+
+    at: datetime
+    order: int
+    owner: object = field(compare=False)
+    work: Work = field(compare=False)
+    error: BaseException | None = field(compare=False)
+
+    def result(self) -> Result:
+        """Give the result of the run, dated where its end was planned."""
+        duration = (self.at - self.work.run.started_at).total_seconds()
+        if self.error is None:
+            return succeeded(self.work, self.at, duration)
+        return failed(self.work, self.error, self.at, duration)
+
+
+class Queue:
+    """The executor of one instance: keeps what was claimed until the tick is over."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Work] = []
+
+    def submit(self, work: Work) -> None:
+        """Keep one run.
+
+        Args:
+            work: a claimed run.
+        """
+        self.waiting.append(work)
+
+    def close(self) -> None:
+        """Forget what was never called."""
+        self.waiting.clear()
+
+
+def outcome(work: Work) -> BaseException | None:
+    """Call a callback in this thread.
+
+    Args:
+        work: a claimed run.
+
+    Returns:
+        what it raised, if anything.
+    """
+    try:
+        value = invoke(work)
+        if inspect.isawaitable(value):
+            asyncio.run(finished(value))
+    except BaseException as error:
+        return error
+    return None

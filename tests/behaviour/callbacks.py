@@ -1,0 +1,5 @@
+"""Callbacks that tests name by their dotted path."""
+
+
+def nothing() -> None:
+    """Do nothing, well."""

@@ -1,0 +1,143 @@
+"""People's acts: pause, resume, run now, clear the retry state."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from django_declarative_cron.core.events import Event
+from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.testing import Simulation
+
+from .conftest import FIVE_MINUTES, Started, utc
+
+HOURLY = "0 * * * *"
+
+
+def _act(sim: Simulation, note: str = "") -> Act:
+    return Act(author="an operator", at=sim.now, note=note, author_key="7")
+
+
+@pytest.fixture
+def sim(simulation: Started) -> Simulation:
+    """An hourly task that has just run at 10:00."""
+    sim = simulation("10:00:00")
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+    return sim
+
+
+def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulation) -> None:
+    assert overrides.pause(["t"], _act(sim, "inventory")) == ["t"]
+    sim.advance_to("2024-01-01T13:30:00Z")
+    assert overrides.resume(["t"], _act(sim)) == ["t"]
+    sim.advance_to("2024-01-01T14:00:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("14:00")]
+    skipped = TaskRun.objects.get(outcome="skipped")
+    assert (skipped.reason, skipped.count) == ("disabled", 3)
+    assert (skipped.scheduled_from, skipped.scheduled_for) == (utc("11:00"), utc("13:00"))
+
+
+def test_a_paused_task_has_no_next_run(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim))
+    assert (sim.task("t").next_run_at, sim.task("t").wake_at) == (None, None)
+
+
+def test_a_pause_with_an_end_ends_by_itself(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim), until=utc("12:30"))
+    assert sim.task("t").next_run_at == utc("13:00")
+    sim.advance_to("2024-01-01T13:00:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("13:00")]
+    assert TaskRun.objects.get(outcome="skipped").count == 2
+
+
+def test_a_pause_survives_override_removal_and_return(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim))
+    job = sim.job()
+    sim.initialize([("t", "30 * * * *", job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:45:00Z")
+    sim.initialize([])
+    sim.initialize([("t", "30 * * * *", job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T13:45:00Z")
+    assert job.runs == []
+    overrides.resume(["t"], _act(sim))
+    sim.advance_to("2024-01-01T14:30:00Z")
+    assert len(job.runs) == 1
+
+
+def test_a_retry_pending_at_the_pause_runs_after_resume(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([("t", "0 10 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)])
+    overrides.pause(["t"], _act(sim))
+    sim.advance_to("2024-01-01T10:30:00Z")
+    assert len(sim.starts("t")) == 1
+    overrides.resume(["t"], _act(sim))
+    sim.poll()
+    assert [run.reason for run in sim.runs("t")] == ["boot", "retry"]
+
+
+def test_run_now_runs_once_and_answers_the_request(sim: Simulation) -> None:
+    sim.advance_to("2024-01-01T10:20:00Z")
+    assert overrides.request_run(["t", "unknown"], _act(sim, "please")) == ["t"]
+    sim.poll()
+    run = sim.runs("t")[-1]
+    assert (run.reason, run.outcome, run.started_at) == ("manual", "succeeded", utc("10:20"))
+    act = TaskOverride.objects.get(kind="run")
+    assert (act.note, act.author, act.author_key) == ("please", "an operator", "7")
+    assert act.ended_at is not None
+    sim.advance_to("2024-01-01T11:00:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("10:20"), utc("11:00")]
+
+
+def test_run_now_runs_a_paused_task_too(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim))
+    sim.advance_to("2024-01-01T11:20:00Z")
+    overrides.request_run(["t"], _act(sim))
+    sim.poll()
+    assert sim.starts("t") == [utc("10:00"), utc("11:20")]
+    assert sim.task("t").paused_since == utc("10:00")
+
+
+def test_run_now_waits_for_a_run_in_progress(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    job = sim.job(duration=timedelta(minutes=10))
+    sim.initialize([("t", "0 10 * * *", job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:05:00Z")
+    overrides.request_run(["t"], _act(sim))
+    sim.advance_to("2024-01-01T10:11:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("10:10")]
+
+
+def test_clear_retry_forgets_the_retry(simulation: Started, told: list[Event]) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([("t", HOURLY, sim.job(["fail", "ok"]), FIVE_MINUTES)])
+    assert overrides.clear_retry(["t"], _act(sim)) == ["t"]
+    assert overrides.clear_retry(["t"], _act(sim)) == []
+    sim.advance_to("2024-01-01T10:59:00Z")
+    assert len(sim.starts("t")) == 1
+    sim.advance_to("2024-01-01T11:00:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["failed", "succeeded"]
+
+
+def test_acts_leave_a_damaged_row_alone(sim: Simulation) -> None:
+    ScheduledTask.objects.update(cron="garbage")
+    assert overrides.pause(["t"], _act(sim)) == []
+
+
+def test_an_act_wakes_the_task_at_once(sim: Simulation) -> None:
+    overrides.request_run(["t"], _act(sim))
+    assert sim.task("t").wake_at == sim.now
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), [(None, None), (utc("2024-01-01T12:00"), utc("2024-01-01T12:00"))]
+)
+def test_a_new_pause_replaces_the_one_before(
+    sim: Simulation, until: datetime | None, expected: datetime | None
+) -> None:
+    overrides.pause(["t"], _act(sim), until=utc("2024-01-01T18:00"))
+    overrides.pause(["t"], _act(sim), until=until)
+    assert sim.task("t").paused_until == expected
+    assert TaskOverride.objects.filter(kind="pause", ended_at=None).count() == 1
