@@ -78,7 +78,9 @@ class SchedulerInstance(models.Model):
         verbose_name_plural = _("scheduler instances")
         default_permissions = ("view",)
         indexes = [
-            models.Index(fields=["scheduler", "stopped_at", "heartbeat_at"], name="ddc_instance_alive")
+            models.Index(
+                fields=["scheduler", "stopped_at", "heartbeat_at"], name="ddc_instance_alive"
+            )
         ]
 
     def __str__(self) -> str:
