@@ -204,20 +204,19 @@ class CronExpression:
             zone: where the expression's local times are.
             horizon: how far to look.
         """
-        low = to_second(instant) + 1
-        high = min(low + int(horizon.total_seconds()), LAST_SECOND)
-        return next(self._losses(low, high, zone), None)
+        second = to_second(instant)
+        high = min(second + int(horizon.total_seconds()), LAST_SECOND)
+        return next(self._losses(second + 1, high, zone), None)
 
     def _losses(self, low: int, high: int, zone: ZoneInfo | timezone) -> Iterator[Lost]:
         if not self.hour_restricted:
             return
-        for span in losing_spans(self._civil, timeline_of(zone), low, high):
-            first = self._civil.next_from(span.local_before)
-            resumes_at = to_instant(span.start)
-            lost_at = None if first is None else to_instant(first)
-            if resumes_at is not None and lost_at is not None:
-                count = self._civil.count(span.local_before, span.local_start)
-                yield Lost(resumes_at, lost_at.replace(tzinfo=None), count)
+        for span, first in losing_spans(self._civil, timeline_of(zone), low, high):
+            yield Lost(
+                resumes_at=to_instant(span.start),
+                civil=to_instant(first).replace(tzinfo=None),
+                count=self._civil.count(span.local_before, span.local_start),
+            )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} cannot be changed")

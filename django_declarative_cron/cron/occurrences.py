@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .civil import CivilSchedule
-from .timeline import SECONDS_PER_DAY, Span, Timeline
+from .timeline import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, Span, Timeline
 
 # Every expression names a date within eight years (29 February across 1900). One that finds no
 # occurrence in fifty falls into a gap each time.
@@ -46,9 +46,9 @@ class Rules(NamedTuple):
 
 def next_occurrence(civil: CivilSchedule, timeline: Timeline, low: int, rules: Rules) -> int | None:
     """Return the first occurrence at second ``low`` or later, None if 50 years hold none."""
-    limit = low + HORIZON
+    limit = min(low + HORIZON, LAST_SECOND)
     span = timeline.at(low)
-    if rules.shift and low <= span.first_minute and loses(civil, span):
+    if rules.shift and low <= span.first_minute and first_lost(civil, span) is not None:
         return span.first_minute
     local = civil.next_from(max(low, rules.begin(span)) + span.offset)
     while local is not None and span.start <= limit:
@@ -68,7 +68,7 @@ def latest_occurrence(
     civil: CivilSchedule, timeline: Timeline, high: int, rules: Rules
 ) -> int | None:
     """Return the last occurrence at second ``high`` or earlier, None if 50 years hold none."""
-    limit = high - HORIZON
+    limit = max(high - HORIZON, FIRST_SECOND)
     span = timeline.at(high)
     local = civil.last_until(high + span.offset)
     while local is not None and span.end > limit:
@@ -94,18 +94,24 @@ def count_occurrences(
         if begin < end:
             total += civil.count(begin + span.offset, end + span.offset)
         moved = span.first_minute
-        if rules.shift and low <= moved <= high and loses(civil, span):
+        if rules.shift and low <= moved <= high and first_lost(civil, span) is not None:
             total += not civil.names(moved + span.offset)
     return total
 
 
-def losing_spans(civil: CivilSchedule, timeline: Timeline, low: int, high: int) -> Iterator[Span]:
-    """Yield the spans from ``low`` to ``high`` that begin by losing named minutes."""
+def losing_spans(
+    civil: CivilSchedule, timeline: Timeline, low: int, high: int
+) -> Iterator[tuple[Span, int]]:
+    """Yield the spans from ``low`` to ``high`` that begin with a loss, and its first minute."""
     for span in timeline.spans(low, high):
-        if span.start >= low and loses(civil, span):
-            yield span
+        first = first_lost(civil, span)
+        if first is not None and span.start >= low:
+            yield span, first
 
 
-def loses(civil: CivilSchedule, span: Span) -> bool:
-    """Tell whether the gap a span opens with, if any, swallows a named minute."""
-    return span.opens_gap and civil.count(span.local_before, span.local_start) > 0
+def first_lost(civil: CivilSchedule, span: Span) -> int | None:
+    """Return the first named minute in the gap a span opens with, None if none is lost."""
+    if not span.opens_gap:
+        return None
+    first = civil.next_from(span.local_before)
+    return first if first is not None and first < span.local_start else None

@@ -9,7 +9,7 @@ from ..exceptions import FieldParseError, InvalidCronExpressionError
 from .suggest import posix_equivalent
 
 _SHOWN = 255
-_ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|[A-Za-z_]+/[A-Za-z_/+-]+[A-Za-z0-9_]|UTC")
+_ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|(?:US|[A-Z][a-z]+)/[A-Z][A-Za-z0-9_/+-]+|UTC")
 _ZONE_HINT = 'give the time zone by the key "timezone", not in the expression'
 
 

@@ -17,13 +17,14 @@ from zoneinfo import ZoneInfo
 
 SECONDS_PER_DAY = 86_400
 
+FIRST_SECOND = SECONDS_PER_DAY
 LAST_SECOND = (datetime.max.toordinal() + 1) * SECONDS_PER_DAY - 1
 
 _FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 
 # A block is about a year. Its edges keep two days away from every transition, so nothing that
 # depends on one (a repeated hour lasts a day at most) reaches into the next block.
-_BLOCK_BITS = 25
+BLOCK = 1 << 25
 _CALM = 2 * SECONDS_PER_DAY
 
 # Transitions that follow each other within a probe's step could hide one another. The closest
@@ -91,11 +92,11 @@ class Timeline:
 
     def at(self, second: int) -> Span:
         """Return the span that holds a second of UTC."""
-        index = second >> _BLOCK_BITS
+        index = second // BLOCK
         spans = self._blocks.get(index) or self._build(index)
         if second < spans[0].start:
             spans = self._blocks.get(index - 1) or self._build(index - 1)
-        for span in spans:
+        for span in spans[:-1]:
             if second < span.end:
                 return span
         return spans[-1]
@@ -121,7 +122,7 @@ class Timeline:
         return self._blocks[index]
 
     def _edge(self, index: int) -> int:
-        edge = index << _BLOCK_BITS
+        edge = index * BLOCK
         while self._offset_at(edge - _CALM) != self._offset_at(edge):
             edge += _CALM
         return edge
@@ -147,10 +148,7 @@ class Timeline:
 
     def _offset_at(self, second: int) -> int:
         second = min(max(second, _LOWEST_PROBE), _HIGHEST_PROBE)
-        instant = _FIRST_INSTANT + timedelta(
-            second // SECONDS_PER_DAY - 1, second % SECONDS_PER_DAY
-        )
-        offset = instant.astimezone(self._zone).utcoffset() or timedelta()
+        offset = to_instant(second).astimezone(self._zone).utcoffset() or timedelta()
         return offset.days * SECONDS_PER_DAY + offset.seconds
 
 
@@ -193,9 +191,6 @@ def to_second(instant: datetime) -> int:
     return (elapsed.days + 1) * SECONDS_PER_DAY + elapsed.seconds
 
 
-def to_instant(second: int) -> datetime | None:
-    """Return a second as an aware UTC datetime, or None where datetime ends."""
-    try:
-        return _FIRST_INSTANT + timedelta(second // SECONDS_PER_DAY - 1, second % SECONDS_PER_DAY)
-    except OverflowError:
-        return None
+def to_instant(second: int) -> datetime:
+    """Return a second as an aware UTC datetime."""
+    return _FIRST_INSTANT + timedelta(second // SECONDS_PER_DAY - 1, second % SECONDS_PER_DAY)

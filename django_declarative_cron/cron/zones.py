@@ -137,8 +137,9 @@ def next_transitions(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator
     """
     low, high = to_second(start) + 1, to_second(end)
     for span in timeline_of(zone).spans(low, high):
-        instant = to_instant(span.start)
-        if span.start >= low and span.before != span.offset and instant is not None:
+        if span.start >= low and span.before != span.offset:
             yield Transition(
-                instant, timedelta(seconds=span.before), timedelta(seconds=span.offset)
+                to_instant(span.start),
+                timedelta(seconds=span.before),
+                timedelta(seconds=span.offset),
             )

@@ -24,11 +24,10 @@ class Fields(NamedTuple):
 
     def name(self, local: datetime) -> bool:
         minutes, hours, days, months, weekdays = self.sets
+        if local.minute not in minutes or local.hour not in hours or local.month not in months:
+            return False
         day, weekday = local.day in days, local.isoweekday() % 7 in weekdays
-        named_day = (day or weekday) if self.either_day else (day and weekday)
-        return (
-            local.minute in minutes and local.hour in hours and local.month in months and named_day
-        )
+        return (day or weekday) if self.either_day else (day and weekday)
 
 
 def fields_of(text: str) -> Fields:

@@ -9,12 +9,18 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
-from django_declarative_cron.cron import CronExpression, parse
+from django_declarative_cron.cron import CronExpression, Fold, Gap, next_transitions, parse
 from django_declarative_cron.exceptions import InvalidCronExpressionError
 
 from .tzif import changes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RULES: tuple[tuple[Gap, Fold], ...] = (
+    ("skip", "first"),
+    ("skip", "both"),
+    ("shift", "first"),
+    ("shift", "both"),
+)
 _LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
 
@@ -55,16 +61,21 @@ seeds = st.integers(0, 2**32)
 
 
 def change_instants(key: str, first: int, last: int) -> list[datetime]:
-    """List when a zone's offset changes within whole years, by its file."""
-    instants = [EPOCH + timedelta(seconds=change.second) for change in changes(key)]
-    return [instant for instant in instants if first <= instant.year <= last]
+    """List when a zone's offset changes within whole years, by its file and then its rule."""
+    begin, end = datetime(first, 1, 1, tzinfo=UTC), datetime(last + 1, 1, 1, tzinfo=UTC)
+    listed = [EPOCH + timedelta(seconds=change.second) for change in changes(key)]
+    found = [instant for instant in listed if begin <= instant < end]
+    rule_starts = max([begin, *listed])
+    if rule_starts < end:
+        found += [each.instant for each in next_transitions(ZoneInfo(key), rule_starts, end)]
+    return found
 
 
 def steps(cron: CronExpression, zone: ZoneInfo, start: datetime, count: int) -> Iterator[datetime]:
     """Yield occurrences one after the other, as far as there are any."""
-    moment: datetime | None = start
     for _ in range(count):
-        moment = cron.next_after(moment, zone)
-        if moment is None:
+        found = cron.next_after(start, zone)
+        if found is None:
             return
-        yield moment
+        start = found
+        yield found

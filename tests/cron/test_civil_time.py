@@ -264,6 +264,9 @@ def test_the_span_of_losses_leaves_its_start_out_and_takes_its_end_in() -> None:
     assert len(cron.lost_between(before, end_of_gap, NEW_YORK)) == 1
     assert cron.lost_between(end_of_gap, end_of_gap + timedelta(days=30), NEW_YORK) == ()
     assert cron.lost_between(before - timedelta(days=30), before, NEW_YORK) == ()
+    assert cron.next_lost_after(before, NEW_YORK, timedelta(seconds=1)) is not None
+    assert cron.next_lost_after(before, NEW_YORK, timedelta(seconds=0.9)) is None
+    assert cron.next_lost_after(end_of_gap, NEW_YORK, timedelta(days=30)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from django_declarative_cron.cron import parse
 
 from .oracle import MINUTE, at, fields_of
+from .strategies import RULES
 
 ZONE = ZoneInfo("UTC")
 
@@ -177,13 +178,17 @@ LAST = datetime.max.replace(tzinfo=UTC)
 @pytest.mark.parametrize("text", ["* * * * *", "0 0 29 2 *", "59 23 31 12 *", "30 2 * * 0"])
 def test_at_the_limits_of_datetime_the_answer_is_none_or_right(key: str, text: str) -> None:
     cron, zone = parse(text), ZoneInfo(key)
-    for seconds in (0, 1, 60, 3600, 50_000, 86_400, 200_000):
+    for seconds in (0, 60, 50_000, 200_000):
         late, early = LAST - timedelta(seconds=seconds), FIRST + timedelta(seconds=seconds)
-        for gap, fold in product(("skip", "shift"), ("first", "both")):
+        for gap, fold in RULES:
             after = cron.next_after(late, zone, gap=gap, fold=fold)
             until = cron.latest_at_or_before(early, zone, gap=gap, fold=fold)
             assert after is None or after > late
             assert until is None or until <= early
+            following = cron.next_after(early, zone, gap=gap, fold=fold)
+            previous = cron.latest_at_or_before(late, zone, gap=gap, fold=fold)
+            assert following is not None and following > early
+            assert previous is not None and previous <= late
     assert cron.next_after(LAST, zone) is None
 
 

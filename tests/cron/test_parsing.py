@@ -214,6 +214,7 @@ def test_refusals_name_field_and_kind(text: Any, field: str, code: str) -> None:
         pytest.param("0 9 * * * Europe/Berlin", 'the key "timezone"', id="P91 zone behind"),
         pytest.param("CRON_TZ=Europe/Berlin 0 9 * * *", 'the key "timezone"', id="P91 zone ahead"),
         pytest.param("TZ=UTC 0 9 * * *", 'the key "timezone"', id="P91 TZ"),
+        pytest.param("0 9 * * Europe/Berlin", 'the key "timezone"', id="P91 zone as weekday"),
         pytest.param("0 9 * * * Etc/GMT+5", 'the key "timezone"', id="P91 zone with a digit"),
     ],
 )
@@ -259,6 +260,11 @@ def test_a_parsed_expression_survives_copy_and_pickle() -> None:
     cron = parse("0 9 * * 1-5")
     assert copy.deepcopy(cron) == cron
     assert pickle.loads(pickle.dumps(cron)).text == cron.text  # noqa: S301
+
+
+def test_a_parsed_expression_shows_its_text() -> None:
+    assert str(parse("0  9 * * 1-5")) == "0  9 * * 1-5"
+    assert repr(parse("0 9 * * 1-5")) == "<CronExpression '0 9 * * 1-5' posix>"
 
 
 def test_equal_texts_are_parsed_once() -> None:
