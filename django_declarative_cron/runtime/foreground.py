@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -31,6 +31,10 @@ _ATTEMPTS_TO_RECORD = 10
 _BETWEEN_ATTEMPTS = 0.5
 
 
+def _nothing() -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """How a run in the foreground ended.
@@ -44,13 +48,16 @@ class Ran:
     end: events.Event | None
 
 
-def run_now(declaration: Declaration, act: Act, clock: Clock) -> Ran:
+def run_now(
+    declaration: Declaration, act: Act, clock: Clock, *, started: Callable[[], None] = _nothing
+) -> Ran:
     """Run a declared task to its end in this thread.
 
     Args:
         declaration: of a task that a scheduler has registered.
         act: who asks, when, why.
         clock: source of time.
+        started: called once the start is committed.
 
     Raises:
         NotRegisteredError: the task has no row.
@@ -65,6 +72,7 @@ def run_now(declaration: Declaration, act: Act, clock: Clock) -> Ran:
     start = foreground.start(member, process, declaration.name, act)
     with _living(member, clock):
         publish(start.events)
+        started()
         result = perform(_work(start, declaration), clock)
         told = _record(member, result, clock)
     publish(told)

@@ -1,0 +1,144 @@
+"""``cron pause``, ``cron resume`` and ``cron clear-retry``: people's acts on tasks."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...models import ScheduledTask
+from ...signals import safe
+from ...store import overrides
+from .author import act, add_author
+from .reading import read_schedule
+from .scope import Scope
+from .subcommand import Context, Options, Subcommand
+from .words import iso, local
+
+Said = tuple[str, bool]
+"""Why an act took no effect on a task, and whether the task is as it was to be."""
+
+
+def _names(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="+", metavar="NAME", help="of a task")
+    add_author(parser)
+
+
+def _pause_arguments(parser: ArgumentParser) -> None:
+    _names(parser)
+    parser.add_argument(
+        "--until",
+        metavar="ISO",
+        help="end of the pause, such as 2030-01-31T07:00; in TIME_ZONE unless it has an offset",
+    )
+
+
+def _pause(context: Context, options: Options) -> None:
+    scope = Scope.current()
+    now = context.clock.now()
+    until = _until(options["until"], now)
+    end = "until resumed" if until is None else f"until {local(until, conf.project_zone())}"
+    exact = "" if until is None else f" ({iso(until)})"
+    names = _known(scope, options)
+    who = act(options, now)
+    taken = overrides.pause(names, who, until=until)
+    _tell(context, f"Paused {end}{exact}", taken)
+    _tell_untouched(context, scope, names, taken, lambda task: ("could not be paused", False))
+
+
+def _resume(context: Context, options: Options) -> None:
+    scope = Scope.current()
+    names = _known(scope, options)
+    taken = overrides.resume(names, act(options, context.clock.now()))
+    _tell(context, "Resumed", taken)
+    _tell_untouched(context, scope, names, taken, _not_resumed)
+
+
+def _not_resumed(task: ScheduledTask) -> Said:
+    if not task.enabled:
+        return "is disabled by its declaration: enable it there", False
+    return "was not paused", True
+
+
+def _clear_retry(context: Context, options: Options) -> None:
+    scope = Scope.current()
+    names = _known(scope, options)
+    taken = overrides.clear_retry(names, act(options, context.clock.now()))
+    _tell(context, "Retry cleared", taken)
+    _tell_untouched(context, scope, names, taken, lambda task: ("had no retry pending", True))
+
+
+def _known(scope: Scope, options: Options) -> list[str]:
+    names = list(dict.fromkeys(options["names"]))
+    scope.require_registered(names)
+    return names
+
+
+def _tell(context: Context, done: str, names: Sequence[str]) -> None:
+    if names:
+        context.terminal.say(f"{done}: {', '.join(map(safe, names))}")
+
+
+def _tell_untouched(
+    context: Context,
+    scope: Scope,
+    names: Sequence[str],
+    taken: Sequence[str],
+    why: Callable[[ScheduledTask], Said],
+) -> None:
+    """Say of each task why nothing changed; fail where one is not as it was to be."""
+    untouched = [name for name in names if name not in taken]
+    failed = []
+    for task in scope.tasks.filter(name__in=untouched).order_by("name"):
+        damage = read_schedule(task)[1]
+        reason, is_fine = why(task) if not damage else (f"is damaged: {damage}", False)
+        if is_fine:
+            context.terminal.say(f"{safe(task.name or '')!r} {reason}.")
+        else:
+            failed.append(f"{safe(task.name or '')!r} {safe(reason)}.")
+    if failed:
+        raise CommandError("\n".join(failed), returncode=1)
+
+
+def _until(text: str | None, now: datetime) -> datetime | None:
+    """Read the end of a pause.
+
+    Args:
+        text: ISO 8601, local times in the project's zone.
+        now: which it must lie behind.
+    """
+    if text is None:
+        return None
+    try:
+        until = _instant(text)
+    except (ValueError, OverflowError):
+        hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
+        raise CommandError(f"--until {text!r} is no instant: {hint}.", returncode=2) from None
+    if until <= now:
+        raise CommandError(f"--until {text!r} is over: it was {iso(until)}.", returncode=2)
+    return until
+
+
+def _instant(text: str) -> datetime:
+    given = datetime.fromisoformat(text)
+    if given.tzinfo is not None:
+        return given.astimezone(UTC)
+    zone = conf.project_zone()
+    first, second = given.replace(tzinfo=zone, fold=0), given.replace(tzinfo=zone, fold=1)
+    if first.utcoffset() != second.utcoffset():
+        raise CommandError(
+            f"--until {text!r} does not exist or exists twice in {zone.key}: "
+            f"write it with its offset, such as {second.isoformat()}.",
+            returncode=2,
+        )
+    return first.astimezone(UTC)
+
+
+PAUSE = Subcommand("pause", "let tasks rest: nothing runs until resumed", _pause_arguments, _pause)
+RESUME = Subcommand("resume", "end pauses; what fell under them does not run", _names, _resume)
+CLEAR_RETRY = Subcommand(
+    "clear-retry", "forget pending retries; the next occurrence runs", _names, _clear_retry
+)

@@ -1,0 +1,138 @@
+"""What ``cron next`` is asked about: a task by its name, or an expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.core.management.base import CommandError
+from django.db import Error as DatabaseError
+
+from ... import conf
+from ...core.nearest import nearest
+from ...core.plain import flaw_of_text
+from ...core.problem import Problem
+from ...core.reading import Declared
+from ...core.schedule import Schedule
+from ...cron import CronExpression, UnknownZoneError, parse, validate_zone
+from ...exceptions import InvalidCronExpressionError
+from ...models import ScheduledTask
+from ...store import database
+from ..ready import flaw_of_tables
+from .reading import read_schedule
+from .scope import Scope, shown
+from .subcommand import Options
+from .words import local
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A schedule somebody asked about.
+
+    Args:
+        schedule: its expression and zone.
+        name: of the task, ``None`` for an expression.
+        notes: what else is to be known of it.
+    """
+
+    schedule: Schedule
+    name: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def resolve(options: Options) -> Asked:
+    """Find what was asked about: what is declared, then what is registered, then an expression.
+
+    Args:
+        options: ``what``, ``timezone`` and ``dialect``.
+
+    Raises:
+        CommandError: it is none of them, with exit code 2 and what to write instead.
+    """
+    what = options["what"]
+    declared, problems = conf.survey(conf.registrations())
+    task = _task(what)
+    schedule = _schedule(what, declared, task)
+    if schedule is None:
+        _refuse_flawed(what, problems)
+        expression = _expression(what, options["dialect"] or "posix", declared)
+        return Asked(Schedule(expression, _zone(options["timezone"])))
+    _refuse_for_tasks(what, options)
+    return Asked(schedule, what, [] if task is None else list(_notes(schedule, task)))
+
+
+def _task(name: str) -> ScheduledTask | None:
+    """Look for a row; an answer about an expression needs no database."""
+    if flaw_of_text(name) is not None:
+        return None
+    try:
+        using = database.alias()
+        if flaw_of_tables(using) is not None:
+            return None
+        return Scope.current().tasks.filter(name=name).first()
+    except DatabaseError:
+        return None
+
+
+def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -> Schedule | None:
+    for each in declared:
+        if each.declaration.name == name:
+            return each.declaration.schedule
+    if task is None:
+        return None
+    schedule, damage = read_schedule(task)
+    if schedule is None:
+        raise CommandError(f"The row of {name!r} is damaged: {damage}", returncode=1)
+    return schedule
+
+
+def _refuse_for_tasks(name: str, options: Options) -> None:
+    for option in ("timezone", "dialect"):
+        if options[option] is not None:
+            raise CommandError(
+                f"--{option} is for expressions: the task {name!r} declares its own.", returncode=2
+            )
+
+
+def _refuse_flawed(name: str, problems: list[Problem]) -> None:
+    flaws = [shown(each) for each in problems if each.task == name and each.check.level == "E"]
+    if flaws:
+        raise CommandError("\n".join(flaws), returncode=2)
+
+
+def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpression:
+    try:
+        return parse(text, dialect)
+    except InvalidCronExpressionError as error:
+        if " " in text.strip() or text.startswith("@"):
+            raise CommandError(error.message, returncode=2) from error
+        near = nearest(text, {each.declaration.name for each in declared})
+        meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
+        reason = f"{text!r} is neither the name of a task nor a cron expression."
+        raise CommandError(f"{reason} {meant}", returncode=2) from error
+
+
+def _zone(name: str | None) -> ZoneInfo:
+    if name is None:
+        return conf.project_zone()
+    try:
+        return validate_zone(name)
+    except UnknownZoneError as error:
+        raise CommandError(str(error), returncode=2) from error
+
+
+def _notes(schedule: Schedule, task: ScheduledTask) -> list[str]:
+    notes = []
+    if read_schedule(task)[0] != schedule:
+        notes.append(
+            f"The scheduler still runs it by {task.cron!r} in {task.timezone}, "
+            "until `python manage.py runscheduler` starts anew."
+        )
+    if task.paused_since is not None:
+        notes.append(f"It is paused {_end(task.paused_until, schedule.zone)}.")
+    return notes
+
+
+def _end(until: datetime | None, zone: ZoneInfo) -> str:
+    return "until it is resumed" if until is None else f"until {local(until, zone)}"

@@ -1,0 +1,59 @@
+"""Who acts on the command line."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from argparse import ArgumentParser
+from datetime import datetime
+
+from django.core.management.base import CommandError
+
+from ...core.plain import flaw_of_text
+from ...signals import safe
+from ...store.overrides import Act
+from .subcommand import Options
+
+
+def add_author(parser: ArgumentParser) -> None:
+    """Let an act be signed and explained.
+
+    Args:
+        parser: of the subcommand.
+    """
+    parser.add_argument("--note", default="", help="why, for the audit")
+    parser.add_argument(
+        "--as", dest="author", metavar="WHO", help="who acts, unless it is the user logged in here"
+    )
+
+
+def act(options: Options, at: datetime) -> Act:
+    """Give who acts, when and why.
+
+    Args:
+        options: ``author`` and ``note``.
+        at: the instant of the act.
+
+    Raises:
+        CommandError: for texts that cannot be stored, with exit code 2.
+    """
+    author, note = options["author"], options["note"]
+    if author is None:
+        author = system_user()
+    elif not author.strip():
+        raise CommandError("--as is empty: write a name.", returncode=2)
+    for option, flaw in (
+        ("--as", flaw_of_text(author, one_line=True)),
+        ("--note", flaw_of_text(note)),
+    ):
+        if flaw is not None:
+            raise CommandError(f"{option} {flaw}.", returncode=2)
+    return Act(author=author, at=at, note=note)
+
+
+def system_user() -> str:
+    """Name the user of this process; in a container it may have a number and no name."""
+    try:
+        return safe(getpass.getuser())
+    except (ImportError, KeyError, OSError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"

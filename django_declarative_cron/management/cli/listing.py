@@ -1,0 +1,135 @@
+"""``cron list``: every registered task, what waits for help first, then what comes next."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ...core.status import Status
+from ...signals import safe
+from .reading import Reading, read
+from .scope import NOT_REGISTERED, Scope
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .terminal import Terminal
+from .words import count, iso, local, relative
+
+_ROLES = {
+    Status.BROKEN: "ERROR",
+    Status.OVERDUE: "ERROR",
+    Status.RETRYING: "WARNING",
+    Status.RUNNING: "SUCCESS",
+    Status.PAUSED: "NOTICE",
+    Status.PAUSED_UNTIL: "NOTICE",
+}
+_HEADER = ("STATUS", "TASK", "NEXT RUN", "LAST RUN")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, now = Scope.current(), context.clock.now()
+    initialized_at = scope.initialized_at()
+    readings = sorted((read(task, now) for task in scope.tasks), key=lambda each: each.order)
+    if options["format"] == "json":
+        context.terminal.data(
+            {
+                "now": iso(now),
+                "deployment": scope.deployment,
+                "initialized_at": iso(initialized_at),
+                "tasks": [_record(reading) for reading in readings],
+            }
+        )
+    elif initialized_at is None:
+        _say_nothing_registered(context.terminal, scope)
+    else:
+        _say(context.terminal, readings, now)
+
+
+def _say_nothing_registered(terminal: Terminal, scope: Scope) -> None:
+    terminal.say(f"No scheduler of deployment {scope.deployment!r} has registered a task yet.")
+    terminal.say(NOT_REGISTERED)
+    terminal.say("`python manage.py cron plan` shows what that would be.")
+
+
+def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None:
+    if readings:
+        terminal.table([_row(terminal, reading, now) for reading in readings], _HEADER)
+        terminal.say()
+    found = Counter(reading.status for reading in readings)
+    parts = [f"{found[status]} {_word(status)}" for status in Status if found[status]]
+    terminal.say(f"{count(len(readings), 'task')}{': ' if parts else ''}{', '.join(parts)}.")
+    if found[Status.OVERDUE]:
+        terminal.say("What is overdue waits for a scheduler: `python manage.py runscheduler`.")
+
+
+def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
+    task, status = reading.task, reading.status
+    paint = terminal.paint(_ROLES[status]) if status in _ROLES else None
+    schedule = safe(f"{task.cron}  {task.timezone}")
+    name = [safe(task.name or ""), schedule]
+    if reading.problem:
+        name.append(safe(f"broken: {reading.problem}"))
+    return [
+        Cell((f"{status.symbol} {_word(status)}",), paint),
+        Cell(tuple(name)),
+        Cell(tuple(_ahead(reading, now))),
+        Cell(tuple(_behind(reading, now))),
+    ]
+
+
+def _ahead(reading: Reading, now: datetime) -> list[str]:
+    task, lines = reading.task, []
+    if task.next_run_at is not None:
+        zone = reading.schedule.zone if reading.schedule is not None else UTC
+        lines += [local(task.next_run_at, zone), relative(task.next_run_at, now)]
+    else:
+        lines.append("when resumed" if reading.is_paused else "never")
+    if task.run_requested_at is not None:
+        lines.append(f"asked for {relative(task.run_requested_at, now)}")
+    if task.pending_retry_until is not None:
+        due = "when resumed" if reading.is_paused else relative(task.pending_retry_until, now)
+        lines.append(f"retry {due}")
+    return lines
+
+
+def _behind(reading: Reading, now: datetime) -> list[str]:
+    attempt, success = reading.task.last_attempt_at, reading.task.last_success_at
+    if attempt is None:
+        return ["never ran"]
+    succeeded = "never" if success is None else relative(success, now)
+    return [f"attempt {relative(attempt, now)}", f"success {succeeded}"]
+
+
+def _word(status: Status) -> str:
+    return status.replace("_", " ")
+
+
+def _record(reading: Reading) -> dict[str, Any]:
+    task = reading.task
+    return {
+        "name": task.name,
+        "status": str(reading.status),
+        "cron": task.cron,
+        "timezone": task.timezone,
+        "enabled": task.enabled,
+        "registered_at": iso(task.registered_at),
+        "next_run_at": iso(task.next_run_at),
+        "last_attempt_at": iso(task.last_attempt_at),
+        "last_success_at": iso(task.last_success_at),
+        "pending_retry_until": iso(task.pending_retry_until),
+        "failures": task.failures,
+        "paused_since": iso(task.paused_since),
+        "paused_until": iso(task.paused_until),
+        "run_requested_at": iso(task.run_requested_at),
+        "run_count": task.run_count,
+        "problem": reading.problem,
+    }
+
+
+LIST = Subcommand("list", "show every task: overdue first, then by next run", _arguments, _answer)

@@ -1,0 +1,76 @@
+"""What the command line reads of a task's row, damaged rows included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...core.schedule import Schedule
+from ...core.status import Status, due_since, status_of
+from ...models import ScheduledTask
+from ...store import rows
+
+_URGENT = (Status.BROKEN, Status.OVERDUE)
+_PAUSED = (Status.PAUSED, Status.PAUSED_UNTIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A task's row, understood as far as it can be.
+
+    Args:
+        task: the row.
+        schedule: ``None`` where the row is damaged.
+        problem: why the task is broken, or empty.
+        status: the one word.
+        due_at: when a start is or becomes due, ``None`` where none is foreseen.
+    """
+
+    task: ScheduledTask
+    schedule: Schedule | None
+    problem: str
+    status: Status
+    due_at: datetime | None
+
+    @property
+    def is_paused(self) -> bool:
+        """Tell whether nothing starts by itself."""
+        return self.status in _PAUSED
+
+    @property
+    def order(self) -> tuple[bool, float, str]:
+        """Give what a list is sorted by: what waits for help, then what comes next."""
+        due = float("inf") if self.due_at is None else self.due_at.timestamp()
+        return (self.status not in _URGENT, due, self.task.name or "")
+
+
+def read(task: ScheduledTask, now: datetime) -> Reading:
+    """Read a row, whatever stands in it.
+
+    Args:
+        task: as stored.
+        now: the instant it is looked at.
+    """
+    schedule, damage = read_schedule(task)
+    problem, state = task.broken_reason or damage, rows.state_of(task)
+    status = status_of(
+        state,
+        now,
+        next_run_at=task.next_run_at,
+        broken=bool(problem),
+        enabled=task.enabled,
+    )
+    due_at = due_since(state, task.next_run_at) if status not in _PAUSED else task.next_run_at
+    return Reading(task, schedule, problem, status, due_at)
+
+
+def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
+    """Give the schedule of a row, or what is wrong with it.
+
+    Args:
+        task: as stored.
+    """
+    try:
+        return rows.schedule_of(task), ""
+    except (*rows.DAMAGE, AttributeError) as damage:
+        return None, str(damage)

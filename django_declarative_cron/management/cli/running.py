@@ -1,0 +1,104 @@
+"""``cron run``: run one task now, in the foreground, recorded like every other run."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser
+from datetime import datetime
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core import events
+from ...core.declaration import Declaration
+from ...models import TaskRun
+from ...runtime.foreground import Ran, run_now
+from ...signals import safe
+from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
+from .author import act, add_author
+from .scope import Scope, declared, unknown
+from .subcommand import Context, Options, Subcommand
+from .words import duration, local, relative
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of a task")
+    add_author(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    Scope.current()
+    declaration = _declaration(options["name"])
+    who, name = act(options, context.clock.now()), safe(declaration.name)
+    try:
+        ran = run_now(declaration, who, context.clock, started=lambda: _begin(context, declaration))
+    except NotRegisteredError as error:
+        raise unknown(declaration.name, ()) from error
+    except UnreadableRowError as error:
+        hint = "a scheduler mends it when it starts"
+        raise CommandError(
+            f"The row of {name!r} is damaged ({error}): {hint}.", returncode=1
+        ) from error
+    except AlreadyRunningError as error:
+        raise CommandError(_busy(error.run, who.at), returncode=1) from error
+    _tell(context, name, ran)
+
+
+def _declaration(name: str) -> Declaration:
+    declarations = declared()
+    for declaration in declarations:
+        if declaration.name == name:
+            return declaration
+    raise unknown(name, ())
+
+
+def _begin(context: Context, declaration: Declaration) -> None:
+    context.terminal.say(f"Running {safe(declaration.name)!r}: {safe(declaration.target.text)}")
+
+
+def _busy(run: TaskRun, now: datetime) -> str:
+    name = safe(run.task_name or "")
+    since = "" if run.started_at is None else f" since {_moment(run.started_at, now)}"
+    if run.instance is None:
+        return f"{name!r} runs already{since}."
+    seen = relative(run.instance.heartbeat_at, now)
+    return (
+        f"{name!r} runs already{since}, in {safe(str(run.instance))} "
+        f"(last sign of life {seen}). Only one run of a task at a time."
+    )
+
+
+def _tell(context: Context, name: str, ran: Ran) -> None:
+    took = duration(ran.result.duration)
+    if ran.result.traceback:
+        context.terminal.warn(ran.result.traceback.rstrip())
+    match ran.end:
+        case events.TaskRunCompleted():
+            context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
+        case events.TaskRunFailed() as end:
+            reason = safe(end.error)
+            retry = _retry(name, end.next_retry_at)
+            raise CommandError(f"{name!r} failed after {took}: {reason}{retry}", returncode=1)
+        case _:
+            ended = "succeeded" if ran.result.succeeded else "failed"
+            raise CommandError(
+                f"{name!r} {ended} after {took}, but the run had been given up meanwhile: "
+                "its end is not recorded.",
+                returncode=1,
+            )
+
+
+def _retry(name: str, at: datetime | None) -> str:
+    if at is None:
+        return ""
+    return (
+        f"\nThe scheduler retries it at {local(at, conf.project_zone())}; "
+        f"`python manage.py cron clear-retry {shlex.quote(name)}` prevents that."
+    )
+
+
+def _moment(instant: datetime, now: datetime) -> str:
+    return f"{local(instant, conf.project_zone())} ({relative(instant, now)})"
+
+
+RUN = Subcommand("run", "run a task now, in the foreground", _arguments, _answer)

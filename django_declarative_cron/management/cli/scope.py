@@ -1,0 +1,116 @@
+"""Which rows a subcommand is about, and which tasks it may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.core.management.base import CommandError
+from django.db.models import QuerySet
+
+from ... import conf
+from ...core.declaration import Declaration
+from ...core.nearest import nearest
+from ...core.problem import Problem
+from ...exceptions import DeclarativeCronError
+from ...models import ScheduledTask, SchedulerState
+from ...store import database
+from ..ready import require_tables
+
+NOT_REGISTERED = (
+    "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows of one deployment.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+    """
+
+    using: str
+    deployment: str
+
+    @classmethod
+    def current(cls) -> Scope:
+        """Give the rows of this project's deployment.
+
+        Raises:
+            CommandError: before ``migrate``, with exit code 2.
+        """
+        using = database.alias()
+        require_tables(using)
+        return cls(using, conf.options().DEPLOYMENT)
+
+    @property
+    def tasks(self) -> QuerySet[ScheduledTask]:
+        """Give the rows of its tasks."""
+        tasks = ScheduledTask.objects.using(self.using)
+        return tasks.filter(scheduler__deployment=self.deployment)
+
+    def initialized_at(self) -> datetime | None:
+        """Give when a scheduler last made a registration set the active one."""
+        states = SchedulerState.objects.using(self.using).filter(deployment=self.deployment)
+        return states.values_list("initialized_at", flat=True).first()
+
+    def require_registered(self, names: Iterable[str]) -> None:
+        """Refuse names that have no row.
+
+        Args:
+            names: as given.
+
+        Raises:
+            CommandError: with exit code 1 for a task that is declared and not yet registered,
+                2 for a name nobody knows.
+        """
+        # Compared here, not by the database: what was typed may be no text that it stores.
+        known = {name or "" for name in self.tasks.values_list("name", flat=True)}
+        for name in names:
+            if name not in known:
+                raise unknown(name, known)
+
+
+def declared() -> list[Declaration]:
+    """Give what the settings declare.
+
+    Raises:
+        CommandError: for a set with a mistake, with all mistakes and exit code 2.
+    """
+    given = conf.registrations()
+    try:
+        return conf.declarations(given)
+    except DeclarativeCronError as error:
+        found = [shown(problem) for problem in conf.problems(given) if problem.check.level == "E"]
+        mistakes = found or [error.message]
+        raise CommandError(
+            "\n".join(["The settings are refused.", *mistakes]), returncode=2
+        ) from error
+
+
+def unknown(name: str, known: Iterable[str]) -> CommandError:
+    """Say that a task has no row.
+
+    Args:
+        name: as given.
+        known: names that would do.
+    """
+    declared_names = {each.declaration.name for each in conf.survey(conf.registrations())[0]}
+    if name in declared_names:
+        text = f"The task {name!r} is declared, but no scheduler has registered it yet."
+        return CommandError(f"{text} {NOT_REGISTERED}", returncode=1)
+    near = nearest(name, {*known, *declared_names})
+    hint = f"Did you mean {near!r}?" if near else "`python manage.py cron list` shows all names."
+    return CommandError(f"No task is called {name!r}. {hint}", returncode=2)
+
+
+def shown(problem: Problem) -> str:
+    """Word a problem of the settings for a terminal.
+
+    Args:
+        problem: as system checks report it.
+    """
+    return f"{problem.place}: {problem.message}. {problem.hint}".strip()

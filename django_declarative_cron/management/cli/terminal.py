@@ -1,0 +1,95 @@
+"""Where a subcommand answers: people at a terminal, a pipe, or a program."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.management.base import OutputWrapper
+from django.core.management.color import Style
+
+from .table import Cell, Paint, table
+
+_PIPED = 80
+_NARROWEST = 40
+
+
+class Terminal:
+    """Write texts, tables and JSON, coloured only where someone looks.
+
+    Args:
+        out: the standard output of the command.
+        err: its standard error.
+        style: Django's colours, plain where none are wanted.
+        force: colour a pipe too.
+    """
+
+    def __init__(
+        self, out: OutputWrapper, err: OutputWrapper, style: Style, *, force: bool = False
+    ) -> None:
+        self._out = out
+        self._err = err
+        self._style = style
+        self._is_coloured = force or out.isatty()
+
+    @property
+    def width(self) -> int:
+        """Give the number of columns: the terminal's own, 80 for everything else."""
+        if not self._out.isatty():
+            return _PIPED
+        return max(shutil.get_terminal_size((_PIPED, 24)).columns, _NARROWEST)
+
+    def say(self, text: str = "", role: str = "") -> None:
+        """Write one line at once, wrapped where it is too long for the terminal.
+
+        Args:
+            text: for people.
+            role: its colour, of Django's palette.
+        """
+        paint = self.paint(role) if role else None
+        lines = table([[Cell((text,), paint)]], self.width)
+        self._write(self._out, "\n".join(lines))
+
+    def warn(self, text: str) -> None:
+        """Write lines to standard error as they are.
+
+        Args:
+            text: for people.
+        """
+        self._write(self._err, text)
+
+    def table(self, rows: Sequence[Sequence[Cell]], header: Sequence[str] = ()) -> None:
+        """Write a table.
+
+        Args:
+            rows: of equally many cells.
+            header: the name of each column, where they have names.
+        """
+        heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
+        self._write(self._out, "\n".join(table([heading, *rows] if header else rows, self.width)))
+
+    def data(self, value: Any) -> None:
+        """Write JSON.
+
+        Args:
+            value: JSON-native; keys keep their order.
+        """
+        self._write(self._out, json.dumps(value, indent=2))
+
+    def paint(self, role: str) -> Paint | None:
+        """Give what colours a text.
+
+        Args:
+            role: of Django's palette, such as ``ERROR``.
+        """
+        return getattr(self._style, role) if self._is_coloured else None
+
+    def _write(self, stream: OutputWrapper, text: str) -> None:
+        encoding = getattr(stream, "encoding", None)
+        if encoding:
+            # A terminal that lacks a sign shows a question mark instead of a traceback.
+            text = text.encode(encoding, "replace").decode(encoding)
+        stream.write(text)
+        stream.flush()

@@ -1,0 +1,85 @@
+"""Look at scheduled tasks and act on them.
+
+Exit codes: 0 fine; 1 the answer is bad, such as a failed run; 2 wrong use, such as
+an unknown name, refused settings or an unmigrated database.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import SUPPRESS, ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error as DatabaseError
+
+from ...core.reading import UnresolvableError
+from ...runtime.clock import Clock, system_clock
+from ..cli import acts, listing, planning, running, upcoming
+from ..cli.subcommand import Context
+from ..cli.terminal import Terminal
+
+SUBCOMMANDS = {
+    each.name: each
+    for each in (
+        listing.LIST,
+        upcoming.NEXT,
+        planning.PLAN,
+        running.RUN,
+        acts.PAUSE,
+        acts.RESUME,
+        acts.CLEAR_RETRY,
+    )
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "Look at scheduled tasks and act on them. "
+        "Exit codes: 0 fine, 1 the answer is bad (such as a failed run), 2 wrong use."
+    )
+    # Mistakes in the settings must not keep anyone from pausing a task.
+    requires_system_checks = []
+    clock: Clock = system_clock
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        subparsers = parser.add_subparsers(
+            dest="subcommand", metavar="SUBCOMMAND", required=True, title="subcommands"
+        )
+        for each in SUBCOMMANDS.values():
+            subparser = subparsers.add_parser(each.name, help=each.help, description=each.help)
+            each.arguments(subparser)
+            _add_common(subparser)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        if os.environ.get("NO_COLOR") and not options["force_color"]:
+            options["no_color"] = True
+        return super().execute(*args, **options)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
+        try:
+            SUBCOMMANDS[options["subcommand"]].answer(Context(terminal, self.clock), options)
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error), returncode=2) from error
+        except UnresolvableError as error:
+            raise CommandError(f"{error.reason}. {error.hint}".strip(), returncode=2) from error
+        except DatabaseError as error:
+            raise CommandError(f"The database refused: {error}".strip(), returncode=1) from error
+
+
+def _add_common(parser: ArgumentParser) -> None:
+    """Let the options that Django gives to every command stand behind the subcommand too."""
+    group = parser.add_argument_group("options of every command")
+    group.add_argument(
+        "-v", "--verbosity", type=int, choices=[0, 1, 2, 3], default=SUPPRESS, help=SUPPRESS
+    )
+    for flag, text in (
+        ("--no-color", "no colours, on a terminal either; so does the variable NO_COLOR"),
+        ("--force-color", "colours in a pipe too"),
+        ("--traceback", "show where an error comes from"),
+    ):
+        group.add_argument(flag, action="store_true", default=SUPPRESS, help=text)
+    for option in ("--settings", "--pythonpath"):
+        group.add_argument(option, default=SUPPRESS, help=SUPPRESS)
