@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from ..core.declaration import Target
 from ..store.results import Result
 from . import connections
@@ -106,13 +108,21 @@ def _call(work: Work) -> None:
     connections.clean_up()
 
 
-async def finished(value: Awaitable[Any]) -> Any:
-    """Await any awaitable.
+async def finished(value: Awaitable[Any]) -> None:
+    """Await any awaitable, then clean up after it.
+
+    The ORM's connections of a coroutine live in the thread that runs its sync parts.
 
     Args:
         value: what a callback returned.
     """
-    return await value
+    try:
+        await value
+    except BaseException:
+        with suppress(Exception):
+            await sync_to_async(connections.clean_up)()
+        raise
+    await sync_to_async(connections.clean_up)()
 
 
 def succeeded(work: Work, at: datetime, duration: float) -> Result:

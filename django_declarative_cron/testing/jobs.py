@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from ..runtime.work import Run, Work, failed, finished, invoke, succeeded
+from ..runtime.work import Run, Work, failed, invoke, succeeded
 from ..store.results import Result
 
 
@@ -96,7 +97,11 @@ def outcome(work: Work) -> BaseException | None:
     try:
         value = invoke(work)
         if inspect.isawaitable(value):
-            asyncio.run(finished(value))
+            asyncio.run(_awaited(value))
     except BaseException as error:
         return error
     return None
+
+
+async def _awaited(value: Awaitable[Any]) -> None:
+    await value

@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
-from .. import connections
 from ..clock import Clock
 from ..work import Work, failed, finished, invoke, succeeded
 
@@ -62,13 +58,9 @@ async def _perform(work: Work, clock: Clock) -> None:
     began = clock.monotonic()
     try:
         await finished(invoke(work))
-        # The ORM's connections of a coroutine live in the thread that runs its sync parts.
-        await sync_to_async(connections.clean_up)()
         result = succeeded(work, clock.now(), clock.monotonic() - began)
     except BaseException as error:
         result = failed(work, error, clock.now(), clock.monotonic() - began)
-        with suppress(Exception):
-            await sync_to_async(connections.clean_up)()
     work.done(result)
 
 

@@ -1,0 +1,47 @@
+"""Callbacks that other processes name by their dotted path."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from django_declarative_cron.runtime.work import Run
+
+
+def _note(line: str) -> None:
+    with Path(os.environ["DDC_TEST_NOTES"]).open("a") as notes:
+        notes.write(line + "\n")
+
+
+def note(run: Run) -> None:
+    """Write one line about the run."""
+    _note(f"ran {run.task_name} {run.reason} {run.attempt}")
+
+
+def note_environment() -> None:
+    """Write down a variable of the process."""
+    _note(f"environment {os.environ.get('DDC_TEST_VARIABLE')}")
+
+
+def until_stopping(run: Run) -> None:
+    """Run until the scheduler begins to stop."""
+    _note("began")
+    if run.stopping.wait(60):
+        _note("saw the stop")
+
+
+def for_ever() -> None:
+    """Never return."""
+    _note("began")
+    threading.Event().wait()
+
+
+async def asynchronous(run: Run) -> None:
+    """Write one line from a coroutine."""
+    _note(f"async {run.task_name}")
+
+
+def fail() -> None:
+    """Raise."""
+    raise ValueError("it went wrong")

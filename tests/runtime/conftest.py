@@ -1,0 +1,78 @@
+"""A scheduler with real threads on the real clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import Scheduler, signals
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+
+PATIENCE = 30.0
+NEVER_TODAY = "0 0 29 2 *"
+FIVE_MINUTES = timedelta(minutes=5)
+
+
+class Heard:
+    """Wait for a signal instead of for luck."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._events: list[Any] = []
+
+    def __call__(self, event: Any, **_: object) -> None:
+        with self._news:
+            self._events.append(event)
+            self._news.notify_all()
+
+    def of(self, kind: str) -> list[Any]:
+        """Give the events of a kind so far."""
+        with self._news:
+            return [event for event in self._events if type(event).__name__ == kind]
+
+    def wait_for(self, kind: str, count: int = 1) -> list[Any]:
+        """Wait until so many events of a kind have come."""
+        with self._news:
+            assert self._news.wait_for(lambda: len(self._of(kind)) >= count, PATIENCE), (
+                kind,
+                self._events,
+            )
+            return self._of(kind)
+
+    def _of(self, kind: str) -> list[Any]:
+        return [event for event in self._events if type(event).__name__ == kind]
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    """Listen to every event."""
+    listener = Heard()
+    for signal in signals.SIGNALS.values():
+        signal.connect(listener)
+    yield listener
+    for signal in signals.SIGNALS.values():
+        signal.disconnect(listener)
+
+
+@pytest.fixture
+def scheduler(transactional_db: None, heard: Heard) -> Iterator[Scheduler]:
+    """Give a scheduler that is stopped at the end."""
+    made = Scheduler()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def run_now() -> Callable[..., None]:
+    """Ask for runs as an operator does."""
+
+    def ask(*names: str) -> None:
+        act = Act(author="an operator", at=datetime.now(UTC))
+        assert sorted(overrides.request_run(names, act)) == sorted(names)
+
+    return ask

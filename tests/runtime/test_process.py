@@ -1,0 +1,240 @@
+"""``runscheduler`` as a process: signals, exit codes, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+
+from .conftest import PATIENCE
+
+RunNow = Callable[..., None]
+
+
+class Process:
+    """A ``runscheduler`` whose output is read as it comes."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+        self._news = threading.Condition()
+        self.lines: list[str] = []
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "django", "runscheduler", *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.child.stdout is not None
+        with self.child.stdout as output:
+            for line in output:
+                with self._news:
+                    self.lines.append(line)
+                    self._news.notify_all()
+
+    def wait_for(self, text: str, count: int = 1) -> None:
+        """Wait until a text stands in so many lines of the output."""
+
+        def said() -> bool:
+            return sum(text in line for line in self.lines) >= count
+
+        with self._news:
+            assert self._news.wait_for(said, PATIENCE), (text, self.lines)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.child.send_signal(number)
+
+    def exit_code(self) -> int:
+        """Wait for the end."""
+        code = self.child.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return code
+
+    @property
+    def output(self) -> str:
+        """Give all it said."""
+        return "".join(self.lines)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Give the file that callbacks write to."""
+    path = tmp_path / "notes.txt"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[..., Process]]:
+    """Start scheduler processes; whatever still runs at the end is killed."""
+    processes: list[Process] = []
+
+    def begin(*arguments: str, **environment: str) -> Process:
+        settings = {
+            "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
+            "DDC_TEST_NOTES": str(notes),
+            "PYTHONUNBUFFERED": "1",
+        }
+        processes.append(Process({**child_environment, **settings, **environment}, *arguments))
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.child.kill()
+        process.exit_code()
+
+
+def test_sigterm_lets_a_run_see_the_stop_and_end(
+    start: Callable[..., Process], run_now: RunNow, notes: Path
+) -> None:
+    process = start()
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("until-stopping", "async")
+    process.wait_for("TaskRunCompleted")
+    process.wait_for("TaskRunStarted", 2)
+    process.signal(signal.SIGTERM)
+    assert process.exit_code() == 0, process.output
+    assert {"began", "saw the stop", "async async"} <= set(notes.read_text().splitlines())
+    outcomes = set(TaskRun.objects.values_list("outcome", flat=True))
+    assert outcomes == {"succeeded"}
+    assert SchedulerState.objects.get().leader is None
+    assert "SchedulerStopped" in process.output
+
+
+def test_a_run_beyond_the_grace_is_found_interrupted_by_the_next_scheduler(
+    start: Callable[..., Process], run_now: RunNow
+) -> None:
+    process = start("--grace", "0.5")
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("for-ever")
+    process.wait_for("TaskRunStarted")
+    process.signal(signal.SIGINT)
+    assert process.exit_code() == 0, process.output
+    assert "did not end within the grace" in process.output
+    following = start()
+    following.wait_for("TaskRunInterrupted")
+    following.wait_for("reason=orphaned")
+    first, second = TaskRun.objects.order_by("id")
+    assert (first.outcome, second.reason) == ("interrupted", "orphaned")
+    assert (first.attempt, second.attempt) == (1, 2)
+
+
+def test_a_second_signal_ends_at_once(start: Callable[..., Process], run_now: RunNow) -> None:
+    process = start("--grace", "600")
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("for-ever")
+    process.wait_for("TaskRunStarted")
+    process.signal(signal.SIGTERM)
+    process.wait_for("Stopping")
+    process.signal(signal.SIGINT)
+    assert process.exit_code() == 128 + signal.SIGINT
+
+
+def test_kill_in_the_middle_of_a_run_restarts_it_once_within_the_lease(
+    start: Callable[..., Process], run_now: RunNow
+) -> None:
+    process = start()
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("until-stopping")
+    process.wait_for("TaskRunStarted")
+    process.signal(signal.SIGKILL)
+    assert process.exit_code() == -signal.SIGKILL
+    following = start()
+    following.wait_for("reason=orphaned")
+    following.signal(signal.SIGTERM)
+    assert following.exit_code() == 0, following.output
+    assert list(TaskRun.objects.order_by("id").values_list("outcome", "attempt")) == [
+        ("interrupted", 1),
+        ("succeeded", 2),
+    ]
+
+
+def test_once_does_one_pass_and_waits_for_what_it_started(
+    start: Callable[..., Process], notes: Path
+) -> None:
+    process = start("--once", DDC_TEST_EVERY_MINUTE="1")
+    assert process.exit_code() == 0, process.output
+    assert notes.read_text() == "ran minutely boot 1\n"
+    run = TaskRun.objects.get()
+    assert (run.task_name, run.outcome) == ("minutely", "succeeded")
+    assert ScheduledTask.objects.count() == 7
+
+
+def test_p64_tasks_see_the_environment_of_the_scheduler(
+    start: Callable[..., Process], run_now: RunNow, notes: Path
+) -> None:
+    process = start(DDC_TEST_VARIABLE="seen")
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("environment")
+    process.wait_for("TaskRunCompleted")
+    assert notes.read_text() == "environment seen\n"
+
+
+def test_a_mistake_in_the_declarations_starts_nothing(start: Callable[..., Process]) -> None:
+    process = start(DDC_TEST_MISTAKE="1")
+    assert process.exit_code() == 1
+    assert "declarative_cron.E" in process.output
+    assert "Traceback" not in process.output
+    assert not SchedulerState.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--workers", "0"), ("--grace", "-1"), ("--workers", "many"), ("--nonsense",)]
+)
+def test_wrong_use_is_exit_code_2(
+    start: Callable[..., Process], arguments: tuple[str, ...]
+) -> None:
+    process = start(*arguments)
+    assert process.exit_code() == 2
+    assert "Traceback" not in process.output
+
+
+def test_before_migrate_it_says_so_in_one_sentence(project_environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "django", "runscheduler"],
+        env={**project_environment, "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2
+    assert "python manage.py migrate" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_two_processes_run_each_request_once(
+    start: Callable[..., Process], run_now: RunNow, notes: Path
+) -> None:
+    first, second = start(), start()
+    for process in (first, second):
+        process.wait_for("SIGTERM or Ctrl-C stops it")
+    for count in range(1, 4):
+        run_now("note")
+        _wait_for_lines(notes, count)
+    for process in (first, second):
+        process.signal(signal.SIGTERM)
+        assert process.exit_code() == 0, process.output
+    assert len(notes.read_text().splitlines()) == 3
+    outcomes: Any = TaskRun.objects.values_list("outcome", flat=True)
+    assert list(outcomes) == ["succeeded"] * 3
+
+
+def _wait_for_lines(path: Path, count: int) -> None:
+    watched = threading.Event()
+    for _ in range(int(PATIENCE * 20)):
+        if len(path.read_text().splitlines()) >= count:
+            return
+        watched.wait(0.05)
+    raise AssertionError(f"{count} lines never came: {path.read_text()!r}")
