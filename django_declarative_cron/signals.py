@@ -39,13 +39,18 @@ SIGNALS: Mapping[str, Signal] = {
 _BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """Spell a field as the log event contract does.
+
+    Args:
+        name: in snake case.
+    """
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
 
 _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
-    event: tuple((field.name, _camel(field.name)) for field in fields(event))
+    event: tuple((field.name, camel(field.name)) for field in fields(event))
     for event in events.ALL
 }
 
@@ -121,7 +126,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, Mapping):
-        return {_camel(str(key)): _plain(inner) for key, inner in value.items()}
+        return {camel(str(key)): _plain(inner) for key, inner in value.items()}
     return value
 
 

@@ -111,7 +111,7 @@ LONGEST_DELAY = timedelta(days=100_000_000)
 
 
 def judge_delay(item: Item, delay: timedelta, field: str) -> None:
-    """Report a retry delay that is negative, too short or too long (001 NegativeRetryDelayError)."""
+    """Report a retry delay out of bounds (001 NegativeRetryDelayError)."""
     if delay < _ZERO:
         hint = "Write timedelta(0) to retry at once."
         item.refuse(Check.RETRY_DELAY, NegativeRetryDelayError(_milliseconds(delay)), hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import close_old_connections, connections
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
@@ -11,8 +11,13 @@ class TransactionLeftOpenError(RuntimeError):
 
 
 def refresh() -> None:
-    """Close the connections of this thread that are too old or unusable."""
-    close_old_connections()
+    """Close the connections of this thread that are too old or unusable.
+
+    One that is in a transaction is somebody's: a test's, or a caller's.
+    """
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 def clean_up() -> None:
@@ -25,7 +30,7 @@ def clean_up() -> None:
     for connection in broken:
         connection.close()
         del connections[connection.alias]
-    close_old_connections()
+    refresh()
     if broken:
         names = ", ".join(connection.alias for connection in broken)
         raise TransactionLeftOpenError(

@@ -7,21 +7,24 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
-from django.db import connections
 
 from ..core import events
 from ..core.declaration import Declaration
 from ..signals import publish
-from ..store import claims, instances, marks, results
+from ..store import claims, instances, marks, results, survey
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
 from ..store.results import Result
 from .clock import Clock
+from .connections import refresh
 from .executors import Executor
 from .work import Run, Work, is_async
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
+
+AUDIT = timedelta(minutes=1)
+"""How often a leader counts its rows."""
 
 LEAP = 2.0
 """Seconds by which the wall clock may part from the monotonic one unremarked."""
@@ -51,6 +54,7 @@ class Engine:
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
+        self._audited_at: datetime | None = None
         self._pace: tuple[datetime, float] | None = None
 
     # --- what the scheduler tells the engine ---
@@ -69,7 +73,7 @@ class Engine:
             self._member = member
             self.standing = standing
             self._declarations = {d.name: d for d in declarations}
-            self._known_wake = self._seen = None
+            self._known_wake = self._seen = self._audited_at = None
         self.woken.set()
 
     def replace(self, declarations: Sequence[Declaration]) -> None:
@@ -259,6 +263,19 @@ class Engine:
             return True
         return not instances.has_living_holder(member, seen.digest, seen.database_now)
 
+    def has_lost_rows(self, now: datetime) -> bool:
+        """Tell, once a minute, whether a leader's tasks lack a row that somebody deleted.
+
+        Args:
+            now: the instant of the tick.
+        """
+        if self._member is None or self.standing is not Standing.LEADING:
+            return False
+        if self._audited_at is not None and abs(now - self._audited_at) < AUDIT:
+            return False
+        self._audited_at = now
+        return survey.count(self._member) < len(self._declarations)
+
     def _notice_leap(self, now: datetime) -> None:
         """Tell of a leap of the wall clock; after one backwards, reconsider the marks."""
         monotonic = self.clock.monotonic()
@@ -274,8 +291,7 @@ class Engine:
             self._known_wake = None
 
     def refused(self, doing: str, error: DatabaseError, now: datetime) -> None:
-        for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
+        refresh()
         text = f"{type(error).__name__}: {error}".strip()
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])
 

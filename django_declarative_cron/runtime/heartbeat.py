@@ -12,6 +12,7 @@ from ..signals import report
 from ..store import instances
 from ..store.guard import Member
 from .clock import Clock
+from .connections import refresh
 
 
 class Heartbeat:
@@ -64,4 +65,4 @@ def beat(member: Member) -> None:
         instances.heartbeat(member)
     except DatabaseError as error:
         report("The heartbeat", error)
-        connections[member.using].close_if_unusable_or_obsolete()
+        refresh()

@@ -19,7 +19,7 @@ from ..core import events
 from ..core.declaration import Declaration, digest_of_set
 from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import publish
-from ..store import database, instances, reconcile
+from ..store import database, instances, reconcile, survey
 from ..store.guard import Member
 from ..store.instances import Process
 from . import announce
@@ -155,7 +155,7 @@ class Scheduler:
         mine = self._engine.member
         if mine is None or mine.digest != member.digest:
             return False
-        return reconcile.active_digest(member.using, member.deployment) == member.digest
+        return survey.active_digest(member.using, member.deployment) == member.digest
 
     def _member(self, declarations: Sequence[Declaration]) -> Member:
         options = self._options()
@@ -185,9 +185,12 @@ class Scheduler:
         """
         now = now or self.clock.now()
         following = self._engine.tick(now)
-        if self._engine.is_orphan_set():
-            self._reclaim(now)
-            following = self._engine.tick(now)
+        try:
+            if self._engine.is_orphan_set() or self._engine.has_lost_rows(now):
+                self._reclaim(now)
+                following = self._engine.tick(now)
+        except DatabaseError as error:
+            self._engine.refused("looking after the registration set", error, now)
         return following
 
     def next_wake(self) -> datetime | None:
@@ -214,7 +217,7 @@ class Scheduler:
             beat(self._engine.member)
 
     def _reclaim(self, now: datetime) -> None:
-        """Initialise the own set again: nobody who holds the active one lives."""
+        """Initialise the own set again: its rows are gone, or nobody holds the active one."""
         with self._initializing:
             if self._state is State.RUNNING and self._engine.member is not None:
                 member, declarations = self._engine.member, self._engine.declarations

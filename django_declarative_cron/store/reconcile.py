@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
@@ -19,16 +19,15 @@ from ..models import (
     Outcome,
     ScheduledTask,
     SchedulerInstance,
-    SchedulerState,
     TaskOverride,
     TaskRun,
 )
 from . import database, instances, marks, rows
 from .guard import Locked, Member, Standing, locked, stand, take_lead
 from .instances import Process
+from .survey import stored
 
 _CHUNK = 1000
-_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest")
 
 
 @dataclass(slots=True)
@@ -46,29 +45,6 @@ class Reconciled:
     standing: Standing
     generation: int
     events: list[events.Event] = field(default_factory=list)
-
-
-def plan_for(using: str, deployment: str, declarations: Iterable[Declaration]) -> Plan:
-    """Compare what is declared with the rows; write nothing.
-
-    Args:
-        using: database alias.
-        deployment: its name.
-        declarations: the whole set.
-    """
-    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    return plan(declarations, _stored(tasks))
-
-
-def active_digest(using: str, deployment: str) -> str | None:
-    """Give the digest of the active registration set in one query.
-
-    Args:
-        using: database alias.
-        deployment: its name.
-    """
-    states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    return states.values_list("digest", flat=True).first()
 
 
 def reconcile(
@@ -90,7 +66,7 @@ def reconcile(
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         instances.register(held, member, process)
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-        todo = plan(declarations, _stored(tasks))
+        todo = plan(declarations, stored(tasks))
         told = _apply(held, member, todo, now)
         marks.reconsider(held, member, now)
         standing = _activate(held, member, process, declarations)
@@ -119,10 +95,6 @@ def _activate(
     if row.leader_id != member.instance:
         take_lead(held, member)
     return stand(held, member)
-
-
-def _stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
-    return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED).iterator()}
 
 
 def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:

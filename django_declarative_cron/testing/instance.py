@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from django.db import Error as DatabaseError
 
 from ..runtime.scheduler import Scheduler, State
 from .jobs import Queue
@@ -50,8 +53,10 @@ class Instance:
         self.wake = self.scheduler.tick(now)
         if self._queue.waiting:
             self._call_claimed()
-            self.scheduler.record(now)
-            self.wake = self.scheduler.next_wake()
+            # A database that refuses a result keeps it waiting for the next pass.
+            with suppress(DatabaseError):
+                self.scheduler.record(now)
+                self.wake = self.scheduler.next_wake()
 
     def stop(self) -> None:
         """Stop this instance; the clock runs on to the end of its last run."""

@@ -18,6 +18,8 @@ from .conftest import PATIENCE
 
 RunNow = Callable[..., None]
 
+pytestmark = pytest.mark.slow
+
 
 class Process:
     """A ``runscheduler`` whose output is read as it comes."""

@@ -10,7 +10,7 @@ from typing import Any
 from ...core.declaration import Declaration
 from ...core.reconcile import Override, Plan
 from ...signals import safe
-from ...store.reconcile import plan_for
+from ...store.survey import plan_for
 from .scope import Scope, declared
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell

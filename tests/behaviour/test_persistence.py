@@ -1,0 +1,148 @@
+"""The database refuses: nothing starts uncommitted, nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import DataError, IntegrityError, OperationalError
+
+from django_declarative_cron.core import events
+from django_declarative_cron.core.events import Event
+from django_declarative_cron.exceptions import ScheduleTaskError
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.store import claims, database, results
+
+from .conftest import FIVE_MINUTES, Started, utc
+
+HOURLY = "0 * * * *"
+
+
+def _failing(real: Callable[..., Any], times: int, error: Exception) -> Callable[..., Any]:
+    left = [times]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise error
+        return real(*args, **kwargs)
+
+    return call
+
+
+def test_pe01_an_error_while_polling_calls_nothing_and_is_tried_again(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
+) -> None:
+    sim = simulation("09:30:00")
+    job = sim.job()
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES)])
+    refused = OperationalError("server closed the connection")
+    monkeypatch.setattr(claims, "_claim", _failing(claims._claim, 1, refused))
+    sim.jump_to("2024-01-01T10:00:00Z")
+    assert job.runs == []
+    assert [e.doing for e in told if isinstance(e, events.PersistenceFailed)] == ["evaluating"]
+    sim.jump_to("2024-01-01T10:01:00Z")
+    assert sim.starts("t") == [utc("10:01")]
+    assert sim.runs("t")[0].scheduled_for == utc("10:00")
+
+
+def test_pe04_a_result_that_could_not_be_written_is_written_later_with_its_own_date(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:00:00")
+    job = sim.job(["fail"])
+    refused = OperationalError("disk full")
+    monkeypatch.setattr(results, "_record", _failing(results._record, 2, refused))
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES)])
+    assert sim.runs("t")[0].outcome == "running"
+    sim.advance_to("2024-01-01T10:03:00Z")
+    (run,) = sim.runs("t")
+    assert (run.outcome, run.finished_at) == ("failed", utc("10:00"))
+    assert sim.task("t").pending_retry_until == utc("10:05")
+
+
+def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:00:00")
+    registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
+    refused = OperationalError("no space left")
+    monkeypatch.setattr(database, "insert", _failing(database.insert, 1, refused))
+    with pytest.raises(ScheduleTaskError) as caught:
+        sim.initialize(registrations)
+    assert caught.value.message == "Failed to schedule task 't': no space left"
+    assert caught.value.details["cause"] is refused
+    assert (caught.value.details["name"], caught.value.details["cronExpression"]) == ("t", HOURLY)
+    assert sim[0].scheduler is not None
+    assert sim[0].scheduler.state == "Uninitialized"
+    assert not SchedulerState.objects.exists()
+    sim.initialize(registrations)
+    assert len(sim.starts("t")) == 1
+
+
+def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
+) -> None:
+    sim = simulation("09:30:00")
+    sim.initialize([(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in range(10)])
+    real = database.insert
+
+    def insert(using: str, rows: Any) -> None:
+        if any(getattr(row, "task_name", "") == "t5" for row in rows):
+            raise IntegrityError("a trigger of the project refuses t5")
+        real(using, rows)
+
+    monkeypatch.setattr(database, "insert", insert)
+    sim.advance_to("2024-01-01T10:00:00Z")
+    assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
+    assert "t5" in sim.task("t5").broken_reason
+    assert [e.task_name for e in told if isinstance(e, events.TaskBroken)] == ["t5"]
+    monkeypatch.undo()
+    sim.advance_to("2024-01-01T10:10:00Z")
+    assert len(sim.starts("t5")) == 1
+    assert sim.task("t5").broken_reason == ""
+
+
+def test_a_result_whose_texts_are_refused_is_recorded_without_them(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = results._record
+
+    def record(member: Any, batch: Any, now: Any) -> Any:
+        if any("poison" in result.error for result in batch):
+            raise DataError("invalid byte sequence")
+        return real(member, batch, now)
+
+    monkeypatch.setattr(results, "_record", record)
+    sim = simulation("10:00:00")
+    bad, good = sim.job([ValueError("poison")]), sim.job()
+    sim.initialize([("bad", HOURLY, bad, FIVE_MINUTES), ("good", HOURLY, good, FIVE_MINUTES)])
+    assert [run.outcome for name in ("bad", "good") for run in sim.runs(name)] == [
+        "failed",
+        "succeeded",
+    ]
+    assert sim.runs("bad")[0].error == "(refused by the database: DataError)"
+
+
+def test_pe08_a_row_deleted_behind_the_scheduler_comes_again_as_a_first_coming(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
+    ScheduledTask.objects.filter(name="a").delete()
+    sim.advance_to("2024-01-01T11:00:00Z")
+    assert sim.task("a").registered_at > utc("10:00")
+    assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
+
+
+def test_a_row_of_nobody_is_set_aside(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    row = sim.task("a")
+    row.pk, row.name, row.wake_at = None, "foreign", utc("10:30")
+    row.save()
+    sim.advance_to("2024-01-01T11:00:00Z")
+    assert "not declared" in sim.task("foreign").broken_reason
+    assert not TaskRun.objects.filter(task_name="foreign").exists()
+    assert len(sim.starts("a")) == 2
