@@ -64,6 +64,9 @@ def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None
     found = Counter(reading.status for reading in readings)
     parts = [f"{found[status]} {_word(status)}" for status in Status if found[status]]
     terminal.say(f"{count(len(readings), 'task')}{': ' if parts else ''}{', '.join(parts)}.")
+    for reading in readings:
+        if reading.problem:
+            terminal.say(safe(f"{reading.task.name!r} is broken: {reading.problem}"))
     if found[Status.OVERDUE]:
         terminal.say("What is overdue waits for a scheduler: `python manage.py runscheduler`.")
 
@@ -71,13 +74,9 @@ def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None
 def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
     task, status = reading.task, reading.status
     paint = terminal.paint(_ROLES[status]) if status in _ROLES else None
-    schedule = safe(f"{task.cron}  {task.timezone}")
-    name = [safe(task.name or ""), schedule]
-    if reading.problem:
-        name.append(safe(f"broken: {reading.problem}"))
     return [
         Cell((f"{status.symbol} {_word(status)}",), paint),
-        Cell(tuple(name)),
+        Cell((safe(task.name or ""), safe(f"{task.cron}  {task.timezone}"))),
         Cell(tuple(_ahead(reading, now))),
         Cell(tuple(_behind(reading, now))),
     ]
