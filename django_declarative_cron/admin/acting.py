@@ -161,12 +161,16 @@ class ActingAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "act": act,
             "form": form,
+            "errors": form.errors,
             "expectations": [act.expectation(task, read(task, now), now) for task in tasks],
             "keys": ",".join(str(task.pk) for task in tasks),
             "back": _PAGE if came_from_page else _LIST,
             "back_url": self._back(request, tasks, _PAGE if came_from_page else _LIST).url,
             "act_url": self._filtered(request, self.address(self.model, "act", act.key)),
             "media": self.media,
+            # The page of a form, which this one extends, ends its breadcrumbs with these.
+            "has_view_permission": True,
+            "original": act.label,
         }
 
     def _perform(

@@ -37,7 +37,7 @@ def moment(value: datetime) -> SafeString:
         value: aware.
     """
     local = value.astimezone(timezone.get_current_timezone())
-    return _time(value, f"{local:%Y-%m-%d %H:%M:%S}", local.tzname() or "")
+    return _time(value, f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}")
 
 
 def occurrence(value: datetime, zone: tzinfo) -> SafeString:
@@ -49,16 +49,12 @@ def occurrence(value: datetime, zone: tzinfo) -> SafeString:
     """
     local = value.astimezone(zone)
     minute = f"{local:%Y-%m-%d %H:%M}"
-    return _time(value, f"{minute}:{local:%S}" if local.second else minute, str(zone))
+    return _time(value, f"{minute}:{local:%S} {zone}" if local.second else f"{minute} {zone}")
 
 
-def _time(value: datetime, text: str, zone: str) -> SafeString:
-    return format_html(
-        '<time class="ddc-time" datetime="{}">{} <span class="ddc-zone">{}</span></time>',
-        value.astimezone(UTC).isoformat(),
-        text,
-        zone,
-    )
+def _time(value: datetime, text: str) -> SafeString:
+    machine = value.astimezone(UTC).isoformat()
+    return format_html('<time class="ddc-time" datetime="{}">{}</time>', machine, text)
 
 
 def relative(value: datetime, now: datetime) -> str:

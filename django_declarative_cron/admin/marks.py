@@ -52,9 +52,9 @@ def status(found: Status, task: ScheduledTask) -> SafeString:
         task: whose pause may have an end.
     """
     if found is Status.PAUSED_UNTIL and task.paused_until is not None:
+        mark = _mark(f"status-{found}", found.symbol, str(_("Paused until")))
         end = formats.moment(task.paused_until)
-        text = format_html(str(_("Paused until {}")), end)
-        return _mark(f"status-{found}", found.symbol, text)
+        return format_html('{}<span class="ddc-more">{}</span>', mark, end)
     return _mark(f"status-{found}", found.symbol, str(STATUS_WORDS[found]))
 
 

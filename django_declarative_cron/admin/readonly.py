@@ -12,7 +12,6 @@ from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.safestring import SafeString
 from django.utils.text import Truncator, capfirst
 
 from ..conf import options
@@ -27,6 +26,9 @@ else:
 
 DEEPEST_ROW = 10_000
 """How many rows of a history are paged through; a filter reaches the older ones."""
+
+NOTHING = "-"
+"""Stands where there is no value; Django's read-only fields would say ``None`` there."""
 
 _LINE = 160
 
@@ -128,7 +130,7 @@ class HistoryPaginator(_Paginator):
         return newest.count()
 
 
-def instant(model: type[models.Model], field: str) -> Callable[[Any], SafeString | None]:
+def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:
     """Make a column that shows an instant in the project's zone, with and without ``USE_TZ``.
 
     Args:
@@ -136,9 +138,9 @@ def instant(model: type[models.Model], field: str) -> Callable[[Any], SafeString
         field: its name, which also names the column.
     """
 
-    def show(row: Any) -> SafeString | None:
+    def show(row: Any) -> str:
         value: datetime | None = getattr(row, field)
-        return None if value is None else formats.moment(value)
+        return NOTHING if value is None else formats.moment(value)
 
     show.__name__ = field
     label = model._meta.get_field(field).verbose_name  # type: ignore[union-attr]

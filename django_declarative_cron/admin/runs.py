@@ -15,7 +15,15 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ScheduledTask, TaskRun
 from . import marks, story
 from .filters import ReasonFilter
-from .readonly import DEEPEST_ROW, Columns, HistoryPaginator, ReadOnlyAdmin, first_line, instant
+from .readonly import (
+    DEEPEST_ROW,
+    NOTHING,
+    Columns,
+    HistoryPaginator,
+    ReadOnlyAdmin,
+    first_line,
+    instant,
+)
 
 
 @admin.display(description=_("outcome"))
@@ -25,15 +33,15 @@ def outcome(run: TaskRun) -> SafeString:
 
 
 @admin.display(description=_("duration"))
-def duration(run: TaskRun) -> str | None:
+def duration(run: TaskRun) -> str:
     """Show how long the run took."""
-    return story.duration(run) or None
+    return story.duration(run) or NOTHING
 
 
 @admin.display(description=_("attempt"))
-def attempt(run: TaskRun) -> int | None:
+def attempt(run: TaskRun) -> str:
     """Show the number of the attempt; what did not run has none."""
-    return run.attempt or None
+    return str(run.attempt or NOTHING)
 
 
 @admin.display(description=_("reason"))
@@ -45,13 +53,13 @@ def reason(run: TaskRun) -> str:
 @admin.display(description=_("error"))
 def error(run: TaskRun) -> str:
     """Show the first line of the error."""
-    return first_line(run.error)
+    return first_line(run.error) or NOTHING
 
 
 @admin.display(description=_("error"))
-def whole_error(run: TaskRun) -> SafeString | None:
+def whole_error(run: TaskRun) -> str:
     """Show the error with its line breaks."""
-    return format_html('<pre class="ddc-pre">{}</pre>', run.error) if run.error else None
+    return format_html('<pre class="ddc-pre">{}</pre>', run.error) if run.error else NOTHING
 
 
 scheduled = instant(TaskRun, "scheduled_for")

@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from django.contrib import admin
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
 from . import formats
-from .readonly import Columns, HistoryPaginator, ReadOnlyAdmin, instant
+from .readonly import NOTHING, Columns, HistoryPaginator, ReadOnlyAdmin, instant
 
 
 @admin.display(description=_("leader"), boolean=True)
@@ -22,10 +21,10 @@ def leads(instance: SchedulerInstance) -> bool:
 
 
 @admin.display(description=_("last heartbeat at"), ordering="heartbeat_at")
-def heartbeat(instance: SchedulerInstance) -> SafeString | None:
+def heartbeat(instance: SchedulerInstance) -> str:
     """Show the newest heartbeat and how long ago it was."""
     if instance.heartbeat_at is None:
-        return None
+        return NOTHING
     return format_html(
         '{}<span class="ddc-more">{}</span>',
         formats.moment(instance.heartbeat_at),

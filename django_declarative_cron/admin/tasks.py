@@ -19,7 +19,7 @@ from .acting import ActingAdmin
 from .acts import ACTS
 from .filters import StatusFilter
 from .reading import read
-from .readonly import Columns, instant
+from .readonly import NOTHING, Columns, instant
 
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")
 
@@ -40,7 +40,7 @@ def schedule(task: ScheduledTask) -> SafeString:
     found = read(task, system_clock.now()).schedule
     words = "" if found is None else formats.words(found.expression)
     return format_html(
-        '{}<span class="ddc-more"><code>{}</code> <span class="ddc-zone">{}</span></span>',
+        '{}<span class="ddc-more"><code>{}</code> {}</span>',
         words,
         task.cron,
         task.timezone,
@@ -48,12 +48,12 @@ def schedule(task: ScheduledTask) -> SafeString:
 
 
 @admin.display(description=_("next run"), ordering=F("next_run_at").asc(nulls_last=True))
-def next_run(task: ScheduledTask) -> SafeString | None:
+def next_run(task: ScheduledTask) -> str:
     """Show the next run in the task's zone and how far away it is; nothing where none will be."""
     now = system_clock.now()
     found = read(task, now).schedule
     if task.next_run_at is None or found is None:
-        return None
+        return NOTHING
     return format_html(
         '{}<span class="ddc-more">{}</span>',
         formats.occurrence(task.next_run_at, found.zone),
@@ -62,22 +62,22 @@ def next_run(task: ScheduledTask) -> SafeString | None:
 
 
 @admin.display(description=_("retry delay"))
-def retry_delay(task: ScheduledTask) -> str | None:
+def retry_delay(task: ScheduledTask) -> str:
     """Show the retry delay, as far as the row can be read."""
     try:
         return formats.span(task.retry_delay)
     except (TypeError, ValueError):
-        return None
+        return NOTHING
 
 
 @admin.display(description=_("arguments"))
-def arguments(task: ScheduledTask) -> SafeString | None:
+def arguments(task: ScheduledTask) -> str:
     """Show the arguments; values under a secret's name are masked."""
     return _json(_declared(task).get("args"))
 
 
 @admin.display(description=_("options"))
-def options(task: ScheduledTask) -> SafeString | None:
+def options(task: ScheduledTask) -> str:
     """Show everything else that was declared."""
     declared = _declared(task)
     shown = {key: declared[key] for key in _SHOWN_AS_TEXT if key in declared}
@@ -89,9 +89,9 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
     return task.declaration if isinstance(task.declaration, dict) else {}
 
 
-def _json(value: Any) -> SafeString | None:
+def _json(value: Any) -> str:
     if not value:
-        return None
+        return NOTHING
     text = json.dumps(formats.masked(value), indent=1, ensure_ascii=False, sort_keys=True)
     return format_html('<pre class="ddc-pre">{}</pre>', text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -243,3 +244,20 @@ def test_the_style_sheet_is_found_and_linked_on_every_page(root: Client) -> None
 def test_the_theme_is_kept_on_our_pages(root: Client) -> None:
     for address in _every_page():
         assert "admin-interface" in root.get(address).content.decode()
+
+
+@pytest.mark.skipif(django.VERSION < (6, 1), reason="the admin has nonces since Django 6.1")
+def test_our_style_sheet_bears_the_nonce_of_the_policy(root: Client, settings: Any) -> None:
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE,
+        "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    ]
+    settings.SECURE_CSP = {"style-src": ["<CSP_NONCE_SENTINEL>"]}
+    templates = deepcopy(settings.TEMPLATES)
+    nonces = "django.template.context_processors.csp"
+    templates[0]["OPTIONS"]["context_processors"].append(nonces)
+    settings.TEMPLATES = templates
+    for address in _every_page():
+        html = root.get(address).content.decode()
+        ours = re.findall(r"<link[^>]*django_declarative_cron/admin.css[^>]*>", html)
+        assert ours and all(" nonce=" in link for link in ours), address

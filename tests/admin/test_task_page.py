@@ -11,6 +11,8 @@ import pytest
 from django.test import Client
 from freezegun import freeze_time
 
+from django_declarative_cron.admin.formats import relative
+
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -83,10 +85,8 @@ def test_a_clock_change_among_them_is_marked(root: Client) -> None:
     assert [line[3] for line in found[1:]] == [""] * 9
 
 
-def test_elapsed_time_counts_not_the_hands_of_the_clock(root: Client) -> None:
+def test_elapsed_time_counts_not_the_hands_of_the_clock() -> None:
     """P17: yesterday at one is 23 hours ago on the day the clock moved."""
-    from django_declarative_cron.admin.formats import relative
-
     at_one = datetime(2027, 3, 14, 8, tzinfo=UTC)
     assert relative(at_one, datetime(2027, 3, 15, 7, tzinfo=UTC)) == "23 hours ago"
 
@@ -112,6 +112,14 @@ def test_a_pause_in_force_says_who_why_since_and_until(root: Client, text: Words
         "Paused by grace since 2026-11-28 09:50:30 UTC until 2026-11-28 12:00:30 UTC"
         " note supplier is moving" in shown
     )
+
+
+def test_what_has_no_value_is_not_called_none(root: Client, text: Words) -> None:
+    """AD-01, on the pages of a task and of what never ran."""
+    task = rows.task(next_run_at=None, declaration={})
+    run = rows.run(outcome="missed", attempt=0, started_at=None, finished_at=None)
+    for row in (task, run, rows.act(), rows.instance()):
+        assert "None" not in text(root.get(pages.page(row)))
 
 
 def test_a_task_disabled_by_its_declaration_says_so(root: Client, text: Words) -> None:
