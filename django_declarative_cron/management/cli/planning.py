@@ -49,7 +49,7 @@ def _changed(scope: Scope, plan: Plan) -> Changed:
     updated = {declaration.name: declaration for declaration in plan.updated}
     if not updated:
         return {}
-    stored = scope.tasks.values_list("name", "declaration").iterator()
+    stored = scope.tasks.values_list("name", "declaration")
     return {name: _differing(updated[name], before) for name, before in stored if name in updated}
 
 
