@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ..core.declaration import Declaration
 
 Record = dict[str, Any]
 
-_TICK = timedelta(microseconds=1)
-_BUMPED = 1000 * _TICK
-
 
 class Trace:
-    """Actions in their order; two of them never share an instant (004 EA3)."""
+    """Actions in their order; those of one instant keep it, each at its own position."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
-        self._last: datetime | None = None
 
     def action(self, event: str, at: datetime, **values: Any) -> None:
         """Write down an action.
 
         Args:
             event: its name in the theory's alphabet.
-            at: its instant; an instant that is taken gives way by a microsecond.
+            at: its instant.
             values: its other fields.
         """
-        if self._last is not None and at <= self._last < at + _BUMPED:
-            at = self._last + _TICK
-        self._last = at
         self._records.append({"at": at, "event": event, **values})
 
     def freeze(self, since: datetime, until: datetime) -> None:

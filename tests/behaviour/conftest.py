@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron import signals
+from django_declarative_cron import signals, theory
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.testing import Simulation
 
@@ -16,13 +16,19 @@ Started = Callable[..., Simulation]
 
 
 @pytest.fixture
-def simulation(db: None) -> Started:
-    """Make simulations that start in 2024."""
+def simulation(db: None, request: pytest.FixtureRequest) -> Iterator[Started]:
+    """Make simulations that start in 2024; at the end the theory judges each of them."""
+    made: list[Simulation] = []
 
     def start(at: str, **options: Any) -> Simulation:
-        return Simulation(start=at if "T" in at else f"2024-01-01T{at}Z", **options)
+        made.append(Simulation(start=at if "T" in at else f"2024-01-01T{at}Z", **options))
+        return made[-1]
 
-    return start
+    yield start
+    if request.node.get_closest_marker("beyond_the_theory") is None:
+        for sim in made:
+            found = theory.check(sim.trace())
+            assert [each for each in found if each.owner != "inconclusive"] == []
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from .conftest import FIVE_MINUTES, Started, utc
 
 HOURLY = "0 * * * *"
 
+pytestmark = pytest.mark.beyond_the_theory
+
 
 def _act(sim: Simulation, note: str = "") -> Act:
     return Act(author="an operator", at=sim.now, note=note, author_key="7")

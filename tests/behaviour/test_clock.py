@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import TaskRun
@@ -28,6 +30,7 @@ def test_a_small_step_back_repeats_nothing(simulation: Started, told: list[Event
     assert _moves(told) == [-240.0]
 
 
+@pytest.mark.beyond_the_theory
 def test_p81_after_a_step_back_of_hours_the_schedule_goes_on_from_now(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -41,6 +44,7 @@ def test_p81_after_a_step_back_of_hours_the_schedule_goes_on_from_now(
     assert sim.starts("t")[before:] == [utc("10:01")]
 
 
+@pytest.mark.beyond_the_theory
 def test_a_step_back_found_at_a_restart_is_not_believed_either(simulation: Started) -> None:
     sim = simulation("12:00:00")
     registrations = [("t", "* * * * *", sim.job(), FIVE_MINUTES)]
@@ -52,6 +56,7 @@ def test_a_step_back_found_at_a_restart_is_not_believed_either(simulation: Start
     assert sim.starts("t") == [utc("12:00"), utc("10:01")]
 
 
+@pytest.mark.beyond_the_theory
 def test_a_retry_does_not_wait_for_the_old_time_after_a_step_back(simulation: Started) -> None:
     sim = simulation("12:00:00")
     sim.initialize([("t", "0 12 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)])
@@ -77,6 +82,7 @@ def test_time_that_passes_is_no_step(simulation: Started, told: list[Event]) -> 
     assert _moves(told) == []
 
 
+@pytest.mark.beyond_the_theory
 def test_an_occurrence_that_comes_a_second_time_is_a_row_of_its_own(
     simulation: Started,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
@@ -178,6 +180,7 @@ def test_a_run_of_a_process_that_still_lives_is_never_started_elsewhere(
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.beyond_the_theory
 def test_a_late_result_never_overwrites_what_came_after(
     simulation: Started, told: list[Event]
 ) -> None:

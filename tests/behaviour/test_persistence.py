@@ -62,6 +62,7 @@ def test_pe04_a_result_that_could_not_be_written_is_written_later_with_its_own_d
     assert sim.task("t").pending_retry_until == utc("10:05")
 
 
+@pytest.mark.beyond_the_theory
 def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.beyond_the_theory
 def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
 ) -> None:

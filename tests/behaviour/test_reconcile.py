@@ -243,6 +243,7 @@ def test_a_damaged_row_is_rewritten_and_starts_nothing(simulation: Started) -> N
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.beyond_the_theory
 def test_a_row_damaged_while_running_is_rewritten_and_the_others_run(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -257,6 +258,7 @@ def test_a_row_damaged_while_running_is_rewritten_and_the_others_run(
     assert len(_of(told, events.TaskOverridden)) == 1
 
 
+@pytest.mark.beyond_the_theory
 def test_disabled_in_the_declaration_behaves_as_a_pause(simulation: Started) -> None:
     sim = simulation("10:00:00")
 
