@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import path
 from django.views.generic import RedirectView
 
 admin.site.site_header = admin.site.site_title = "The corner shop"
@@ -11,6 +11,5 @@ admin.site.index_title = "Shop and scheduled tasks"
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("i18n/", include("django.conf.urls.i18n")),  # the themed admin has a language menu
     path("admin/", admin.site.urls),
 ]
