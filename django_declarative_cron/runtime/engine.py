@@ -167,12 +167,17 @@ class Engine:
         member = self._member
         if member is None or self.stopping.is_set() or not self._declarations:
             return None
-        if self._known_wake is None or self._known_wake > now:
+        if not self._is_known_to_lead_into_work(now):
             self._look(member)
         if self._is_to_claim(now):
             self._claim(member, now)
             self._look(member)
         return self._known_wake if self.standing is Standing.LEADING else None
+
+    def _is_known_to_lead_into_work(self, now: datetime) -> bool:
+        """Tell whether a claim follows anyway, so that a look before it says nothing new."""
+        due = self._known_wake is not None and self._known_wake <= now
+        return due and self.standing is Standing.LEADING
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""

@@ -198,3 +198,17 @@ def test_a_late_result_never_overwrites_what_came_after(
     sim.advance_to("2024-01-01T10:45:00Z")
     assert next(run.outcome for run in sim.runs("t")) == "interrupted"
     assert [type(e).__name__ for e in told].count("TaskRunLate") == 1
+
+
+def test_a_standby_that_saw_work_overdue_takes_over_when_the_leader_is_gone(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00", instances=2)
+    sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
+    sim.clock.advance(utc("11:00"))
+    sim[1].poll()
+    sim[1].poll()
+    assert sim.starts("t") == [utc("10:00")]
+    sim[0].crash()
+    sim[1].poll()
+    assert sim.starts("t") == [utc("10:00"), utc("11:00")]
