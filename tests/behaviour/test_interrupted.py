@@ -200,6 +200,7 @@ def test_a_late_result_never_overwrites_what_came_after(
     assert [type(e).__name__ for e in told].count("TaskRunLate") == 1
 
 
+@pytest.mark.beyond_the_theory
 def test_a_standby_that_saw_work_overdue_takes_over_when_the_leader_is_gone(
     simulation: Started,
 ) -> None:
