@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +112,20 @@ def test_a_child_is_told_options_of_django_behind_the_subcommand(
         *("--no-color", "-v", "0", "--traceback", "-n", "1"),
         env=project_environment,
     )
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+def test_a_reader_that_has_left_is_no_error(project_environment: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    child = subprocess.run(
+        [sys.executable, "-m", "django", "cron", "next", "0 7 * * *"],
+        env=project_environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
     assert (child.returncode, child.stderr) == (0, "")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import OutputWrapper
@@ -91,5 +93,14 @@ class Terminal:
         if encoding:
             # A terminal that lacks a sign shows a question mark instead of a traceback.
             text = text.encode(encoding, "replace").decode(encoding)
-        stream.write(text)
-        stream.flush()
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            _abandon(stream)
+
+
+def _abandon(stream: OutputWrapper) -> None:
+    """Let the rest go nowhere: whoever read has left, and what was begun goes on."""
+    with suppress(OSError, AttributeError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
