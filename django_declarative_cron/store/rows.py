@@ -19,7 +19,7 @@ from ..cron import parse
 from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 
-DAMAGE = (DeclarativeCronError, ValueError, LookupError, TypeError)
+DAMAGE = (DeclarativeCronError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
 """What reading a damaged row may raise."""
 
 _SHARED = (

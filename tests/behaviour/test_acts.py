@@ -123,8 +123,11 @@ def test_clear_retry_forgets_the_retry(simulation: Started, told: list[Event]) -
     assert [run.outcome for run in sim.runs("t")] == ["failed", "succeeded"]
 
 
-def test_acts_leave_a_damaged_row_alone(sim: Simulation) -> None:
-    ScheduledTask.objects.update(cron="garbage")
+@pytest.mark.parametrize(
+    "damage", [{"cron": "garbage"}, {"timezone": "Nowhere/At_All"}, {"declaration": ["no object"]}]
+)
+def test_acts_leave_a_damaged_row_alone(sim: Simulation, damage: dict[str, object]) -> None:
+    ScheduledTask.objects.update(**damage)
     assert overrides.pause(["t"], _act(sim)) == []
 
 
