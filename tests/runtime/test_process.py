@@ -186,7 +186,7 @@ def test_p64_tasks_see_the_environment_of_the_scheduler(
 
 def test_a_mistake_in_the_declarations_starts_nothing(start: Callable[..., Process]) -> None:
     process = start(DDC_TEST_MISTAKE="1")
-    assert process.exit_code() == 1
+    assert process.exit_code() == 2
     assert "declarative_cron.E" in process.output
     assert "Traceback" not in process.output
     assert not SchedulerState.objects.exists()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, SystemCheckError
 
 from ... import conf
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
@@ -28,6 +28,8 @@ _LOOK_AT_THE_LOOP = 1.0
 
 
 class Command(BaseCommand):
+    # They run by hand, after the tables are known to be there, so that mistakes exit with 2.
+    requires_system_checks: list[str] = []
     help = (
         "Run the tasks of settings.SCHEDULED_TASKS until SIGTERM or SIGINT. "
         "Exit codes: 0 stopped as asked, 1 failed, 2 wrong use, 128+N ended by a second signal N."
@@ -51,6 +53,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         require_tables(database.alias())
+        self._check_settings()
         _show_events()
         options = _options(given)
         scheduler = Scheduler(options=lambda: options, background=not given["once"])
@@ -63,6 +66,13 @@ class Command(BaseCommand):
         self._banner(scheduler, options)
         self._serve(scheduler, shutdown)
         self._end(scheduler, options.GRACE)
+
+    def _check_settings(self) -> None:
+        """Refuse settings with mistakes, all of them at once."""
+        try:
+            self.check()
+        except SystemCheckError as error:
+            raise CommandError(str(error), returncode=2) from error
 
     def _initialize(self, scheduler: Scheduler) -> None:
         try:

@@ -1,0 +1,227 @@
+"""The decision itself: values in, a value out; no database, no clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from django_declarative_cron.core import events
+from django_declarative_cron.core.decide import BELIEVABLE, Decision, decide
+from django_declarative_cron.core.retry import FixedDelay
+from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.core.state import TaskState, apply
+from django_declarative_cron.cron import parse
+
+RETRY = FixedDelay(timedelta(minutes=5))
+
+
+def at(time: str) -> datetime:
+    return datetime.fromisoformat(f"2024-01-01T{time}").replace(tzinfo=UTC)
+
+
+def schedule(cron: str = "0 * * * *", zone: str = "UTC") -> Schedule:
+    return Schedule(parse(cron), ZoneInfo(zone))
+
+
+REGISTERED = TaskState(name="t", registered_at=at("09:30"))
+RAN = replace(
+    REGISTERED,
+    last_attempt_at=at("10:00"),
+    last_success_at=at("10:00"),
+    discharged_at=at("10:00"),
+    occurrence_at=at("10:00"),
+    freed_at=at("10:00"),
+    attempt=1,
+    run_count=1,
+)
+FAILED = replace(RAN, last_success_at=None, pending_retry_until=at("10:05"), failures=1)
+
+
+def decided(state: TaskState, now: str, cron: str = "0 * * * *") -> Decision:
+    return decide(state, schedule(cron), RETRY, at(now))
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "reason", "occurrence", "attempt"),
+    [
+        pytest.param(RAN, "11:00:00", "due", "11:00", 1, id="an occurrence"),
+        pytest.param(RAN, "13:20:00", "due", "13:00", 1, id="the newest of many"),
+        pytest.param(REGISTERED, "10:00:00", "due", "10:00", 1, id="never run"),
+        pytest.param(FAILED, "10:05:00", "retry", "10:00", 2, id="a retry, inclusive"),
+        pytest.param(FAILED, "11:02:00", "retry", "11:00", 1, id="a retry that meets a newer one"),
+        pytest.param(
+            replace(FAILED, pending_retry_until=at("11:30")),
+            "11:00:00",
+            "due",
+            "11:00",
+            1,
+            id="an occurrence before the retry",
+        ),
+        pytest.param(
+            replace(RAN, orphaned=True), "10:01:30", "orphaned", "10:00", 2, id="interrupted"
+        ),
+        pytest.param(
+            replace(RAN, orphaned=True),
+            "12:01:30",
+            "orphaned",
+            "12:00",
+            1,
+            id="interrupted, and one was missed",
+        ),
+        pytest.param(
+            replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00")),
+            "10:00:50",
+            "boot",
+            "10:00",
+            1,
+            id="the minute of the first coming",
+        ),
+        pytest.param(
+            replace(RAN, run_requested_at=at("10:10")),
+            "10:10:01",
+            "manual",
+            "10:10:01",
+            1,
+            id="a person asked",
+        ),
+        pytest.param(
+            replace(RAN, run_requested_at=at("10:10"), paused_since=at("10:05")),
+            "11:10:00",
+            "manual",
+            "11:10",
+            1,
+            id="a person asked, under a pause",
+        ),
+    ],
+)
+def test_what_starts(
+    state: TaskState, now: str, reason: str, occurrence: str, attempt: int
+) -> None:
+    start = decided(state, now).start
+    assert start is not None
+    assert (start.reason, start.scheduled_time, start.attempt) == (reason, at(occurrence), attempt)
+
+
+@pytest.mark.parametrize(
+    ("state", "now", "wake"),
+    [
+        pytest.param(RAN, "10:30:00", "11:00", id="nothing due"),
+        pytest.param(RAN, "10:00:00", "11:00", id="its own minute again"),
+        pytest.param(RAN, "09:57:00", "11:00", id="the clock stepped back a little"),
+        pytest.param(FAILED, "10:04:59", "10:05", id="the retry is ahead"),
+        pytest.param(replace(RAN, running=True), "11:00:00", None, id="it runs"),
+        pytest.param(replace(RAN, paused_since=at("10:10")), "12:00:00", None, id="paused"),
+        pytest.param(
+            replace(RAN, paused_since=at("10:10"), paused_until=at("18:00")),
+            "12:00:00",
+            "18:00",
+            id="paused until",
+        ),
+    ],
+)
+def test_what_waits_and_until_when(state: TaskState, now: str, wake: str | None) -> None:
+    decision = decided(state, now)
+    assert (decision.start, decision.events) == (None, ())
+    assert decision.wake_at == (None if wake is None else at(wake))
+
+
+def test_what_is_missed_is_told_in_one_event_before_the_start() -> None:
+    skipped, started = decided(RAN, "13:20:00").events
+    assert isinstance(skipped, events.TaskSkipped)
+    assert (skipped.reason, skipped.outcome, skipped.count) == ("no_scheduler", "missed", 2)
+    assert (skipped.scheduled_from, skipped.scheduled_time) == (at("11:00"), at("12:00"))
+    assert isinstance(started, events.TaskRunStarted)
+
+
+def test_what_fell_under_the_own_run_is_told_apart_from_what_was_missed() -> None:
+    state = replace(RAN, freed_at=at("12:30"))
+    coalesced, missed, _ = decided(state, "15:20:00").events
+    assert isinstance(coalesced, events.TaskSkipped)
+    assert isinstance(missed, events.TaskSkipped)
+    assert (coalesced.reason, coalesced.count) == ("coalesced", 2)
+    assert (missed.reason, missed.count) == ("no_scheduler", 2)
+
+
+def test_a_boot_obligation_that_a_newer_occurrence_overtakes_is_told_as_missed() -> None:
+    state = replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00"))
+    missed, started = decided(state, "10:01:00", "* * * * *").events
+    assert isinstance(missed, events.TaskSkipped)
+    assert (missed.scheduled_time, missed.count) == (at("10:00"), 1)
+    assert isinstance(started, events.TaskRunStarted)
+    assert started.scheduled_time == at("10:01")
+
+
+def test_a_mark_far_ahead_is_set_back_and_one_believable_is_not() -> None:
+    ahead = replace(RAN, discharged_at=at("18:00"))
+    (reset,) = decided(ahead, "10:30:00").events
+    assert isinstance(reset, events.TaskMarkReset)
+    near = replace(RAN, discharged_at=at("10:30") + BELIEVABLE)
+    assert decided(near, "10:30:00").events == ()
+
+
+instants = st.datetimes(min_value=datetime(2023, 12, 1), max_value=datetime(2024, 4, 1)).map(
+    lambda naive: naive.replace(tzinfo=UTC)
+)
+maybe = st.none() | instants
+states = st.builds(
+    TaskState,
+    name=st.just("t"),
+    registered_at=instants,
+    last_attempt_at=maybe,
+    last_success_at=maybe,
+    pending_retry_until=maybe,
+    discharged_at=maybe,
+    occurrence_at=maybe,
+    attempt=st.integers(0, 5),
+    failures=st.integers(0, 5),
+    freed_at=maybe,
+    boot_at=maybe,
+    orphaned=st.booleans(),
+    paused_since=maybe,
+    paused_until=maybe,
+    run_requested_at=maybe,
+    running=st.booleans(),
+)
+crons = st.sampled_from(["* * * * *", "0 * * * *", "30 2 * * *", "0 0 1 * 1", "0 0 29 2 *"])
+zones = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe"])
+
+
+@given(states, crons, zones, instants)
+def test_every_decision_keeps_the_rules(
+    state: TaskState, cron: str, zone: str, now: datetime
+) -> None:
+    bound = schedule(cron, zone)
+    decision = decide(state, bound, RETRY, now)
+    folded = state
+    for event in decision.events:
+        folded = apply(event, folded)
+    assert folded == decision.state
+    starts = [e for e in decision.events if isinstance(e, events.TaskRunStarted)]
+    assert starts == ([decision.start] if decision.start else [])
+    assert not (state.running and starts)
+    if not any(isinstance(e, events.TaskMarkReset) for e in decision.events):
+        assert decision.state.mark >= state.mark
+    if starts and starts[0].reason == "due":
+        assert state.mark < starts[0].scheduled_time <= now
+    if not decision.state.running and decision.start is None and decision.wake_at is not None:
+        again = decide(decision.state, bound, RETRY, now)
+        assert again.start is None
+        assert again.events == ()
+
+
+@given(states, crons, zones, instants)
+def test_deciding_twice_gives_the_same(
+    state: TaskState, cron: str, zone: str, now: datetime
+) -> None:
+    bound = schedule(cron, zone)
+    assert decide(state, bound, RETRY, now) == decide(state, bound, RETRY, now)
+
+
+def test_a_delay_that_leaves_the_calendar_ends_at_its_last_day() -> None:
+    late = FixedDelay(timedelta(days=5_000_000)).next_retry_at(at("10:00"), 1)
+    assert late == datetime.max.replace(tzinfo=UTC)
