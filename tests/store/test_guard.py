@@ -1,0 +1,242 @@
+"""The guard: evaluating transactions one after another, one leader, growing terms."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from django_declarative_cron import conf
+from django_declarative_cron.core.declaration import Declaration, digest_of_set
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.store import claims, guard, instances, reconcile
+from django_declarative_cron.store.database import DatabaseNow
+from django_declarative_cron.store.guard import Member, Standing
+from django_declarative_cron.store.instances import Process
+from django_declarative_cron.store.peek import peek
+
+PATIENCE = 30.0
+
+
+def _nothing() -> None:
+    pass
+
+
+@pytest.fixture
+def declarations() -> list[Declaration]:
+    return conf.declarations(
+        [(f"t{n}", "* * * * *", _nothing, timedelta(minutes=5)) for n in range(20)]
+    )
+
+
+@pytest.fixture
+def member(declarations: list[Declaration]) -> Callable[[], Member]:
+    """Make instances that hold the same registration set."""
+
+    def make(**changes: Any) -> Member:
+        values: dict[str, Any] = {
+            "using": "default",
+            "deployment": "default",
+            "instance": uuid.uuid4(),
+            "digest": digest_of_set(declarations),
+            "lease": timedelta(seconds=15),
+            "renew": timedelta(seconds=5),
+            "database_time": DatabaseNow(),
+        }
+        return Member(**{**values, **changes})
+
+    return make
+
+
+def _initialize(member: Member, declarations: list[Declaration]) -> Standing:
+    now = datetime.now(UTC)
+    return reconcile.reconcile(member, Process("here", 1), declarations, now).standing
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[..., threading.Thread]]:
+    """Run functions in threads of their own, each with its own connection."""
+    started: list[threading.Thread] = []
+
+    def run(function: Callable[[], None]) -> threading.Thread:
+        def body() -> None:
+            try:
+                function()
+            finally:
+                connections.close_all()
+
+        started.append(threading.Thread(target=body))
+        started[-1].start()
+        return started[-1]
+
+    yield run
+    for thread in started:
+        thread.join(PATIENCE)
+
+
+def test_evaluating_transactions_happen_one_after_another(
+    transactional_db: None,
+    member: Callable[[], Member],
+    declarations: list[Declaration],
+    threads: Callable[..., threading.Thread],
+) -> None:
+    first, second = member(), member()
+    _initialize(first, declarations)
+    inside, order = threading.Event(), []
+
+    def hold() -> None:
+        with guard.locked(first) as held:
+            assert held is not None
+            inside.set()
+            # The other one is at the lock now, or will be; either way it comes after this.
+            waiting.wait(0.2)
+            order.append("first")
+
+    def follow() -> None:
+        assert inside.wait(PATIENCE)
+        waiting.set()
+        with guard.locked(second):
+            order.append("second")
+
+    waiting = threading.Event()
+    both = [threads(hold), threads(follow)]
+    for thread in both:
+        thread.join(PATIENCE)
+    assert order == ["first", "second"]
+
+
+def test_of_two_that_claim_at_once_one_starts_everything_and_one_nothing(
+    transactional_db: None,
+    member: Callable[[], Member],
+    declarations: list[Declaration],
+    threads: Callable[..., threading.Thread],
+) -> None:
+    both = [member(), member()]
+    for each in both:
+        _initialize(each, declarations)
+    SchedulerState.objects.update(leader=None, lease_expires_at=None)
+    ScheduledTask.objects.update(wake_at=datetime.now(UTC), boot_at=datetime.now(UTC))
+    ready, results = threading.Barrier(2, timeout=PATIENCE), {}
+    by_name = {declaration.name: declaration for declaration in declarations}
+
+    def claim(each: Member) -> Callable[[], None]:
+        def go() -> None:
+            ready.wait()
+            now = datetime.now(UTC)
+            results[each.instance] = claims.claim_due(each, by_name, now, reaping=False)
+
+        return go
+
+    for thread in [threads(claim(each)) for each in both]:
+        thread.join(PATIENCE)
+    counts = sorted(len(claimed.claims) for claimed in results.values())
+    assert counts == [0, 20]
+    standings = {claimed.standing for claimed in results.values()}
+    assert standings == {Standing.LEADING, Standing.STANDBY}
+    assert TaskRun.objects.filter(outcome="running").count() == 20
+
+
+def test_a_term_grows_with_every_change_of_the_leader(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    first, second = member(), member()
+    assert _initialize(first, declarations) is Standing.LEADING
+    assert _initialize(second, declarations) is Standing.STANDBY
+    term = SchedulerState.objects.get().term
+    guard.release(first)
+    with guard.locked(second) as held:
+        assert held is not None
+        assert guard.stand(held, second) is Standing.LEADING
+    assert SchedulerState.objects.get().term == term + 1
+    with guard.locked(first) as held:
+        assert held is not None
+        assert guard.stand(held, first) is Standing.STANDBY
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
+    transactional_db: None, member: Callable[..., Member], declarations: list[Declaration]
+) -> None:
+    first, second = member(lease=timedelta(0)), member()
+    _initialize(second, declarations)
+    guard.release(second)
+    _initialize(first, declarations)
+    with guard.locked(second) as held:
+        assert held is not None
+        assert guard.stand(held, second) is Standing.LEADING
+
+
+def test_an_older_set_is_superseded_by_a_newer_one(
+    transactional_db: None, member: Callable[..., Member], declarations: list[Declaration]
+) -> None:
+    old = member()
+    _initialize(old, declarations)
+    newer = conf.declarations([("n", "* * * * *", _nothing, timedelta(minutes=5))])
+    new = member(digest=digest_of_set(newer))
+    assert _initialize(new, newer) is Standing.LEADING
+    with guard.locked(old) as held:
+        assert held is not None
+        assert guard.stand(held, old) is Standing.SUPERSEDED
+    seen = peek(old)
+    assert seen is not None
+    assert seen.standing(old) is Standing.SUPERSEDED
+
+
+def test_a_heartbeat_renews_the_lease_of_the_leader_only(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    first, second = member(), member()
+    _initialize(first, declarations)
+    _initialize(second, declarations)
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    SchedulerState.objects.update(lease_expires_at=long_ago)
+    assert instances.heartbeat(second)
+    assert SchedulerState.objects.get().lease_expires_at == long_ago
+    assert instances.heartbeat(first)
+    expires = SchedulerState.objects.get().lease_expires_at
+    assert expires is not None
+    assert expires > datetime.now(UTC)
+
+
+def test_the_idle_look_is_one_query_and_sees_what_is_there(
+    transactional_db: None,
+    member: Callable[[], Member],
+    declarations: list[Declaration],
+    django_assert_num_queries: Any,
+) -> None:
+    first = member()
+    assert peek(first) is None
+    _initialize(first, declarations)
+    with django_assert_num_queries(1):
+        seen = peek(first)
+    assert seen is not None
+    row = SchedulerState.objects.get()
+    assert (seen.leader, seen.term, seen.digest) == (first.instance, row.term, row.digest)
+    assert seen.lease_expires_at == row.lease_expires_at
+    assert seen.next_wake == ScheduledTask.objects.order_by("wake_at")[0].wake_at
+    assert abs((seen.database_now - datetime.now(UTC)).total_seconds()) < 60
+    assert not seen.is_vacant
+    assert not seen.shows_silence(first)
+
+
+def test_one_running_row_for_a_task_is_all_the_database_takes(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    from django.db import IntegrityError
+
+    _initialize(member(), declarations)
+    state, now = SchedulerState.objects.get(), datetime.now(UTC)
+    values: dict[str, Any] = {
+        "scheduler": state,
+        "task_name": "t0",
+        "outcome": "running",
+        "reason": "due",
+        "running_slot": "t0",
+    }
+    TaskRun.objects.create(scheduled_for=now, **values)
+    with pytest.raises(IntegrityError):
+        TaskRun.objects.create(scheduled_for=now + timedelta(minutes=1), **values)
