@@ -20,10 +20,10 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import overrides
+from ..store.reading import read
 from . import acts, formats
 from .acts import ACTS, Act
 from .forms import ActForm
-from .reading import read
 from .readonly import ReadOnlyAdmin
 
 _HIGHEST_KEY = 2**63 - 1

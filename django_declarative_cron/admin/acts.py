@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..store import overrides
+from ..store.reading import Reading
 from . import formats
 from .forms import ActForm, PauseForm
-from .reading import Reading
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise

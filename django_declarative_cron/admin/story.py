@@ -16,8 +16,8 @@ from django.utils.translation import gettext
 
 from ..core.schedule import Schedule
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from ..store.reading import Reading, read
 from . import formats, marks
-from .reading import Reading, read
 from .readonly import ReadOnlyAdmin, first_line
 
 UPCOMING = 10

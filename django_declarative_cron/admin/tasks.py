@@ -14,11 +14,11 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
+from ..store.reading import read
 from . import formats, marks, story
 from .acting import ActingAdmin
 from .acts import ACTS
 from .filters import StatusFilter
-from .reading import read
 from .readonly import NOTHING, Columns, instant
 
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")

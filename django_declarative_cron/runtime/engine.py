@@ -222,20 +222,8 @@ class Engine:
                 self._running[claim.run] = claim
             threads, coroutines = self._executors
             executor = coroutines if is_async(declaration.target.function) else threads
-            run = self._run(claim, declaration)
+            run = Run.of(claim.started, declaration, self.stopping)
             executor.submit(Work(claim.run, run, declaration.target, self._done))
-
-    def _run(self, claim: claims.Claim, declaration: Declaration) -> Run:
-        started = claim.started
-        return Run(
-            task_name=claim.task_name,
-            scheduled_for=started.scheduled_time,
-            started_at=started.actual_time,
-            attempt=started.attempt,
-            reason=started.reason,
-            timezone=declaration.timezone,
-            stopping=self.stopping,
-        )
 
     def _done(self, result: Result) -> None:
         with self._book:
@@ -269,7 +257,7 @@ class Engine:
         return not instances.has_living_holder(member, seen.digest, seen.database_now)
 
     def has_lost_rows(self, now: datetime) -> bool:
-        """Tell, once a minute, whether a leader's tasks lack a row that somebody deleted.
+        """Tell, once a minute, whether a leader's tasks lack a row, or itself its own.
 
         Args:
             now: the instant of the tick.
@@ -279,7 +267,7 @@ class Engine:
         if self._audited_at is not None and abs(now - self._audited_at) < AUDIT:
             return False
         self._audited_at = now
-        return survey.count(self._member) < len(self._declarations)
+        return not survey.is_whole(self._member, len(self._declarations))
 
     def _notice_leap(self, now: datetime) -> None:
         """Tell of a leap of the wall clock; after one backwards, reconsider the marks."""

@@ -111,16 +111,7 @@ def _living(member: Member, clock: Clock) -> Iterator[None]:
 
 
 def _work(start: Start, declaration: Declaration) -> Work:
-    started = start.claim.started
-    run = Run(
-        task_name=declaration.name,
-        scheduled_for=started.scheduled_time,
-        started_at=started.actual_time,
-        attempt=started.attempt,
-        reason=started.reason,
-        timezone=declaration.timezone,
-        stopping=threading.Event(),
-    )
+    run = Run.of(start.claim.started, declaration, threading.Event())
     return Work(start.claim.run, run, declaration.target, done=lambda result: None)
 
 

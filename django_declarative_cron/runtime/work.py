@@ -15,7 +15,8 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from ..core.declaration import Target
+from ..core.declaration import Declaration, Target
+from ..core.events import TaskRunStarted
 from ..store.results import Result
 from . import connections
 from .clock import Clock
@@ -45,6 +46,27 @@ class Run:
     reason: str
     timezone: str
     stopping: threading.Event = field(compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, started: TaskRunStarted, declaration: Declaration, stopping: threading.Event
+    ) -> Run:
+        """Tell a callback about a committed start.
+
+        Args:
+            started: the event of the start.
+            declaration: of the task.
+            stopping: set when the scheduler begins to stop.
+        """
+        return cls(
+            task_name=declaration.name,
+            scheduled_for=started.scheduled_time,
+            started_at=started.actual_time,
+            attempt=started.attempt,
+            reason=started.reason,
+            timezone=declaration.timezone,
+            stopping=stopping,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
-from ..models import ScheduledTask, SchedulerState
+from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from . import rows
 from .guard import Member
 
@@ -38,14 +38,18 @@ def active_digest(using: str, deployment: str) -> str | None:
     return states.values_list("digest", flat=True).first()
 
 
-def count(member: Member) -> int:
-    """Count the rows of a deployment.
+def is_whole(member: Member, tasks: int) -> bool:
+    """Tell whether a deployment still has the rows its leader wrote.
 
     Args:
-        member: who asks.
+        member: who leads.
+        tasks: number of tasks in its registration set.
     """
-    tasks = ScheduledTask.objects.using(member.using)
-    return tasks.filter(scheduler__deployment=member.deployment).count()
+    rows_left = ScheduledTask.objects.using(member.using).filter(
+        scheduler__deployment=member.deployment
+    )
+    myself = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    return rows_left.count() >= tasks and myself.exists()
 
 
 def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:

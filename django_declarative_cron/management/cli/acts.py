@@ -12,8 +12,8 @@ from ... import conf
 from ...models import ScheduledTask
 from ...signals import safe
 from ...store import overrides
+from ...store.reading import read_schedule
 from .author import act, add_author
-from .reading import read_schedule
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
 from .words import iso, local

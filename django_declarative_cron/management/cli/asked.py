@@ -19,8 +19,8 @@ from ...cron import CronExpression, UnknownZoneError, parse, validate_zone
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
 from ...store import database
+from ...store.reading import read_schedule
 from ..ready import flaw_of_tables
-from .reading import read_schedule
 from .scope import Scope, shown
 from .subcommand import Options
 from .words import local

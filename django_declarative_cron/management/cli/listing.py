@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.status import Status
 from ...signals import safe
-from .reading import Reading, read
+from ...store.reading import Reading, read
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell

@@ -1,14 +1,14 @@
-"""What the command line reads of a task's row, damaged rows included."""
+"""What people are shown of a task's row, damaged rows included."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...core.schedule import Schedule
-from ...core.status import Status, due_since, status_of
-from ...models import ScheduledTask
-from ...store import rows
+from ..core.schedule import Schedule
+from ..core.status import Status, due_since, status_of
+from ..models import ScheduledTask
+from . import rows
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
 _PAUSED = (Status.PAUSED, Status.PAUSED_UNTIL)
@@ -41,7 +41,7 @@ class Reading:
     def order(self) -> tuple[bool, float, str]:
         """Give what a list is sorted by: what waits for help, then what comes next."""
         due = float("inf") if self.due_at is None else self.due_at.timestamp()
-        return (self.status not in _URGENT, due, self.task.name or "")
+        return (self.status not in _URGENT, due, self.task.name)
 
 
 def read(task: ScheduledTask, now: datetime) -> Reading:
@@ -72,5 +72,5 @@ def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
     """
     try:
         return rows.schedule_of(task), ""
-    except (*rows.DAMAGE, AttributeError) as damage:
+    except rows.DAMAGE as damage:
         return None, str(damage)
