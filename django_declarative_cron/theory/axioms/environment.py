@@ -1,0 +1,94 @@
+"""Axioms EA1 to EA6 about the environment: broken, they make a trace inadmissible.
+
+What breaks them in practice is whoever wrote the trace down (004 Environment Axioms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..operators import FrozenTime
+from ..records import Event
+from ..state import State
+from ..trace import Position
+from ..verdict import Finding
+
+
+def ea1_busy_crashing(position: Position) -> Iterator[Finding]:
+    """Demand that a crash shares its position with no action (EA1).
+
+    Args:
+        position: where to look.
+    """
+    if position.has("Crash") and position.actions:
+        reason = f"a crash together with {_kinds(position)}"
+        yield Finding("EA1", position.moment, None, "recorder", reason)
+
+
+def ea2_actions_require_work(
+    position: Position, frozen: FrozenTime, state: State
+) -> Iterator[Finding]:
+    """Demand that nothing acts inside a freeze (EA2); an action shows that it was none.
+
+    Args:
+        position: where to look.
+        frozen: the freezes so far.
+        state: the reading; repaired, an initialisation may fail inside (R9).
+    """
+    if not frozen.covers(position.at):
+        return
+    allowed = {"IEf"} if state.mode == "repaired" else set()
+    acting = [event for event in position.actions if event.kind not in allowed]
+    if acting:
+        reason = f"{_kinds(position)} inside a freeze"
+        yield Finding("EA2", position.moment, acting[0].task, "recorder", reason)
+
+
+def ea3_no_simultaneous_actions(position: Position) -> Iterator[Finding]:
+    """Demand one action per position at most (EA3).
+
+    Args:
+        position: where to look.
+    """
+    if len(position.events) > 1 and len(position.actions) > 1:
+        reason = f"{_kinds(position)} at one position"
+        yield Finding("EA3", position.moment, None, "recorder", reason)
+
+
+def ea4_unlimited_freeze(position: Position) -> Iterator[Finding]:
+    """Object to nothing: no finite trace shows or refutes endless freezing (EA4).
+
+    Args:
+        position: where one could look.
+    """
+    yield from ()
+
+
+def ea5_unlimited_dues(position: Position) -> Iterator[Finding]:
+    """Demand that what is due once is due again (EA5): a property of the cron layer.
+
+    Args:
+        position: where to look.
+    """
+    for registration in position.exhausted:
+        reason = f"{registration.cron!r} was due and never is again"
+        yield Finding("EA5", position.moment, registration.name, "environment", reason)
+
+
+def ea6_crash_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
+    """Demand a start between a crash and the next end (EA6).
+
+    Args:
+        event: an REs or REf.
+        position: where it is.
+        state: what holds there.
+    """
+    started = state.started(state.task_of(event))
+    if state.crashed is not None and (started is None or started < state.crashed):
+        reason = f"{event.kind} after the crash at {state.crashed} without a start since"
+        yield Finding("EA6", position.moment, event.task, "recorder", reason)
+
+
+def _kinds(position: Position) -> str:
+    named = [f"{event.kind} {event.task or ''}".strip() for event in position.actions]
+    return " and ".join(named)

@@ -1,0 +1,129 @@
+"""Safety axioms S1 to S5: what must never happen (004 Safety Axioms)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..operators import AtMostOne, Moment, RSucc
+from ..records import Event
+from ..state import State, Task, name_of
+from ..trace import Position
+from ..verdict import Finding, Owner
+
+
+def s1_start_safety(event: Event, position: Position, state: State) -> Iterator[Finding]:
+    """Demand an obligation at the position before a start (S1).
+
+    Args:
+        event: an RS.
+        position: where it is.
+        state: what held before it.
+    """
+    task = state.task_of(event)
+    if not state.may_start(task):
+        reason = f"started without an obligation just before: {state.why(task)}"
+        yield Finding("S1", position.moment, event.task, "scheduler", reason)
+
+
+class S2ConservationOfStarts:
+    """Allow one successful start per due (S2): ``AtMostOne(Due_x, RSucc_x)``.
+
+    Judged when the success comes, dated at the start. The first one is free.
+    """
+
+    def __init__(self) -> None:
+        self._dues: dict[Task, Moment] = {}
+        self._succeeding: dict[Task, RSucc] = {}
+        self._at_most_one: dict[Task, AtMostOne] = {}
+
+    def judge(self, position: Position, state: State) -> Iterator[Finding]:
+        """Judge a position.
+
+        Args:
+            position: where to look.
+            state: tells tasks apart.
+        """
+        self._note_dues(position, state)
+        for event in position.each("RS"):
+            task = state.task_of(event)
+            starts = self._succeeding.setdefault(task, RSucc())
+            starts.start(position.moment, self._dues.get(task))
+        for event in position.each("REs"):
+            yield from self._succeed(state.task_of(event))
+        for event in position.each("REf"):
+            self._succeeding.pop(state.task_of(event), None)
+        if position.has("Crash"):
+            self._succeeding.clear()
+
+    def _note_dues(self, position: Position, state: State) -> None:
+        for registration, due in position.came.items():
+            task = state.task_named(registration)
+            if due is not None and due > self._dues.get(task, _LONG_AGO):
+                self._dues[task] = due
+        for event in position.each("Due"):
+            if event.registration is not None:
+                self._dues[state.task_of(event)] = position.moment
+
+    def _succeed(self, task: Task) -> Iterator[Finding]:
+        for moment, due in self._succeeding.pop(task, RSucc()).succeed():
+            at_most_one = self._at_most_one.setdefault(task, AtMostOne())
+            previous = at_most_one.last
+            if not at_most_one.allows(moment, due):
+                reason = f"a second success without a due since the start at {previous};"
+                reason += f" newest due: {due or 'none'}"
+                yield Finding("S2", moment, name_of(task), "scheduler", reason)
+
+
+def s3_stop_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
+    """Demand that nothing runs when a stop returns (S3); removed tasks count.
+
+    Args:
+        event: an SE.
+        position: where it is.
+        state: what holds there.
+    """
+    for name in state.in_flight():
+        yield Finding("S3", position.moment, name, "scheduler", "still runs as stop returns")
+
+
+def s4_ends_follow_starts(event: Event, position: Position, state: State) -> Iterator[Finding]:
+    """Demand a run in flight at the position before an end (S4).
+
+    An end of a run that the scheduler never claimed since the last crash is none of its doing.
+
+    Args:
+        event: an REs or REf.
+        position: where it is.
+        state: what held before it.
+    """
+    task = state.task_of(event)
+    if not state.running(task):
+        started = state.started(task)
+        claimed = started is not None and (state.crashed is None or started > state.crashed)
+        owner: Owner = "scheduler" if claimed else "recorder"
+        reason = f"{event.kind} without a run in flight; newest start: {started or 'none'}"
+        yield Finding("S4", position.moment, event.task, owner, reason)
+
+
+def s5_registration_consistency(
+    event: Event, position: Position, state: State
+) -> Iterator[Finding]:
+    """Demand that valid lists are accepted and others are not (S5).
+
+    Args:
+        event: an IEs or IEf.
+        position: where it is.
+        state: the reading; repaired, an initialisation may fail when the storage does (R9).
+    """
+    if event.kind == "IEs" and event.fault:
+        reason = f"accepted a list that is not valid: {event.fault}"
+        yield Finding("S5", position.moment, None, "scheduler", reason)
+    if event.kind == "IEf" and not event.fault:
+        if not event.storage_failed:
+            yield Finding("S5", position.moment, None, "scheduler", "refused a valid list")
+        elif state.mode == "letter":
+            reason = "refused a valid list as the storage failed"
+            yield Finding("S5", position.moment, None, "environment", reason)
+
+
+_LONG_AGO = Moment.long_ago()

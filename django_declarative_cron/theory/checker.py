@@ -1,0 +1,233 @@
+"""The judge: every axiom at every position of a trace, in one pass.
+
+Later findings that may follow from an earlier fault of the environment are ``conditional``:
+a broken position (EA1, EA3) may spoil everything, a freeze that was none (EA2) the liveness, an
+end that cannot be (EA6, S4 by a recorder) all that concerns its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypedDict, Unpack
+
+from .axioms import (
+    Bound,
+    L1ObligationFulfillment,
+    L2InitializationCompletes,
+    L3StopCompletes,
+    S2ConservationOfStarts,
+    ea1_busy_crashing,
+    ea2_actions_require_work,
+    ea3_no_simultaneous_actions,
+    ea4_unlimited_freeze,
+    ea5_unlimited_dues,
+    ea6_crash_end_consistency,
+    s1_start_safety,
+    s3_stop_end_consistency,
+    s4_ends_follow_starts,
+    s5_registration_consistency,
+)
+from .letter import LetterState
+from .operators import FrozenTime
+from .pulses import Schedules, schedule_of
+from .records import Event, Kind, Record
+from .repaired import RepairedState
+from .state import Mode, State
+from .trace import Position, Pulses, SetBack, positions
+from .verdict import Finding, Late, Verdict, Violation
+
+_BOUND: Final = Bound()
+EventAxioms = Mapping[Kind, tuple[Callable[[Event, Position, State], Iterable[Finding]], ...]]
+BEFORE: Final[EventAxioms] = {
+    "RS": (s1_start_safety,),
+    "REs": (s4_ends_follow_starts,),
+    "REf": (s4_ends_follow_starts,),
+}
+AFTER: Final[EventAxioms] = {
+    "REs": (ea6_crash_end_consistency,),
+    "REf": (ea6_crash_end_consistency,),
+    "SE": (s3_stop_end_consistency,),
+    "IEs": (s5_registration_consistency,),
+    "IEf": (s5_registration_consistency,),
+}
+READINGS: Final[dict[Mode, Callable[[], State]]] = {
+    "letter": LetterState,
+    "repaired": RepairedState,
+}
+
+
+class Options(TypedDict, total=False):
+    """What else may be said about the judging of a trace.
+
+    Args:
+        lag: what L1 to L3 allow for every answer, in time not frozen; not in ``letter``.
+        per_task: what they allow on top for each task of the list.
+        schedules: finds the schedule of a registration; by default from its cron expression.
+        pulses: whether the trace states its dues, as told in ``trace``.
+        set_back: ``hold`` accepts records from a clock that was set back.
+    """
+
+    lag: timedelta
+    per_task: timedelta
+    schedules: Schedules
+    pulses: Pulses
+    set_back: SetBack
+
+
+def check(
+    trace: Iterable[Record], mode: Mode = "repaired", **options: Unpack[Options]
+) -> list[Violation]:
+    """List what a trace breaks and, with owner ``inconclusive``, what it leaves open at its end.
+
+    ``judge`` tells the two apart and says more.
+
+    Args:
+        trace: event records as told in ``records``, oldest first.
+        mode: ``repaired`` is the reading our scheduler is built to, ``letter`` the formulas.
+        options: see ``Options``.
+
+    Raises:
+        TraceError: a record is none, or out of order.
+        ValueError: the mode is unknown.
+
+    Source: 004 Scheduler Axioms, 004 Environment Axioms.
+    """
+    verdict = judge(trace, mode, **options)
+    return sorted([*verdict.violations, *verdict.open_obligations], key=_in_order)
+
+
+def judge(
+    trace: Iterable[Record],
+    mode: Mode = "repaired",
+    *,
+    lag: timedelta = _BOUND.lag,
+    per_task: timedelta = _BOUND.per_task,
+    schedules: Schedules = schedule_of,
+    pulses: Pulses = "auto",
+    set_back: SetBack = "refuse",
+) -> Verdict:
+    """Say all there is to say of a trace; arguments and errors as for ``check``.
+
+    With ``pulses`` given the trace is read once and not kept: what is remembered grows with the
+    tasks, not with the trace.
+    """
+    if mode not in READINGS:
+        raise ValueError(f"mode must be {' or '.join(READINGS)}, got {mode!r}")
+    judging = _Judge(READINGS[mode](), Bound(lag, per_task))
+    for position in positions(trace, schedules=schedules, pulses=pulses, set_back=set_back):
+        judging.step(position)
+    return judging.verdict()
+
+
+def _in_order(violation: Violation) -> tuple[int, str, str]:
+    return (violation.position, violation.axiom, violation.task or "")
+
+
+@dataclass(slots=True)
+class _Faults:
+    """What the environment broke so far, and what may follow from it."""
+
+    everything: bool = False
+    liveness: bool = False
+    tasks: frozenset[str] = frozenset()
+
+    def note(self, finding: Finding) -> None:
+        """Remember a fault."""
+        if finding.axiom in ("EA1", "EA3"):
+            self.everything = True
+        elif finding.axiom == "EA2":
+            self.liveness = True
+        elif finding.owner == "recorder" and finding.task is not None:
+            self.tasks |= {finding.task}
+
+    def may_cause(self, finding: Finding) -> bool:
+        """Tell whether something the scheduler is blamed for may follow from a fault."""
+        lively = self.liveness and finding.axiom.startswith("L")
+        return self.everything or lively or finding.task in self.tasks
+
+
+class _Judge:
+    """One pass over a trace."""
+
+    def __init__(self, state: State, bound: Bound) -> None:
+        self._state = state
+        self._frozen = FrozenTime()
+        bounded = bound if state.mode == "repaired" else None
+        self._s2 = S2ConservationOfStarts()
+        self._l1 = L1ObligationFulfillment(bounded, self._frozen)
+        self._l2 = L2InitializationCompletes(bounded, self._frozen)
+        self._l3 = L3StopCompletes(bounded, self._frozen)
+        self._watches = (self._l1.watch, self._l2.watch, self._l3.watch)
+        self._faults = _Faults()
+        self._violations: list[Violation] = []
+        self._starts = 0
+        self._ungoverned: dict[str, None] = {}
+
+    def step(self, position: Position) -> None:
+        """Judge the next position: first what happens there, then what holds after it."""
+        self._freeze(position)
+        self._object(self._environment(position))
+        for watch in self._watches:
+            self._object(watch.overdue(position.at))
+        self._object_to_events(position, BEFORE)
+        self._state.step(position)
+        self._object_to_events(position, AFTER)
+        self._object(self._s2.judge(position, self._state))
+        for liveness in (self._l1, self._l2, self._l3):
+            liveness.judge(position, self._state)
+        self._count(position)
+
+    def _freeze(self, position: Position) -> None:
+        for event in position.each("Freeze"):
+            if event.until is not None:
+                self._frozen.freeze(position.at, event.until)
+
+    def _environment(self, position: Position) -> Iterator[Finding]:
+        yield from ea1_busy_crashing(position)
+        for finding in ea2_actions_require_work(position, self._frozen, self._state):
+            yield finding
+            self._frozen.thaw(position.at)
+        yield from ea3_no_simultaneous_actions(position)
+        yield from ea4_unlimited_freeze(position)
+        yield from ea5_unlimited_dues(position)
+
+    def _object_to_events(self, position: Position, axioms: EventAxioms) -> None:
+        for event in position.events:
+            if event.governed:
+                for axiom in axioms.get(event.kind, ()):
+                    self._object(axiom(event, position, self._state))
+
+    def _object(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            if finding.owner == "scheduler" and self._faults.may_cause(finding):
+                finding = finding._replace(owner="conditional")
+            self._faults.note(finding)
+            self._violations.append(self._violation(finding))
+
+    def _violation(self, finding: Finding) -> Violation:
+        (at, number), mode = finding.moment, self._state.mode
+        return Violation(
+            finding.axiom, at, number, finding.task, finding.owner, mode, finding.explanation
+        )
+
+    def _count(self, position: Position) -> None:
+        self._starts += sum(event.kind == "RS" for event in position.events)
+        for registration in position.came:
+            if not registration.governed:
+                self._ungoverned[registration.name] = None
+
+    def verdict(self) -> Verdict:
+        """Sum up."""
+        late: list[Late] = [late for watch in self._watches for late in watch.late]
+        still_open = [self._violation(each) for watch in self._watches for each in watch.open()]
+        return Verdict(
+            mode=self._state.mode,
+            violations=tuple(sorted(self._violations, key=_in_order)),
+            open_obligations=tuple(sorted(still_open, key=_in_order)),
+            late=tuple(sorted(late, key=lambda each: (each.at, each.axiom))),
+            worst_start_latency=self._l1.worst_start_latency,
+            starts=self._starts,
+            ungoverned=tuple(self._ungoverned),
+        )

@@ -1,0 +1,217 @@
+"""The temporal operators of the theory as small memories, fed one position at a time.
+
+A formula over the past needs a few bits of memory, never the past itself. Names are the
+theory's (004 Helper Modalities, 004 Stateful).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+_NOTHING = timedelta(0)
+
+
+class Moment(NamedTuple):
+    """When and where in a trace; moments compare in the order of the trace.
+
+    Args:
+        at: the instant.
+        position: its number, ``BEFORE`` for what happened before any action at ``at``.
+    """
+
+    at: datetime
+    position: int
+
+    @classmethod
+    def long_ago(cls) -> Moment:
+        """Give a moment before all others."""
+        return cls(datetime.min.replace(tzinfo=UTC), BEFORE)
+
+    def __str__(self) -> str:
+        where = "" if self.position == BEFORE else f" (position {self.position})"
+        return f"{self.at:%Y-%m-%d %H:%M:%S.%f}{where}"
+
+
+BEFORE = -1
+
+
+class Hold:
+    """``Hold(set, clear)``: a set with no clear since, and no clear now.
+
+    The memory lets *set* win over a simultaneous *clear* although the operator reads false
+    there: the formula is true again from the next position on.
+    """
+
+    __slots__ = ("holds", "remembers")
+
+    def __init__(self) -> None:
+        self.holds = False
+        self.remembers = False
+
+    def step(self, sets: bool, clears: bool) -> bool:
+        """Move to the next position and read there.
+
+        Args:
+            sets: *set* is true there.
+            clears: *clear* is true there.
+        """
+        self.remembers = sets or (self.remembers and not clears)
+        self.holds = self.remembers and not clears
+        return self.holds
+
+
+class HoldPlus:
+    """``Hold⁺(set, clear)``: as ``Hold``, but true where both come together."""
+
+    __slots__ = ("holds",)
+
+    def __init__(self) -> None:
+        self.holds = False
+
+    def step(self, sets: bool, clears: bool) -> bool:
+        """Move to the next position and read there.
+
+        Args:
+            sets: *set* is true there.
+            clears: *clear* is true there.
+        """
+        self.holds = sets or (self.holds and not clears)
+        return self.holds
+
+
+class Mountain:
+    """``MountainDue_x``: no ``MinuteStart`` since ``Due_x``; one memory serves all tasks.
+
+    A minute start at which nothing is due changes nothing else, so none has to be fed in:
+    the civil minutes of every zone start with those of UTC. A trace may state more.
+    """
+
+    __slots__ = ("_stated",)
+
+    def __init__(self) -> None:
+        self._stated: datetime | None = None
+
+    def start_minute(self, at: datetime) -> None:
+        """Take note of a ``MinuteStart``.
+
+        Args:
+            at: its instant.
+        """
+        self._stated = at
+
+    def minute_of(self, at: datetime) -> datetime:
+        """Give the newest minute start.
+
+        Args:
+            at: not earlier than any minute start fed in.
+        """
+        minute = at.replace(second=0, microsecond=0)
+        return minute if self._stated is None else max(minute, self._stated)
+
+    def holds(self, due: Moment | None, at: datetime) -> bool:
+        """Tell whether the minute that began with a due is still in progress.
+
+        Args:
+            due: the newest one of the task.
+            at: now.
+        """
+        return due is not None and due.at >= self.minute_of(at)
+
+
+class RSucc:
+    """``RS ∧ (¬(REf ∨ Crash) U REs)``: which starts succeed, known when the success comes."""
+
+    __slots__ = ("_pending",)
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[Moment, Moment | None]] = []
+
+    def start(self, moment: Moment, due: Moment | None) -> None:
+        """Take note of a start.
+
+        Args:
+            moment: of the start.
+            due: the newest due by then.
+        """
+        self._pending.append((moment, due))
+
+    def fail(self) -> None:
+        """Take note of a failure or a crash: no start before it succeeds any more."""
+        self._pending.clear()
+
+    def succeed(self) -> list[tuple[Moment, Moment | None]]:
+        """Take note of a success and give the starts that led to it."""
+        succeeded, self._pending = self._pending, []
+        return succeeded
+
+
+class AtMostOne:
+    """``AtMostOne(B, A)``: between two A there is a B, on the second A at the latest."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: Moment | None = None
+
+    def allows(self, moment: Moment, newest_b: Moment | None) -> bool:
+        """Take note of an A and tell whether it may be.
+
+        Args:
+            moment: of the A.
+            newest_b: the newest B by then.
+        """
+        previous, self.last = self.last, moment
+        return previous is None or (newest_b is not None and newest_b > previous)
+
+
+class FrozenTime:
+    """``compute``, as far as a trace knows it: how much time was frozen so far.
+
+    A freeze covers its start and not its end; freezes may overlap.
+    """
+
+    __slots__ = ("_before", "_since", "_until")
+
+    def __init__(self) -> None:
+        self._before = _NOTHING
+        self._since: datetime | None = None
+        self._until: datetime | None = None
+
+    def freeze(self, since: datetime, until: datetime) -> None:
+        """Take note of a freeze; later ones start later.
+
+        Args:
+            since: its start.
+            until: its end.
+        """
+        if self._until is not None and since <= self._until:
+            self._until = max(self._until, until)
+            return
+        self._before = self.total(since)
+        self._since, self._until = since, until
+
+    def thaw(self, at: datetime) -> None:
+        """End the freeze in force: an action showed that it was none."""
+        if self.covers(at):
+            self._until = at
+
+    def covers(self, at: datetime) -> bool:
+        """Tell whether a freeze is in force.
+
+        Args:
+            at: not earlier than the newest freeze.
+        """
+        return (
+            self._since is not None and self._until is not None and self._since <= at < self._until
+        )
+
+    def total(self, at: datetime) -> timedelta:
+        """Give the frozen time up to an instant.
+
+        Args:
+            at: not earlier than the newest freeze.
+        """
+        if self._since is None or self._until is None:
+            return self._before
+        return self._before + max(min(at, self._until) - self._since, _NOTHING)

@@ -1,0 +1,206 @@
+"""The pulses a trace does not state: dues from the schedules, retries from the failures.
+
+Only pulses that can change a verdict are made: of a task's dues the first one after each of its
+starts and after each coming of its schedule. So effort and memory grow with the runs and not with
+the time between them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import lru_cache
+from itertools import count
+from typing import Protocol, cast
+
+from ..core.schedule import Fold, Gap
+from ..core.schedule import Schedule as CronSchedule
+from ..cron import parse, validate_zone
+from ..exceptions import DeclarativeCronError
+from .operators import BEFORE, Moment
+from .records import Event, Registration
+
+
+class Schedule(Protocol):
+    """Say when a task is due. All instants are aware UTC."""
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Give the first due strictly after an instant, ``None`` for never."""
+
+    def latest_at_or_before(self, instant: datetime) -> datetime | None:
+        """Give the newest due not later than an instant, ``None`` for none."""
+
+
+Schedules = Callable[[Registration], Schedule | None]
+
+
+def schedule_of(registration: Registration) -> Schedule | None:
+    """Give the schedule that a registration names, ``None`` where it names none.
+
+    Raises:
+        DeclarativeCronError: its expression is none.
+        ValueError: its zone or its dialect is none.
+    """
+    if registration.cron is None:
+        return None
+    named = (registration.timezone, registration.dialect, registration.gap, registration.fold)
+    return _cron_schedule(registration.cron, *named)
+
+
+@lru_cache(maxsize=4096)
+def _cron_schedule(cron: str, timezone: str, dialect: str, gap: str, fold: str) -> Schedule:
+    zone = validate_zone(timezone)
+    return CronSchedule(parse(cron, dialect), zone, cast(Gap, gap), cast(Fold, fold))
+
+
+class Dues:
+    """``Due_x``: the next one of each known task that has none behind it.
+
+    Args:
+        schedules: finds the schedule of a task.
+        stated: the trace states all dues itself.
+    """
+
+    def __init__(self, schedules: Schedules, stated: bool) -> None:
+        self._schedules = schedules
+        self._stated = stated
+        self._known: dict[Registration, Schedule] = {}
+        self._coming: dict[Registration, datetime] = {}
+        self._queue: list[tuple[datetime, int, Registration]] = []
+        self._order = count()
+        self._fired: set[Registration] = set()
+        self._noted: dict[tuple[str, str | None], Moment] = {}
+
+    def fault(self, registrations: Iterable[Registration]) -> str | None:
+        """Say what is wrong with the schedules of a list (001 Registration Validation)."""
+        for each in registrations:
+            try:
+                self._schedules(each)
+            except (ValueError, DeclarativeCronError) as error:
+                return f"{each.name}: {error}"
+        return None
+
+    def makes(self, registration: Registration | None) -> bool:
+        """Tell whether the dues of a task are made here and not stated."""
+        return registration is not None and registration in self._known
+
+    def register(
+        self, registrations: Iterable[Registration], overridden: Iterable[Registration]
+    ) -> None:
+        """Follow a list that was accepted.
+
+        Args:
+            registrations: the list.
+            overridden: tasks that another one of their name takes the place of.
+        """
+        for each in overridden:
+            self._known.pop(each, None)
+            self._coming.pop(each, None)
+            self._fired.discard(each)
+        for each in registrations:
+            schedule = self._usable(each)
+            if schedule is not None:
+                self._known[each] = schedule
+
+    def _usable(self, registration: Registration) -> Schedule | None:
+        if self._stated or not registration.governed or self.fault([registration]):
+            return None
+        return self._schedules(registration)
+
+    def look_ahead(self, registration: Registration, at: datetime) -> bool:
+        """See to the next due of a task; tell whether it was due before and never will be again.
+
+        Args:
+            registration: what is registered.
+            at: now.
+        """
+        schedule = self._known.get(registration)
+        if schedule is None or registration in self._coming:
+            return False
+        following = schedule.next_after(at)
+        if following is None:
+            return registration in self._fired
+        self._coming[registration] = following
+        heapq.heappush(self._queue, (following, next(self._order), registration))
+        return False
+
+    def next_at(self) -> datetime | None:
+        """Give the instant of the next due."""
+        while self._queue:
+            at, _, registration = self._queue[0]
+            if self._coming.get(registration) == at:
+                return at
+            heapq.heappop(self._queue)
+        return None
+
+    def take(self, at: datetime) -> list[Event]:
+        """Give the dues of the next instant.
+
+        Args:
+            at: as ``next_at`` gave it.
+        """
+        taken = []
+        while self.next_at() == at:
+            registration = heapq.heappop(self._queue)[2]
+            del self._coming[registration]
+            self._fired.add(registration)
+            taken.append(Event("Due", registration.name, registration))
+        return taken
+
+    def note(self, event: Event, moment: Moment) -> None:
+        """Remember a due that the trace stated.
+
+        Args:
+            event: the due.
+            moment: of it.
+        """
+        assert event.task is not None
+        self._noted[event.task, event.cron] = moment
+
+    def newest(self, registration: Registration, at: datetime) -> Moment | None:
+        """Give the newest due of a task, whether it was known by then or not.
+
+        Args:
+            registration: the task.
+            at: now.
+        """
+        schedule = self._known.get(registration)
+        if schedule is not None:
+            latest = schedule.latest_at_or_before(at)
+            return None if latest is None else Moment(latest, BEFORE)
+        keys = {(registration.name, None), (registration.name, registration.cron)}
+        return max((self._noted[key] for key in keys if key in self._noted), default=None)
+
+
+class Retries:
+    """``RetryDue_x``: the end of each failed run and its retry delay, superseded ones too."""
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[datetime, int, Registration]] = []
+        self._order = count()
+
+    def expect(self, registration: Registration, retry_at: datetime) -> None:
+        """See to the pulse of a failure.
+
+        Args:
+            registration: what failed.
+            retry_at: when its retry is due.
+        """
+        heapq.heappush(self._queue, (retry_at, next(self._order), registration))
+
+    def next_at(self) -> datetime | None:
+        """Give the instant of the next pulse."""
+        return self._queue[0][0] if self._queue else None
+
+    def take(self, at: datetime) -> list[Event]:
+        """Give the pulses of the next instant.
+
+        Args:
+            at: as ``next_at`` gave it.
+        """
+        taken = []
+        while self.next_at() == at:
+            registration = heapq.heappop(self._queue)[2]
+            taken.append(Event("RetryDue", registration.name, registration, retry_at=at))
+        return taken

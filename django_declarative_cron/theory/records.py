@@ -1,0 +1,267 @@
+"""Event records of a trace: what they may say, read into events.
+
+A record is a mapping: ``{"at": datetime, "event": "RS", "task": "a"}``.
+
+- Actions: ``IS``, ``IEs``, ``IEf`` with ``registrations`` (a list of mappings with ``name``,
+  ``cron``, ``retry_delay``, ``timezone``), ``SS``, ``SE``, and ``RS``, ``REs``, ``REf`` with
+  ``task``.
+- ``Crash``; ``Freeze`` with ``until``.
+- Pulses: ``Due`` and ``RetryDue`` with ``task``, ``Tick``.
+- ``position`` on consecutive records with one ``at`` puts them at one position.
+
+Optional: ``valid`` on ``IEs`` and ``IEf`` says whether the list was one to accept, where the
+record does not show it (a callback that cannot be imported); ``cause: "storage"`` on ``IEf``;
+``retry_at`` on ``REf`` for a backoff, ``None`` for no retry; ``cron`` on ``Due`` where two
+schedules of one name are told apart; ``dialect``, ``gap``, ``fold``, ``overlap_policy`` in a
+registration. Other keys are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, get_args
+
+from ..core.nearest import nearest
+
+Kind = Literal[
+    "IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf", "Crash", "Freeze", "Due", "Tick", "RetryDue"
+]
+Record = Mapping[str, Any]
+
+KINDS: Final = get_args(Kind)
+ACTIONS: Final = frozenset({"IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf"})
+PULSES: Final = frozenset({"Due", "Tick", "RetryDue"})
+OF_A_TASK: Final = frozenset({"RS", "REs", "REf", "Due", "RetryDue"})
+OF_A_LIST: Final = frozenset({"IS", "IEs", "IEf"})
+
+_SHORTEST_DELAY: Final = timedelta(milliseconds=1)
+_LONGEST_NAME: Final = 255
+
+
+class TraceError(ValueError):
+    """Refuse a record; the message says which one and how to mend it.
+
+    Args:
+        index: of the record in the trace, from 0.
+        reason: what is wrong and how to mend it.
+    """
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(f"record {index}: {reason}")
+        self.index = index
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A task as the theory knows it; equal where name, schedule and retry delay are.
+
+    Args:
+        name: its identifier.
+        cron: the expression, ``None`` where the trace states the dues.
+        timezone: IANA name.
+        retry_delay: ``None`` where the trace states the retries.
+        dialect: of the expression.
+        gap: what becomes of a local minute that does not exist.
+        fold: which passes of a local minute that happens twice count.
+        overlap_policy: the theory governs ``coalesce``.
+    """
+
+    name: str
+    cron: str | None = None
+    timezone: str = "UTC"
+    retry_delay: timedelta | None = None
+    dialect: str = field(default="posix", compare=False)
+    gap: str = field(default="skip", compare=False)
+    fold: str = field(default="first", compare=False)
+    overlap_policy: str = field(default="coalesce", compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        told_apart_by = (self.name, self.cron, self.timezone, self.retry_delay)
+        object.__setattr__(self, "_hash", hash(told_apart_by))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def governed(self) -> bool:
+        """Tell whether the theory says anything about this task (semantics 6)."""
+        return self.overlap_policy == "coalesce"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a position.
+
+    Args:
+        kind: its name in the alphabet.
+        task: name of the task, where it has one.
+        registration: that task, as the trace knew it then.
+        registrations: the list of an initialisation.
+        fault: why that list is none to accept, ``None`` for a valid one.
+        storage_failed: the storage was away; the cause of an ``IEf`` inside a freeze.
+        until: end of a freeze.
+        cron: which schedule of the name a stated due is of.
+        retry_at: when the retry of a failure is due; of a pulse, when it was to come.
+        retry_stated: the record said ``retry_at`` itself.
+        governed: ``False`` for a task the theory says nothing about.
+    """
+
+    kind: Kind
+    task: str | None = None
+    registration: Registration | None = None
+    registrations: tuple[Registration, ...] = ()
+    fault: str | None = None
+    storage_failed: bool = False
+    until: datetime | None = None
+    cron: str | None = None
+    retry_at: datetime | None = None
+    retry_stated: bool = False
+    governed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A record that was read.
+
+    Args:
+        index: of the record.
+        at: its instant, aware UTC.
+        label: of its position, where it states one.
+        event: what happened.
+    """
+
+    index: int
+    at: datetime
+    label: int | None
+    event: Event
+
+
+def read(index: int, record: Record) -> Read:
+    """Read one record.
+
+    Args:
+        index: its place in the trace, from 0.
+        record: a mapping as described above.
+
+    Raises:
+        TraceError: it is none.
+    """
+    if not isinstance(record, Mapping):
+        raise TraceError(index, f"must be a mapping, not {type(record).__name__}")
+    at = _instant(index, record, "at")
+    label = record.get("position")
+    if label is not None and (not isinstance(label, int) or label < 0):
+        raise TraceError(index, f"position must be a whole number from 0, got {label!r}")
+    return Read(index, at, label, _event(index, record, at))
+
+
+def _event(index: int, record: Record, at: datetime) -> Event:
+    kind = record.get("event")
+    if kind is None or kind not in KINDS:
+        raise TraceError(index, _unknown(kind))
+    if kind in OF_A_TASK:
+        return _of_a_task(index, record, kind)
+    if kind in OF_A_LIST:
+        return _of_a_list(index, record, kind)
+    if kind == "Freeze":
+        return _freeze(index, record, at)
+    return Event(kind)
+
+
+def _unknown(kind: object) -> str:
+    guess = nearest(kind, KINDS) if isinstance(kind, str) else None
+    hint = f'; did you mean "{guess}"?' if guess else f", use one of {', '.join(KINDS)}"
+    return f"unknown event {kind!r}{hint}"
+
+
+def _of_a_task(index: int, record: Record, kind: Kind) -> Event:
+    task = record.get("task")
+    if not isinstance(task, str):
+        raise TraceError(index, f'{kind} needs "task", the name of the task, got {task!r}')
+    if kind == "REf" and "retry_at" in record:
+        retry_at = None if record["retry_at"] is None else _instant(index, record, "retry_at")
+        return Event(kind, task, retry_at=retry_at, retry_stated=True)
+    return Event(kind, task, cron=record.get("cron") if kind == "Due" else None)
+
+
+def _freeze(index: int, record: Record, at: datetime) -> Event:
+    until = _instant(index, record, "until")
+    if until < at:
+        raise TraceError(index, f'a Freeze ends after it starts: "until" {until} is before {at}')
+    return Event("Freeze", until=until)
+
+
+def _of_a_list(index: int, record: Record, kind: Kind) -> Event:
+    entries = record.get("registrations")
+    if not isinstance(entries, (list, tuple)):
+        raise TraceError(index, f'{kind} needs "registrations", a list, got {entries!r}')
+    registrations, faults = [], []
+    for number, entry in enumerate(entries):
+        registration, fault = _registration(entry)
+        if registration is not None:
+            registrations.append(registration)
+        if fault:
+            faults.append(f"entry {number}: {fault}")
+    if len({each.name for each in registrations}) < len(registrations):
+        faults.append("a name comes twice")
+    if record.get("valid") is False:
+        faults.append("the record says so")
+    return Event(
+        kind,
+        registrations=tuple(registrations),
+        fault="; ".join(faults) if record.get("valid") is not True and faults else None,
+        storage_failed=record.get("cause") == "storage",
+    )
+
+
+def _registration(entry: object) -> tuple[Registration | None, str | None]:
+    """Read an entry as far as it can be read: a list that is none to accept is no bad record."""
+    if not isinstance(entry, Mapping):
+        return None, f"a {type(entry).__name__}, not a mapping"
+    name, delay = entry.get("name"), entry.get("retry_delay")
+    if not isinstance(name, str):
+        return None, f"name {name!r} is not a text"
+    faults = [fault for fault in (_name_fault(name), _delay_fault(delay)) if fault]
+    texts = {key: entry[key] for key in _TEXTS if entry.get(key) is not None}
+    faults += [f"{key} {text!r} is not a text" for key, text in texts.items() if not _is_text(text)]
+    texts = {key: text for key, text in texts.items() if _is_text(text)}
+    delay = delay if isinstance(delay, timedelta) else None
+    return Registration(name, retry_delay=delay, **texts), "; ".join(faults) or None
+
+
+_TEXTS: Final = ("cron", "timezone", "dialect", "gap", "fold", "overlap_policy")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _name_fault(name: str) -> str | None:
+    if not name or len(name) > _LONGEST_NAME:
+        return f"a name has 1 to {_LONGEST_NAME} characters"
+    return None if name.isprintable() else f"name {name!r} has control characters"
+
+
+def _delay_fault(delay: object) -> str | None:
+    if delay is None:
+        return None
+    if not isinstance(delay, timedelta):
+        return f"retry_delay {delay!r} is not a timedelta"
+    if delay and delay < _SHORTEST_DELAY:
+        return f"retry_delay {delay} is below a millisecond"
+    return None
+
+
+def _instant(index: int, record: Record, key: str) -> datetime:
+    value = record.get(key)
+    if not isinstance(value, datetime):
+        raise TraceError(index, f'"{key}" must be an aware datetime, got {value!r}')
+    if value.tzinfo is UTC:
+        return value
+    if value.utcoffset() is None:
+        raise TraceError(index, f'"{key}" {value} is naive: say its zone, for example tzinfo=UTC')
+    return value.astimezone(UTC)

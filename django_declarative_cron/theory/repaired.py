@@ -1,0 +1,237 @@
+"""The theory as our scheduler reads it: where the letter cannot be satisfied, it is mended.
+
+- R1: a boot obligation stays until the start; for one position no two could be met.
+- R2: one retry per task, that of its newest failure; any start clears it. The letter's old pulses
+  lead into its own S2.
+- R3: a crash orphans what runs, and nothing else. By the letter old interruptions come back.
+- R4: while a stop is outstanding an initialisation does not activate.
+- R5: a stop is awaited from the first quiescent position on, whatever ran before.
+- R6: a task is its name. Another cron, zone or delay is an override: nothing is owed for the
+  past, a run in flight goes on. What it still does (fail, be interrupted) is of no consequence.
+- R7: dues skip the second pass of a repeated local minute: the schedule sees to it.
+- R8: a first coming wins over pulses at its position.
+- R9: an initialisation may fail when the storage does.
+
+Nobody has to start, at its coming, a task that succeeded in the very minute (semantics 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from .operators import Moment
+from .records import PULSES, Event, Registration
+from .state import Mode, Task, Ungoverned, Why
+from .trace import Position
+
+
+class _Task:
+    """What is remembered of one name."""
+
+    __slots__ = (
+        *("boot", "changed", "due", "excused", "of_the_past", "orphaned"),
+        *("retry", "retry_at", "running", "started", "succeeded"),
+    )
+
+    def __init__(self) -> None:
+        self.due = self.retry = self.orphaned = self.boot = False
+        self.excused = False
+        self.running = False
+        self.of_the_past = False
+        self.retry_at: datetime | None = None
+        self.started: Moment | None = None
+        self.succeeded: Moment | None = None
+        self.changed: tuple[str, Moment] | None = None
+
+    def clear(self) -> None:
+        """Owe nothing."""
+        self.due = self.retry = self.orphaned = self.boot = self.excused = False
+        self.retry_at = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Give ``Pending_x``."""
+        return not self.running and (self.due or self.retry or self.orphaned or self.boot)
+
+    @property
+    def is_owed(self) -> bool:
+        """Give ``Pending_x`` without what may be left out."""
+        return self.is_pending and not (self.boot and self.excused and not self._by_pulse)
+
+    @property
+    def _by_pulse(self) -> bool:
+        return self.due or self.retry or self.orphaned
+
+    def pending(self) -> dict[str, bool]:
+        """Give the four parts of ``Pending_x``."""
+        idle = not self.running
+        return {
+            "DuePending": self.due and idle,
+            "RetryPending": self.retry and idle,
+            "OrphanedPending": self.orphaned and idle,
+            "BootDuePending": self.boot and idle,
+        }
+
+
+class RepairedState:
+    """What holds at a position in the repaired reading."""
+
+    def __init__(self) -> None:
+        self.mode: Mode = "repaired"
+        self.registered: tuple[Registration, ...] | None = None
+        self.crashed: Moment | None = None
+        self.swept: Iterable[Task] = ()
+        self.active = False
+        self.renewed = False
+        self._stopping = False
+        self._members: frozenset[str] = frozenset()
+        self._names: frozenset[str] = frozenset()
+        self._tasks: dict[str, _Task] = {}
+        self._in_flight: dict[str, None] = {}
+        self._ungoverned = Ungoverned()
+
+    # --- what the axioms ask ---
+
+    @property
+    def quiescent(self) -> bool:
+        return not self._in_flight and not self._ungoverned
+
+    @property
+    def stop_waits_for_nothing(self) -> bool:
+        return self._stopping and self.quiescent
+
+    def task_of(self, event: Event) -> Task:
+        assert event.task is not None
+        return event.task
+
+    def task_named(self, registration: Registration) -> Task:
+        return registration.name
+
+    def may_start(self, task: Task) -> bool:
+        return self.active and task in self._members and self._of(task).is_pending
+
+    def obliged(self, task: Task) -> bool:
+        return self.active and task in self._members and self._of(task).is_owed
+
+    def running(self, task: Task) -> bool:
+        return self._of(task).running
+
+    def in_flight(self) -> list[str]:
+        return [*self._in_flight, *self._ungoverned.names()]
+
+    def started(self, task: Task) -> Moment | None:
+        return self._of(task).started
+
+    def why(self, task: Task) -> Why:
+        of = self._of(task)
+        parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
+        return Why(parts, of.changed)
+
+    def _of(self, task: Task) -> _Task:
+        assert isinstance(task, str)
+        if task not in self._tasks:
+            self._tasks[task] = _Task()
+        return self._tasks[task]
+
+    # --- how it moves ---
+
+    def step(self, position: Position) -> None:
+        was_active, before = self.active, self._members
+        touched: set[str] = set()
+        for event in sorted(position.events, key=_pulses_first):
+            if event.task is not None and event.governed:
+                touched.add(event.task)
+                self._happens(event, position)
+            elif event.task is None:
+                self._rules(event, position)
+        self._ungoverned.step(position)
+        everything = was_active != self.active or before is not self._members
+        self.swept = self._members if everything else touched
+
+    def _happens(self, event: Event, position: Position) -> None:
+        """Follow an event of one task."""
+        task = self._of(event.task or "")
+        before = task.is_pending
+        match event.kind:
+            case "Due":
+                task.due |= event.registration is not None
+            case "RetryDue":
+                self._retry_due(task, event)
+            case "RS":
+                self._starts(task, event, position)
+            case "REs" | "REf":
+                self._ends(task, event)
+        if task.is_pending != before:
+            task.changed = (event.kind, position.moment)
+
+    def _retry_due(self, task: _Task, event: Event) -> None:
+        if event.registration is None:
+            return
+        if event.retry_at is None or event.retry_at == task.retry_at:
+            task.retry, task.retry_at = True, None
+
+    def _starts(self, task: _Task, event: Event, position: Position) -> None:
+        task.clear()
+        task.running, task.of_the_past = True, False
+        task.started = position.moment
+        self._in_flight[event.task or ""] = None
+
+    def _ends(self, task: _Task, event: Event) -> None:
+        if not task.running:
+            return
+        task.running = False
+        self._in_flight.pop(event.task or "", None)
+        if event.kind == "REs":
+            task.succeeded = task.started
+        elif not task.of_the_past:
+            task.retry_at = event.retry_at
+
+    def _rules(self, event: Event, position: Position) -> None:
+        """Follow an event of the whole scheduler."""
+        match event.kind:
+            case "IEs":
+                self._registers(event, position)
+                self.active = not self._stopping
+            case "SS":
+                self.active, self._stopping = False, True
+            case "SE":
+                self._stopping = False
+            case "Crash":
+                self.active, self._stopping = False, False
+                self._crashes(position)
+
+    def _crashes(self, position: Position) -> None:
+        self.crashed = position.moment
+        for name in self._in_flight:
+            task = self._tasks[name]
+            task.running = False
+            task.orphaned = not task.of_the_past
+            task.changed = ("Crash", position.moment)
+        self._in_flight.clear()
+
+    def _registers(self, event: Event, position: Position) -> None:
+        before = self._names
+        if self.registered != event.registrations:
+            self.registered = event.registrations
+            self._names = frozenset(each.name for each in event.registrations)
+            self._members = frozenset(each.name for each in event.registrations if each.governed)
+        for each in position.came:
+            self._comes(each, each.name not in before, position)
+        for name in before - self._names:
+            self._of(name).of_the_past = self._of(name).running
+
+    def _comes(self, registration: Registration, is_first: bool, position: Position) -> None:
+        """Follow a first coming or an override: only the current minute may be owed."""
+        task = self._of(registration.name)
+        mountain = registration in position.mountains and not task.running
+        succeeded = task.succeeded is not None and task.succeeded.at >= position.minute
+        task.clear()
+        task.of_the_past = task.running
+        task.boot = mountain and (is_first or not succeeded)
+        task.excused = succeeded
+        task.changed = ("FirstComing" if is_first else "override", position.moment)
+
+
+def _pulses_first(event: Event) -> bool:
+    return event.kind not in PULSES

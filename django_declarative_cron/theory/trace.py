@@ -1,0 +1,292 @@
+"""Traces: event records, and the pulses they leave out, as numbered positions.
+
+How stated and made pulses meet:
+
+- *Dues.* A trace that states a ``Due`` of any task registered with a cron expression states all
+  dues itself, and none is made. Any other trace has the dues of its registrations made from their
+  cron expressions; a registration without ``cron`` has those the trace states. ``pulses``
+  (``"stated"``, ``"made"``) says so beforehand, then the trace is read only once.
+- *Retries* follow from the failures: the end of a failed run and the retry delay of its task. A
+  stated ``RetryDue`` only gives the pulse its position; it counts by itself where the task has no
+  ``retry_delay``.
+- *Minute starts* are known from the clock; a stated ``Tick`` gives one a position, and a ``Tick``
+  at the end says where the trace ends.
+- A made pulse has its own instant and its own position, before any record that is not earlier;
+  where records that are pulses only state that instant, it joins them. All pulses made for one
+  instant share a position.
+
+Timestamps never decrease. A record up to a millisecond earlier than the one before takes place at
+that one's instant: recorders move actions by microseconds to keep their instants apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from .operators import Moment, Mountain
+from .pulses import Dues, Retries, Schedules, schedule_of
+from .records import ACTIONS, OF_A_LIST, PULSES, Event, Read, Record, Registration, TraceError, read
+
+Pulses = Literal["auto", "stated", "made"]
+SetBack = Literal["refuse", "hold"]
+
+_MOVED = timedelta(milliseconds=1)
+_TELLING = ("Due", *OF_A_LIST)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One position of a trace.
+
+    Args:
+        number: from 0.
+        at: its instant, aware UTC.
+        events: what happens there, pulses that were made first.
+        kinds: their kinds.
+        minute: the newest ``MinuteStart``.
+        came: at an ``IEs``, the tasks the list before did not have, with their newest due.
+        mountains: those of them whose ``MountainDue`` holds.
+        exhausted: tasks that were due once and never will be again.
+    """
+
+    number: int
+    at: datetime
+    events: tuple[Event, ...]
+    kinds: frozenset[str]
+    minute: datetime
+    came: Mapping[Registration, Moment | None]
+    mountains: Collection[Registration] = ()
+    exhausted: tuple[Registration, ...] = ()
+
+    @property
+    def moment(self) -> Moment:
+        """Give when and where it is."""
+        return Moment(self.at, self.number)
+
+    @property
+    def actions(self) -> list[Event]:
+        """Give the actions among its events."""
+        return [event for event in self.events if event.kind in ACTIONS]
+
+    def has(self, kind: str) -> bool:
+        """Tell whether an event of a kind happens there."""
+        return kind in self.kinds
+
+    def each(self, *kinds: str) -> list[Event]:
+        """Give the events of some kinds; of tasks, those the theory governs."""
+        if self.kinds.isdisjoint(kinds):
+            return []
+        return [event for event in self.events if event.kind in kinds and event.governed]
+
+
+def positions(
+    records: Iterable[Record],
+    *,
+    schedules: Schedules = schedule_of,
+    pulses: Pulses = "auto",
+    set_back: SetBack = "refuse",
+) -> Iterator[Position]:
+    """Give the positions of a trace, in order.
+
+    Args:
+        records: event records, oldest first.
+        schedules: finds the schedule of a registration.
+        pulses: whether dues are stated or made, as told above.
+        set_back: ``hold`` lets a record that is earlier than the one before take place at that
+            one's instant, as no minute is lived twice; otherwise it is refused.
+
+    Raises:
+        TraceError: a record is none, or out of order.
+    """
+    if pulses == "auto":
+        records = list(records)
+        pulses = "stated" if _states_its_dues(records) else "made"
+    stream = _Stream(Dues(schedules, stated=pulses == "stated"))
+    for group in _grouped(_in_order(records, set_back)):
+        yield from stream.follow(group)
+
+
+def _states_its_dues(records: Iterable[Record]) -> bool:
+    stated: set[str | None] = set()
+    with_cron: set[str | None] = set()
+    for index, record in enumerate(records):
+        if isinstance(record, Mapping) and record.get("event") in _TELLING:
+            event = read(index, record).event
+            stated.update({event.task} if event.kind == "Due" else ())
+            with_cron.update(each.name for each in event.registrations if each.cron is not None)
+    return not stated.isdisjoint(with_cron)
+
+
+def _in_order(records: Iterable[Record], set_back: SetBack) -> Iterator[Read]:
+    last: datetime | None = None
+    for index, record in enumerate(records):
+        found = read(index, record)
+        if last is not None and found.at < last:
+            if set_back == "refuse" and last - found.at > _MOVED:
+                raise TraceError(
+                    index,
+                    f"{found.at} is before the record before it ({last}): sort the records by "
+                    'their instants, or pass set_back="hold" where the clock was set back',
+                )
+            found = replace(found, at=last)
+        last = found.at
+        yield found
+
+
+def _grouped(records: Iterable[Read]) -> Iterator[list[Read]]:
+    """Put the records of one position together."""
+    group: list[Read] = []
+    highest = -1
+    for found in records:
+        if found.label is not None and group and found.label == group[-1].label:
+            if found.at != group[-1].at:
+                raise TraceError(found.index, f"position {found.label} has two instants")
+            group.append(found)
+            continue
+        if found.label is not None and found.label <= highest:
+            raise TraceError(
+                found.index, f"position {found.label} is over: keep its records together"
+            )
+        highest = highest if found.label is None else found.label
+        if group:
+            yield group
+        group = [found]
+    if group:
+        yield group
+
+
+class _Stream:
+    """What has to be remembered between positions."""
+
+    def __init__(self, dues: Dues) -> None:
+        self._dues = dues
+        self._retries = Retries()
+        self._mountain = Mountain()
+        self._number = 0
+        self._frozen_until: datetime | None = None
+        self._registered: dict[str, Registration] = {}
+        self._known: dict[str, Registration] = {}
+        self._run_as: dict[str, Registration] = {}
+
+    def follow(self, group: list[Read]) -> Iterator[Position]:
+        """Give the pulses up to a record, then its own position."""
+        at, stated = group[0].at, [found.event for found in group]
+        pulses_only = all(event.kind in PULSES for event in stated)
+        joined: list[Event] = []
+        while (due_at := self._next_pulse()) is not None and due_at <= at:
+            pulses = self._take(due_at)
+            if due_at == at and pulses_only:
+                joined += pulses
+            else:
+                yield self._position(due_at, pulses)
+        resolved = [self._resolved(event, at) for event in stated]
+        yield self._position(at, [*joined, *resolved])
+
+    def _next_pulse(self) -> datetime | None:
+        due_at, retry_at = self._dues.next_at(), self._retries.next_at()
+        if due_at is None or retry_at is None:
+            return due_at or retry_at
+        return min(due_at, retry_at)
+
+    def _take(self, at: datetime) -> list[Event]:
+        return [*self._dues.take(at), *self._retries.take(at)]
+
+    def _position(self, at: datetime, events: list[Event]) -> Position:
+        moment = Moment(at, self._number)
+        self._number += 1
+        self._note_pulses(events, moment)
+        came: dict[Registration, Moment | None] = {}
+        exhausted = []
+        for event in events:
+            if event.until is not None:
+                self._frozen_until = max(event.until, self._frozen_until or event.until)
+            elif event.kind == "IEs":
+                came |= self._registers(event, at)
+                exhausted += [each for each in came if self._dues.look_ahead(each, at)]
+            elif event.registration is not None:
+                exhausted += self._looks_ahead(event, at)
+        mountains = {each for each, due in came.items() if self._mountain.holds(due, at)}
+        minute = self._mountain.minute_of(at)
+        kinds = frozenset([event.kind for event in events])
+        return Position(
+            *(moment.position, at, tuple(events), kinds),
+            *(minute, came, mountains, tuple(exhausted)),
+        )
+
+    def _note_pulses(self, events: list[Event], moment: Moment) -> None:
+        """Remember minute starts and stated dues before anything is read at the position."""
+        for event in events:
+            starts_minute = not moment.at.second and not moment.at.microsecond
+            if event.kind == "Tick" or (event.kind == "Due" and starts_minute):
+                self._mountain.start_minute(moment.at)
+            if event.kind == "Due" and not self._dues.makes(event.registration):
+                self._dues.note(event, moment)
+
+    def _registers(self, event: Event, at: datetime) -> dict[Registration, Moment | None]:
+        before, after = self._registered, {each.name: each for each in event.registrations}
+        overridden = [
+            self._known[name] for name, each in after.items() if self._known.get(name, each) != each
+        ]
+        self._dues.register(after.values(), overridden)
+        self._registered = after
+        self._known |= after
+        came = [each for name, each in after.items() if before.get(name) != each]
+        return {each: self._dues.newest(each, at) for each in came}
+
+    def _looks_ahead(self, event: Event, at: datetime) -> list[Registration]:
+        """See to the pulses that follow a start or a failure."""
+        assert event.registration is not None
+        if event.kind == "REf" and event.retry_at is not None:
+            self._retries.expect(event.registration, event.retry_at)
+        if event.kind == "RS" and self._dues.look_ahead(event.registration, at):
+            return [event.registration]
+        return []
+
+    # --- whose event it is ---
+
+    def _resolved(self, event: Event, at: datetime) -> Event:
+        """Say which task, as the trace knew it then, an event is of."""
+        if event.kind in OF_A_LIST:
+            return self._judged(event, at)
+        if event.task is None:
+            return event
+        task = self._known.setdefault(event.task, Registration(event.task))
+        match event.kind:
+            case "Due":
+                return self._due(event, task)
+            case "RetryDue":
+                return replace(event, registration=task if task.retry_delay is None else None)
+            case "RS":
+                self._run_as[event.task] = task
+        task = self._run_as.get(event.task, task)
+        retry_at = _retry_at(event, task, at) if event.kind == "REf" else None
+        return Event(event.kind, event.task, task, retry_at=retry_at, governed=task.governed)
+
+    def _judged(self, event: Event, at: datetime) -> Event:
+        """Say whether a list is one to accept, and whether the storage was there to do so."""
+        frozen = self._frozen_until is not None and at < self._frozen_until
+        return replace(
+            event,
+            fault=event.fault or self._dues.fault(event.registrations),
+            storage_failed=event.storage_failed or frozen,
+        )
+
+    def _due(self, event: Event, task: Registration) -> Event:
+        """Find the task of a stated due, unless its dues are made."""
+        if self._dues.makes(task) or event.cron not in (None, task.cron):
+            return event
+        return replace(event, registration=task, governed=task.governed)
+
+
+def _retry_at(event: Event, task: Registration, at: datetime) -> datetime | None:
+    if event.retry_stated:
+        return event.retry_at
+    if task.retry_delay is None or not task.governed:
+        return None
+    try:
+        return at + task.retry_delay
+    except OverflowError:
+        return None

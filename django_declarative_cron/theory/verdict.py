@@ -1,0 +1,113 @@
+"""What the judge says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from .operators import Moment
+from .state import Mode
+
+Owner = Literal["scheduler", "environment", "recorder", "conditional", "inconclusive"]
+
+
+class Finding(NamedTuple):
+    """What one axiom objects to.
+
+    Args:
+        axiom: its name.
+        moment: where it is broken.
+        task: the task concerned, if any.
+        owner: who is to blame, by itself.
+        explanation: for people.
+    """
+
+    axiom: str
+    moment: Moment
+    task: str | None
+    owner: Owner
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken axiom.
+
+    Args:
+        axiom: S1 to S5, L1 to L3, EA1 to EA6.
+        at: where it is broken: of S2 the second start, of L1 to L3 what was not answered.
+        position: the same as a number.
+        task: the task concerned, if any.
+        owner: ``scheduler``, ``environment``, ``recorder``; ``conditional`` where it may follow
+            from an earlier fault of the environment; ``inconclusive`` where the trace ends first.
+        mode: the reading it is broken in.
+        explanation: which parts of the obligation held, and what changed them last.
+    """
+
+    axiom: str
+    at: datetime
+    position: int
+    task: str | None
+    owner: Owner
+    mode: Mode
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An answer that came late because of the environment; no violation.
+
+    Args:
+        axiom: L1, L2 or L3.
+        task: the task concerned, if any.
+        since: when the answer was asked for.
+        at: when it came.
+        frozen: how much of that time was frozen.
+    """
+
+    axiom: str
+    task: str | None
+    since: datetime
+    at: datetime
+    frozen: timedelta
+
+    @property
+    def latency(self) -> timedelta:
+        """Give the whole time."""
+        return self.at - self.since
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All that the judge says of a trace.
+
+    Args:
+        mode: the reading.
+        violations: in the order of the trace.
+        open_obligations: what nothing had answered when the trace ended; owner ``inconclusive``.
+        late: answers that came late because of the environment.
+        worst_start_latency: the longest time from an obligation to its start, ``None`` without
+            any. The specifications' one minute is a target, no axiom.
+        starts: number of runs that started.
+        ungoverned: tasks whose overlap policy is not ``coalesce``; of them only the ends that a
+            stop waits for were judged.
+    """
+
+    mode: Mode
+    violations: tuple[Violation, ...]
+    open_obligations: tuple[Violation, ...]
+    late: tuple[Late, ...]
+    worst_start_latency: timedelta | None
+    starts: int
+    ungoverned: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing is violated."""
+        return not self.violations
+
+    @property
+    def is_admissible(self) -> bool:
+        """Tell whether the trace keeps the axioms of the environment."""
+        return not any(each.axiom.startswith("EA") for each in self.violations)

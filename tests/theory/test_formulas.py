@@ -1,0 +1,45 @@
+"""By the letter the judge says what the formulas say, on any trace whatever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from django_declarative_cron.theory import judge
+
+from .formulas import Theory, Trace
+from .random_traces import Writer, records
+
+COMPARED = {"S1", "S2", "S3", "S4", "EA6"}
+
+
+def disagreement(trace: Trace) -> str | None:
+    theory, verdict = Theory(trace), judge(records(trace), mode="letter", pulses="stated")
+    found = {(v.axiom, v.position, v.task) for v in verdict.violations if v.axiom in COMPARED}
+    still_open = {(v.axiom, v.task) for v in verdict.open_obligations}
+    if found == theory.broken() and still_open == theory.unanswered():
+        return None
+    return (
+        f"judge {sorted(found - theory.broken())}, formulas {sorted(theory.broken() - found)}; "
+        f"open: judge {still_open}, formulas {theory.unanswered()}"
+    )
+
+
+def disagreements(seeds: Iterable[int]) -> list[str]:
+    told = []
+    for seed in seeds:
+        trace = Writer(seed).write(length=6 + seed % 20)
+        found = disagreement(trace)
+        if found:
+            told.append(f"seed {seed}: {found}")
+    return told
+
+
+def test_the_judge_agrees_with_the_formulas() -> None:
+    assert disagreements(range(1_000)) == []
+
+
+@pytest.mark.slow
+def test_the_judge_agrees_with_the_formulas_on_many_traces() -> None:
+    assert disagreements(range(1_000, 31_000)) == []

@@ -1,0 +1,97 @@
+"""A bad record is refused with its index and the way to mend it; a good one is understood."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.theory import TraceError, check, judge
+
+from .notation import at, trace
+from .said import said
+
+GOOD: dict[str, Any] = {"at": at(0), "event": "Tick"}
+
+BAD: list[tuple[object, str]] = [
+    ("RS", "must be a mapping, not str"),
+    ({"event": "SS"}, '"at" must be an aware datetime, got None'),
+    ({"at": "2024", "event": "SS"}, '"at" must be an aware datetime'),
+    ({"at": datetime(2024, 1, 1), "event": "SS"}, "is naive: say its zone"),
+    ({"at": at(1)}, "unknown event None, use one of IS, "),
+    ({"at": at(1), "event": "ies"}, "unknown event 'ies'; did you mean \"IEs\"?"),
+    ({"at": at(1), "event": ["RS"]}, "unknown event"),
+    ({"at": at(1), "event": "RS"}, 'RS needs "task"'),
+    ({"at": at(1), "event": "Due", "task": 7}, 'Due needs "task"'),
+    ({"at": at(1), "event": "IS"}, 'IS needs "registrations", a list'),
+    ({"at": at(1), "event": "IEs", "registrations": "ab"}, 'IEs needs "registrations", a list'),
+    ({"at": at(1), "event": "Freeze"}, '"until" must be an aware datetime'),
+    ({"at": at(1), "event": "Freeze", "until": at(0)}, "a Freeze ends after it starts"),
+    ({"at": at(1), "event": "REf", "task": "a", "retry_at": 5}, '"retry_at" must be an aware'),
+    ({"at": at(1), "event": "SS", "position": -1}, "position must be a whole number"),
+    ({"at": at(1), "event": "SS", "position": "1"}, "position must be a whole number"),
+    ({"at": at(-1), "event": "SS"}, "sort the records"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), BAD, ids=range(len(BAD)))
+def test_a_bad_record_is_refused_with_its_index(record: Any, message: str) -> None:
+    with pytest.raises(TraceError, match=r"^record 2: ") as caught:
+        check([GOOD, GOOD, record])
+    assert message in str(caught.value)
+    assert caught.value.index == 2
+
+
+def test_the_records_of_a_position_share_an_instant() -> None:
+    records = trace("10 SS · 20 SE")
+    records[1]["position"] = 0
+    with pytest.raises(TraceError, match="record 1: position 0 has two instants"):
+        check(records)
+
+
+def test_the_records_of_a_position_stay_together() -> None:
+    records = trace("10 SS · 10 SE · 10 Tick")
+    records[2]["position"] = 0
+    with pytest.raises(TraceError, match="record 2: position 0 is over"):
+        check(records)
+
+
+def test_positions_are_counted_where_records_do_not_group_them() -> None:
+    records = trace("init 10 [a] · 20 RS a")
+    for record in records:
+        del record["position"]
+    assert said(check(records)) == {"S1 2"}
+
+
+def test_records_of_a_clock_that_was_set_back_can_be_held() -> None:
+    records = trace("init 10 [a] · 120 Due a · 121 RS a · 60 REs a · 61 Due a")
+    with pytest.raises(TraceError, match="set_back"):
+        check(records)
+    verdict = judge(records, set_back="hold")
+    assert verdict.ok
+    assert [v.at for v in verdict.open_obligations] == [at(121)]
+
+
+def test_a_record_that_others_pushed_forwards_by_microseconds_is_in_order() -> None:
+    records = trace("init 10 [a] · 60 Due a · 60.0009 RS a · 60 Tick")
+    assert check(records) == []
+    records[-1]["at"] -= timedelta(milliseconds=1)
+    with pytest.raises(TraceError, match="record 4"):
+        check(records)
+
+
+def test_instants_of_any_zone_are_understood() -> None:
+    records = trace("init 10 [a] · 20 RS a")
+    records[-1]["at"] = records[-1]["at"].astimezone(timezone(timedelta(hours=5)))
+    (violation,) = check(records)
+    assert violation.at.tzinfo is UTC
+
+
+def test_foreign_keys_are_left_alone() -> None:
+    records = [record | {"instance": "x"} for record in trace("init 10 [a] · 60 Due a · 61 RS a")]
+    assert check(records) == []
+
+
+def test_a_trace_may_be_any_iterable() -> None:
+    assert check(iter(trace("init 10 [a] · 60 Due a · 61 RS a"))) == []
