@@ -54,7 +54,7 @@ def _run(port: int) -> int:
     finally:
         _stop(children, received)
     if ended:
-        print(f"The {ended} ended by itself, so everything was stopped.")
+        print(f"The {ended}, so everything was stopped.")
     return 1 if ended else 0
 
 
@@ -138,7 +138,9 @@ def _banner(port: int) -> None:
 
     password = STAFF_PASSWORD if seed_staff() else "(the one you gave it)"
     address = f"http://{HOST}:{port}/admin/"
-    inbox = os.path.relpath(HERE / "var" / "inbox")
+    inbox = HERE / "var" / "inbox"
+    if inbox.is_relative_to(Path.cwd()):
+        inbox = inbox.relative_to(Path.cwd())
     print(
         f"""
 {"=" * 78}
@@ -155,15 +157,21 @@ def _banner(port: int) -> None:
 
 
 def _watch(children: dict[str, Child], received: list[int]) -> str:
-    """Wait for a signal, or for the end of a child; give that child's name."""
+    """Wait for a signal, or for a child that ends by itself; say which and how."""
     while not received:
         for name, child in children.items():
-            if child.poll() is not None:
-                return name
+            code = child.poll()
+            if code is not None:
+                return f"{name} ended by itself, {_how(code)}"
         if len(children) < 2:
-            return "web site"
+            return "web site did not open"
         time.sleep(0.2)
     return ""
+
+
+def _how(code: int) -> str:
+    """Word an exit code, which is below zero for a process that a signal ended."""
+    return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 # --- stopping ---

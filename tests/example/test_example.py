@@ -86,11 +86,11 @@ def test_one_command_runs_the_shop_and_one_signal_stops_it(
     ready: Example, tmp_path: Path, number: signal.Signals
 ) -> None:
     with running(ready, tmp_path / "terminal") as (shop, port, terminal):
-        wait_until(lambda: "Ctrl-C stops both" in terminal(), terminal)
+        wait_until(lambda: "Ctrl-C stops both" in terminal(), shop, terminal)
         assert "admin, admin" in terminal()
         with urlopen(f"http://127.0.0.1:{port}/") as page:
             assert page.url.endswith("/admin/login/?next=/admin/")
-        wait_until((ready.var / "heartbeat.json").exists, terminal)
+        wait_until((ready.var / "heartbeat.json").exists, shop, terminal)
         shop.send_signal(number)
         assert shop.wait(PATIENCE) == 0
         assert "SchedulerStopped" in terminal()
@@ -104,7 +104,7 @@ def test_when_one_of_both_ends_the_other_is_stopped(ready: Example, tmp_path: Pa
     settings.write_text(settings.read_text() + "\nSCHEDULED_TASKS = 5\nSILENCED_SYSTEM_CHECKS = []")
     with running(ready, tmp_path / "terminal") as (shop, port, terminal):
         assert shop.wait(PATIENCE) == 1
-        assert "ended by itself" in terminal()
+        assert "The web site ended by itself, with exit code 1, so" in terminal()
         assert is_free(port)
 
 
@@ -135,16 +135,19 @@ def running(
             shop.wait(PATIENCE)
 
 
-def wait_until(happened: Callable[[], bool], terminal: Callable[[], str]) -> None:
-    """Wait for something that must happen soon.
+def wait_until(
+    happened: Callable[[], bool], shop: subprocess.Popen[bytes], terminal: Callable[[], str]
+) -> None:
+    """Wait for something that must happen soon, while the shop runs.
 
     Args:
         happened: tells whether it did.
+        shop: the process.
         terminal: gives what the shop has said, for the failure.
     """
     deadline = time.monotonic() + PATIENCE
     while not happened():
-        assert time.monotonic() < deadline, terminal()
+        assert shop.poll() is None and time.monotonic() < deadline, terminal()
         time.sleep(0.05)
 
 
