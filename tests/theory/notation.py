@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 Record = dict[str, Any]
@@ -40,12 +41,16 @@ def trace(text: str, crons: Mapping[str, str] | None = None) -> list[Record]:
         crons: cron expressions by task, for registrations that carry one.
     """
     for short, long in _SHORT:
-        text = short.sub(lambda m, long=long: m.expand(long).format(int(m[1]) + 1), text)
+        text = short.sub(partial(_expanded, long), text)
     return [
         _record(part.partition(" "), event, position, crons or {})
         for position, part in enumerate(each.strip() for each in text.split("·"))
         for event in part.partition(" ")[2].split("+")
     ]
+
+
+def _expanded(long: str, short: re.Match[str]) -> str:
+    return short.expand(long).format(int(short[1]) + 1)
 
 
 def _record(

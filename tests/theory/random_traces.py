@@ -32,6 +32,7 @@ class Writer:
         self.registered: dict[str, Task] = {}
         self.known: dict[str, Task] = {}
         self.run_as: dict[str, Task] = {}
+        self.owed: set[str] = set()
         self.list: Registrations = LISTS[0]
 
     def write(self, length: int) -> Trace:
@@ -75,7 +76,7 @@ class Writer:
 
     def _one(self) -> Event:
         kinds = ("IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf", "Crash", "Due")
-        (kind,) = self.random.choices(kinds, weights=(2, 5, 1, 2, 2, 12, 7, 6, 2, 1))
+        (kind,) = self.random.choices(kinds, weights=(2, 6, 1, 2, 2, 9, 8, 6, 2, 1))
         if kind in ("IS", "IEs", "IEf"):
             self.list = self.list if self.random.random() < 0.3 else self.random.choice(LISTS)
             return kind, self.list
@@ -88,9 +89,8 @@ class Writer:
 
     def _task(self, kind: str) -> Task:
         """Give the task that a record with nothing but a name is of."""
-        running = [name for name in NAMES if name in self.run_as]
-        names = running if kind != "RS" and running and self.random.random() < 0.8 else NAMES
-        name = self.random.choice(names)
+        likely = [name for name in NAMES if name in (self.owed if kind == "RS" else self.run_as)]
+        name = self.random.choice(likely if likely and self.random.random() < 0.8 else NAMES)
         task = self.known.setdefault(name, Task(name, None, None))
         return task if kind == "RS" else self.run_as.get(name, task)
 
@@ -100,9 +100,13 @@ class Writer:
             if kind == "IEs":
                 assert isinstance(of, tuple)
                 self.known |= {each.name: each for each in of if isinstance(each, Task)}
+            elif kind in ("Due", "RetryDue"):
+                assert isinstance(of, Task)
+                self.owed.add(of.name)
             elif kind == "RS":
                 assert isinstance(of, Task)
                 self.run_as[of.name] = of
+                self.owed.discard(of.name)
             elif kind == "REf":
                 assert isinstance(of, Task)
                 self._retry(of)

@@ -37,7 +37,8 @@ def test_3_a_strict_hold_revives_at_the_next_position() -> None:
 @pytest.mark.parametrize("operator", [Hold, HoldPlus])
 def test_3_both_holds_keep_and_clear(operator: type[Hold] | type[HoldPlus]) -> None:
     hold = operator()
-    truth = [hold.step(*here) for here in [(0, 0), (1, 0), (0, 0), (0, 1), (0, 0)]]
+    sets, clears = "01000", "00010"
+    truth = [hold.step(s == "1", c == "1") for s, c in zip(sets, clears, strict=True)]
     assert truth == [False, True, True, False, False]
 
 

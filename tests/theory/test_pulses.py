@@ -132,7 +132,7 @@ def _civil(cron: str, zone: str, start: datetime, end: datetime) -> list[datetim
         {"name": "t", "cron": cron, "timezone": zone, "retry_delay": FIVE_MINUTES},
     ]
     records: list[dict[str, Any]] = [{"at": start, "event": "IEs", "registrations": registrations}]
-    dues = []
+    dues: list[datetime] = []
     while not dues or dues[-1] < end:
         last = dues[-1] if dues else start
         found = list(positions([*records, {"at": end, "event": "Tick"}], pulses="made"))
