@@ -1,64 +1,49 @@
-"""What a scheduler says of its own initialisation (003 Scheduler Lifecycle Events)."""
+"""What a scheduler says of its own life (003 Scheduler Lifecycle Events)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from datetime import datetime
+from typing import Any
 
 from ..core import events
 from ..core.declaration import Declaration
+from ..core.events import Event
 from ..exceptions import DeclarativeCronError
 from ..signals import publish
 
 
-def started(now: datetime, registrations: object, again: bool) -> None:
-    """Say that ``initialize`` was entered.
+def tell(kinds: Iterable[type[Event]], now: datetime, **values: Any) -> None:
+    """Publish what happened to a scheduler.
 
     Args:
+        kinds: of the events, in their order.
         now: the instant.
-        registrations: as given, not yet looked at.
-        again: whether the scheduler runs already.
+        values: fields; each event takes those it has.
     """
-    if again:
-        publish([events.SchedulerReinitializationStarted(at=now)])
-        return
-    total = len(registrations) if isinstance(registrations, list | tuple) else 0
-    publish([events.SchedulerInitializationStarted(at=now, total_registrations=total)])
-
-
-def failed(now: datetime, error: BaseException) -> None:
-    """Say that ``initialize`` raised.
-
-    Args:
-        now: the instant.
-        error: what it raised.
-    """
-    text = error.message if isinstance(error, DeclarativeCronError) else repr(error)
-    publish([events.SchedulerInitializationFailed(at=now, error=text)])
-
-
-def completed(now: datetime, total: int, scheduled_count: int, again: bool) -> None:
-    """Say that ``initialize`` succeeded.
-
-    Args:
-        now: the instant.
-        total: number of registrations.
-        scheduled_count: how many of them needed a write.
-        again: whether the scheduler ran already.
-    """
-    if again:
-        publish([events.SchedulerReinitializationCompleted(at=now)])
-        return
     publish(
-        [
-            events.SchedulerInitializationCompleted(
-                at=now,
-                total_registrations=total,
-                scheduled_count=scheduled_count,
-                skipped_count=total - scheduled_count,
-            )
-        ]
+        kind(at=now, **{f.name: values[f.name] for f in fields(kind) if f.name in values})
+        for kind in kinds
     )
+
+
+def size(registrations: object) -> int:
+    """Count registrations that nobody has looked at yet.
+
+    Args:
+        registrations: as given.
+    """
+    return len(registrations) if isinstance(registrations, list | tuple) else 0
+
+
+def reason(error: BaseException) -> str:
+    """Word why ``initialize`` failed.
+
+    Args:
+        error: what it raises.
+    """
+    return error.message if isinstance(error, DeclarativeCronError) else type(error).__name__
 
 
 def scheduled(now: datetime, declarations: Sequence[Declaration]) -> None:

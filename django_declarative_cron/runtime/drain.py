@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.db import Error as DatabaseError
 
 from ..exceptions import StopSchedulerError
@@ -14,13 +12,13 @@ _ATTEMPTS_TO_RECORD = 10
 _LOOK_AGAIN = 0.5
 
 
-def drain(engine: Engine, clock: Clock, grace: timedelta | None) -> bool:
+def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
     """Wait until every run has ended and every result is recorded.
 
     Args:
         engine: it starts nothing more.
         clock: by which the wait is measured.
-        grace: the longest wait; without limit where ``None``.
+        deadline: monotonic second up to which it waits; without limit where ``None``.
 
     Returns:
         whether nothing is left.
@@ -28,7 +26,6 @@ def drain(engine: Engine, clock: Clock, grace: timedelta | None) -> bool:
     Raises:
         StopSchedulerError: the runs have ended and their results cannot be recorded.
     """
-    deadline = None if grace is None else clock.monotonic() + grace.total_seconds()
     refusals = 0
     while engine.unfinished:
         if deadline is not None and clock.monotonic() >= deadline:

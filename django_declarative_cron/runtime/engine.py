@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
@@ -37,15 +38,19 @@ class Engine:
         clock: the only source of time.
         threads: executor of synchronous callbacks.
         coroutines: executor of asynchronous ones.
+        owner: on whose behalf it calls.
     """
 
-    def __init__(self, clock: Clock, threads: Executor, coroutines: Executor) -> None:
+    def __init__(
+        self, clock: Clock, threads: Executor, coroutines: Executor, owner: object
+    ) -> None:
         self.clock = clock
         self.woken = threading.Event()
         self.stopping = threading.Event()
         self.gate = threading.RLock()
         self.standing = Standing.STANDBY
         self._executors = (threads, coroutines)
+        self._owner = owner
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
         self._running: dict[int, claims.Claim] = {}
@@ -56,6 +61,7 @@ class Engine:
         self._seen: Peek | None = None
         self._audited_at: datetime | None = None
         self._pace: tuple[datetime, float] | None = None
+        self._stepped_back = self._stop_is_written = False
 
     # --- what the scheduler tells the engine ---
 
@@ -100,6 +106,17 @@ class Engine:
         with self.gate:
             self.stopping.set()
         self.woken.set()
+
+    def write_down_stop(self, now: datetime) -> None:
+        """Let people see that a stop was asked for; if it stays unseen, nothing is lost.
+
+        Args:
+            now: the instant it is written.
+        """
+        if self._member is not None and not self._stop_is_written:
+            self._stop_is_written = True
+            with suppress(DatabaseError):
+                instances.stop_requested(self._member, now)
 
     @property
     def unfinished(self) -> int:
@@ -181,10 +198,15 @@ class Engine:
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
-        self._seen = seen = peek(member)
+        seen = peek(member)
+        with self.gate:
+            if member is not self._member:
+                return  # Another set was adopted meanwhile; this was seen of the old one.
+            self._seen = seen
+            if seen is not None:
+                self._known_wake = seen.next_wake
         if seen is not None:
-            self._stand(seen.standing(member), seen)
-            self._known_wake = seen.next_wake
+            self._stand(member, seen.standing(member), seen)
 
     def _is_to_claim(self, now: datetime) -> bool:
         if self.standing is Standing.STANDBY:
@@ -202,11 +224,11 @@ class Engine:
         publish([self._poll_started(now)])
         while more:
             with self.gate:
-                if self.stopping.is_set():
+                if self.stopping.is_set() or member is not self._member:
                     break
                 claimed = claims.claim_due(member, self._declarations, now, reaping=reaping)
                 self._call(claimed)
-            self._stand(claimed.standing, None)
+            self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
             more, reaping = claimed.more, False
@@ -223,7 +245,7 @@ class Engine:
             threads, coroutines = self._executors
             executor = coroutines if is_async(declaration.target.function) else threads
             run = Run.of(claim.started, declaration, self.stopping)
-            executor.submit(Work(claim.run, run, declaration.target, self._done))
+            executor.submit(Work(claim.run, run, declaration.target, self._done, self._owner))
 
     def _done(self, result: Result) -> None:
         with self._book:
@@ -233,15 +255,17 @@ class Engine:
 
     # --- what it notices ---
 
-    def _stand(self, standing: Standing, seen: Peek | None) -> None:
-        before, self.standing = self.standing, standing
+    def _stand(self, member: Member, standing: Standing, seen: Peek | None) -> None:
+        with self.gate:
+            if member is not self._member:
+                return
+            before, self.standing = self.standing, standing
         now = self.clock.now()
         if standing is Standing.SUPERSEDED and before is not standing and seen is not None:
             publish([events.SchedulerSuperseded(at=now, generation=seen.generation)])
-        elif before is Standing.LEADING and standing is Standing.STANDBY and self._member:
-            instance = str(self._member.instance)
+        elif before is Standing.LEADING and standing is Standing.STANDBY:
             term = seen.term if seen is not None else 0
-            publish([events.LeadershipLost(at=now, term=term, instance=instance)])
+            publish([events.LeadershipLost(at=now, term=term, instance=str(member.instance))])
 
     def is_orphan_set(self) -> bool:
         """Tell whether this superseded instance must make its own set the active one again.
@@ -272,18 +296,23 @@ class Engine:
     def _notice_leap(self, now: datetime) -> None:
         """Tell of a leap of the wall clock; after one backwards, reconsider the marks."""
         monotonic = self.clock.monotonic()
-        before, self._pace = self._pace, (now, monotonic)
-        if before is None or self._member is None:
-            return
+        before, self._pace = self._pace or (now, monotonic), (now, monotonic)
         leap = (now - before[0]).total_seconds() - (monotonic - before[1])
-        if abs(leap) < LEAP:
-            return
-        publish([events.ClockMoved(at=now, seconds=leap)])
-        if leap < 0:
+        if abs(leap) >= LEAP and self._member is not None:
+            publish([events.ClockMoved(at=now, seconds=leap)])
+            self._stepped_back = self._stepped_back or leap < 0
+        if self._stepped_back and self._member is not None:
             marks.reconsider_after_step(self._member, now)
-            self._known_wake = None
+            self._stepped_back, self._known_wake = False, None
 
-    def refused(self, doing: str, error: DatabaseError, now: datetime) -> None:
+    def refused(self, doing: str, error: Exception, now: datetime) -> None:
+        """Tell of a refusal of the database that is outlived.
+
+        Args:
+            doing: what failed.
+            error: why.
+            now: the instant of the tick.
+        """
         refresh()
         text = f"{type(error).__name__}: {error}".strip()
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

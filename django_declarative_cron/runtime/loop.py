@@ -22,12 +22,16 @@ class Loop:
         clock: by which it sleeps.
         tick: one pass.
         woken: set by whoever wants a pass at once.
+        is_idle: tells that there is nothing to look at until somebody wakes it.
     """
 
-    def __init__(self, clock: Clock, tick: Tick, woken: threading.Event) -> None:
+    def __init__(
+        self, clock: Clock, tick: Tick, woken: threading.Event, is_idle: Callable[[], bool]
+    ) -> None:
         self._clock = clock
         self._tick = tick
         self._woken = woken
+        self._is_idle = is_idle
         self._ended = False
         self._thread: threading.Thread | None = None
 
@@ -66,7 +70,7 @@ class Loop:
         except Exception as error:
             report("A pass of the scheduler", error)
             following = None
-        limit = ACTS.total_seconds()
+        limit = threading.TIMEOUT_MAX if self._is_idle() else ACTS.total_seconds()
         if following is None:
             return limit
         return min((following - self._clock.now()).total_seconds(), limit)

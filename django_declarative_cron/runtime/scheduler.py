@@ -1,28 +1,23 @@
-"""The scheduler: initialize, stop, and the states between."""
+"""The scheduler: initialize, stop, and the passes between."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from django.db import Error as DatabaseError
 from django.db import connections
 
 from .. import conf
-from ..core import events
-from ..core.declaration import Declaration, digest_of_set
+from ..core.declaration import Declaration
+from ..core.events import Event
 from ..exceptions import ScheduleTaskError, StopSchedulerError
-from ..signals import publish
-from ..store import database, instances, reconcile, survey
-from ..store.guard import Member
-from ..store.instances import Process
+from ..signals import report
+from ..store import instances
 from . import announce
+from .activation import Activation
 from .clock import Clock, system_clock
 from .drain import drain
 from .engine import Engine
@@ -30,22 +25,18 @@ from .executors import Executor
 from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .heartbeat import Heartbeat, beat
+from .inside import inside, is_alone, is_inside
+from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
 
-
-class State(StrEnum):
-    """Where a scheduler is in its life (001 Scheduler State Model)."""
-
-    UNINITIALIZED = "Uninitialized"
-    INITIALIZING = "Initializing"
-    RUNNING = "Running"
-    REINITIALIZING = "Reinitializing"
-    STOPPING = "Stopping"
-    STOPPED = "Stopped"
+__all__ = ["Scheduler", "State"]
 
 
 class Scheduler:
     """Run declared tasks (001 Scheduler Interface).
+
+    ``initialize`` and ``stop`` may be called from any thread, at any time, by
+    callbacks and by receivers of signals too; their states are in ``lifecycle``.
 
     Args:
         clock: source of time; the machine's unless a simulation brings its own.
@@ -70,16 +61,19 @@ class Scheduler:
         self._given_executor = executor
         self._options = options
         self._declare = declare
-        self._state = State.UNINITIALIZED
-        self._initializing = threading.RLock()
-        self._stopping = threading.Lock()
-        self._polling = False
+        self._life = Lifecycle()
+        self._activation = Activation(self.id, clock, options)
         self._engine = self._new_engine()
 
     @property
     def state(self) -> State:
-        """Give where the scheduler is in its life."""
-        return self._state
+        """Give where the scheduler is in its life, while it changes too."""
+        return self._life.state
+
+    @property
+    def polling(self) -> Polling:
+        """Tell whether due tasks are looked for."""
+        return self._life.polling
 
     @property
     def running(self) -> int:
@@ -96,36 +90,41 @@ class Scheduler:
         """Tell whether the loop's thread runs."""
         return self._loop.is_alive
 
+    @property
+    def is_inside(self) -> bool:
+        """Tell whether the caller is a callback of this scheduler, or a receiver it calls."""
+        return is_inside(self._life)
+
     # --- initialize ---
 
     def initialize(self, registrations: object) -> None:
         """Make a registration set the active one and begin to run it.
 
         Repeating it with the same set changes nothing; with another set, the sets
-        are swapped in one step.
+        are swapped in one step. Calls from several threads happen one after another;
+        one during a stop waits for its end. A callback may call it too: its own run
+        then ends as the new set has it.
 
         Args:
             registrations: list of 4-tuples and dicts, as in ``SCHEDULED_TASKS``.
 
         Raises:
             DeclarativeCronError: the first mistake found; nothing was written.
-            ScheduleTaskError: the database refused; everything stands as before.
+            ScheduleTaskError: the database refused, or a callback asks while the
+                scheduler stops and waits for it; everything stands as before.
         """
-        with self._initializing:
-            before = self._state
-            running = before is State.RUNNING
-            self._state = State.REINITIALIZING if running else State.INITIALIZING
-            announce.started(self.clock.now(), registrations, running)
+        begun = self._begin_initialize()
+        with inside(self._life, alone=True):
             try:
-                declarations = self._declare(registrations)
-                counts = self._activate(declarations, running)
-            except BaseException as error:
-                self._state = before
-                announce.failed(self.clock.now(), error)
-                raise
-            self._state = State.RUNNING
-            announce.completed(self.clock.now(), len(declarations), counts, running)
-            self._poll(active=bool(declarations))
+                announce.tell(
+                    [begun],
+                    self.clock.now(),
+                    total_registrations=announce.size(registrations),
+                )
+                self._initialize(registrations)
+            finally:
+                self._life.give_back()
+        self._stop_if_only_asked()
 
     async def ainitialize(self, registrations: object) -> None:
         """Do what ``initialize`` does, from a coroutine.
@@ -135,44 +134,44 @@ class Scheduler:
         """
         await asyncio.to_thread(_then_close, self.initialize, registrations)
 
-    def _activate(self, declarations: list[Declaration], running: bool) -> int:
-        """Reconcile; give the number of tasks that needed a write."""
-        member = self._member(declarations)
+    def _begin_initialize(self) -> type[Event]:
         try:
-            if running and self._is_active(member):
-                self._engine.replace(declarations)
-                return 0
-            with self._engine.gate:
-                done = reconcile.reconcile(member, self._process(), declarations, self.clock.now())
-                self._engine.adopt(member, declarations, done.standing)
-        except DatabaseError as error:
-            raise ScheduleTaskError(*_suspect(declarations, member), error) from error
-        publish(done.events)
-        announce.scheduled(self.clock.now(), declarations)
-        return len(declarations) - len(done.plan.unchanged)
+            if is_alone(self._life):
+                raise BusyError("it was called by a receiver of its own initialize() or stop()")
+            while not (begun := self._life.begin_initialize(from_inside=self.is_inside)):
+                self.stop()
+            return begun
+        except BusyError as error:
+            raise ScheduleTaskError(self._options().DEPLOYMENT, "", error) from error
 
-    def _is_active(self, member: Member) -> bool:
-        mine = self._engine.member
-        if mine is None or mine.digest != member.digest:
-            return False
-        return survey.active_digest(member.using, member.deployment) == member.digest
-
-    def _member(self, declarations: Sequence[Declaration]) -> Member:
-        options = self._options()
-        return Member(
-            using=database.alias(),
-            deployment=options.DEPLOYMENT,
-            instance=self.id,
-            digest=digest_of_set(declarations),
-            lease=options.LEASE,
-            renew=options.RENEW,
-            database_time=self.clock.database_time(),
+    def _initialize(self, registrations: object) -> None:
+        running = self.state is State.REINITIALIZING
+        try:
+            declarations = self._declare(registrations)
+            written = self._activation.activate(self._engine, declarations, running=running)
+        except BaseException as error:
+            failed = self._life.conclude(Step.FAIL)
+            announce.tell([failed], self.clock.now(), error=announce.reason(error))
+            raise
+        announce.tell(
+            [self._life.conclude(Step.SUCCEED)],
+            self.clock.now(),
+            total_registrations=len(declarations),
+            scheduled_count=written,
+            skipped_count=len(declarations) - written,
         )
+        self._poll(active=bool(declarations))
 
-    def _process(self) -> Process:
-        return Process(socket.gethostname(), os.getpid(), self._options().RELEASE)
+    def _poll(self, *, active: bool) -> None:
+        """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
+        announce.tell(self._life.poll(active=active), self.clock.now())
+        if self._background:
+            self._heartbeat.start()
+            self._loop.start()
+        # A loop that was woken before may have gone to sleep without an end again.
+        self._engine.woken.set()
 
-    # --- polling ---
+    # --- passes ---
 
     def tick(self, now: datetime | None = None) -> datetime | None:
         """Do one pass; the loop calls this, and a simulation does.
@@ -184,13 +183,11 @@ class Scheduler:
             when something is to be done next, as far as is known.
         """
         now = now or self.clock.now()
-        following = self._engine.tick(now)
-        try:
-            if self._engine.is_orphan_set() or self._engine.has_lost_rows(now):
-                self._reclaim(now)
+        with inside(self._life):
+            following = self._engine.tick(now)
+            if self._activate_again(now):
                 following = self._engine.tick(now)
-        except DatabaseError as error:
-            self._engine.refused("looking after the registration set", error, now)
+        self._stop_if_only_asked()
         return following
 
     def next_wake(self) -> datetime | None:
@@ -209,39 +206,36 @@ class Scheduler:
         Args:
             now: the instant to take for the present; the clock's unless given.
         """
-        self._engine.record(now or self.clock.now())
+        with inside(self._life):
+            self._engine.record(now or self.clock.now())
 
     def beat(self) -> None:
         """Say that this instance lives; the heartbeat's thread does it in the background."""
         if self._engine.member is not None:
             beat(self._engine.member)
 
-    def _reclaim(self, now: datetime) -> None:
-        """Initialise the own set again: its rows are gone, or nobody holds the active one."""
-        with self._initializing:
-            if self._state is State.RUNNING and self._engine.member is not None:
-                member, declarations = self._engine.member, self._engine.declarations
-                done = reconcile.reconcile(member, self._process(), declarations, now)
-                self._engine.adopt(member, declarations, done.standing)
-                publish(done.events)
-
-    def _poll(self, *, active: bool) -> None:
-        """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
-        if self._background:
-            self._heartbeat.start()
-            self._loop.start()
-        self._tell_polling(active)
-
-    def _tell_polling(self, active: bool) -> None:
-        if active is not self._polling:
-            self._polling = active
-            event = events.PollingStarted if active else events.PollingStopped
-            publish([event(at=self.clock.now())])
+    def _activate_again(self, now: datetime) -> bool:
+        """Bring the own set back where its rows are gone, or nobody holds the active one."""
+        try:
+            if not (self._engine.is_orphan_set() or self._engine.has_lost_rows(now)):
+                return False
+            with self._life.turn_if_free() as free, inside(self._life, alone=True):
+                if free:
+                    self._activation.again(self._engine, now)
+                return free
+        except (DatabaseError, ScheduleTaskError) as error:
+            self._engine.refused("looking after the registration set", error, now)
+            return False
 
     # --- stop ---
 
     def stop(self, *, grace: timedelta | None = None) -> bool:
         """Start nothing more and wait until every run has ended (004 S3).
+
+        An initialisation that is under way is waited for; stops at the same time
+        share one shutdown. A callback that calls it, or a receiver of a signal, would
+        wait for itself: there it returns ``False`` at once, nothing more starts, and
+        the scheduler completes the stop as soon as every run has ended.
 
         Args:
             grace: the longest wait; without limit unless given. Runs that have not
@@ -253,50 +247,64 @@ class Scheduler:
         Raises:
             StopSchedulerError: results could not be recorded.
         """
-        with self._stopping:
-            self.request_stop()
-            with self._initializing:
-                # An initialisation that was under way has ended; its set starts nothing.
-                return self._shut_down(grace)
+        self.request_stop()
+        if self.is_inside:
+            return False
+        seconds = None if grace is None else grace.total_seconds()
+        deadline = None if seconds is None else self.clock.monotonic() + seconds
+        if self._life.begin_shutdown(seconds=seconds):
+            self._shut_down(deadline)
+        return not self._life.is_stopping
 
-    async def astop(self) -> None:
+    async def astop(self) -> bool:
         """Do what ``stop`` does, from a coroutine."""
-        await asyncio.to_thread(_then_close, self.stop)
+        return bool(await asyncio.to_thread(_then_close, self.stop))
 
     def request_stop(self) -> None:
         """Start nothing more from now on; return at once."""
-        first = not self._engine.stopping.is_set()
-        self._engine.request_stop()
-        if first and self._state not in (State.UNINITIALIZED, State.STOPPED):
-            now = self.clock.now()
-            publish([events.SchedulerStopRequested(at=now), events.PollingStopRequested(at=now)])
+        with self._life.asking_to_stop() as told:
+            if told:
+                self._engine.request_stop()
+        announce.tell(told, self.clock.now())
 
-    def _shut_down(self, grace: timedelta | None) -> bool:
-        member = self._engine.member
-        if self._state in (State.UNINITIALIZED, State.STOPPED) or member is None:
-            self._engine = self._new_engine()
-            return True
-        self._state = State.STOPPING
-        drained = drain(self._engine, self.clock, grace)
-        if drained:
-            self.finish_stop()
-        return drained
+    def _stop_if_only_asked(self) -> None:
+        """Complete a stop that nobody waits for, once every run has ended."""
+        if self.state is not State.STOPPING or is_alone(self._life):
+            return
+        self._engine.write_down_stop(self.clock.now())
+        if self._engine.unfinished or not self._life.begin_shutdown(seconds=0):
+            return
+        try:
+            self._shut_down(None)
+        except StopSchedulerError as error:
+            report("Leaving the deployment", error)
 
-    def finish_stop(self) -> None:
+    def _shut_down(self, deadline: float | None) -> None:
+        told: list[type[Event]] = []
+        try:
+            with inside(self._life, alone=True):
+                self._engine.write_down_stop(self.clock.now())
+                if drain(self._engine, self.clock, deadline):
+                    self._leave(told)
+        finally:
+            self._life.give_back()
+            # Only now, so that a receiver may initialise again.
+            announce.tell(told, self.clock.now())
+
+    def _leave(self, told: list[type[Event]]) -> None:
         """Leave the deployment, once every run has ended."""
-        now, member = self.clock.now(), self._engine.member
-        self._end_polling()
+        member = self._engine.member
+        self._loop.stop()
+        self._heartbeat.stop()
         try:
             if member is not None:
-                instances.leave(member, now)
+                instances.leave(member, self.clock.now())
         except DatabaseError as error:
             raise StopSchedulerError(error) from error
         finally:
             self._engine.close()
             self._engine = self._new_engine()
-            self._state = State.STOPPED
-        self._tell_polling(False)
-        publish([events.SchedulerStopped(at=now)])
+            told += self._life.finish()
 
     def abandon(self) -> None:
         """Leave with runs in flight, which the next leader finds interrupted.
@@ -307,10 +315,6 @@ class Scheduler:
         if self._engine.member is not None:
             instances.give_up(self._engine.member)
 
-    def _end_polling(self) -> None:
-        self._loop.stop()
-        self._heartbeat.stop()
-
     # --- parts ---
 
     def _new_engine(self) -> Engine:
@@ -318,17 +322,14 @@ class Scheduler:
             self.clock,
             self._given_executor or ThreadExecutor(self._options().WORKERS, self.clock),
             self._given_executor or CoroutineExecutor(self.clock),
+            self._life,
         )
-        self._loop = Loop(self.clock, self.tick, engine.woken)
+        self._loop = Loop(self.clock, self.tick, engine.woken, lambda: self._is_idle(engine))
         self._heartbeat = Heartbeat(self.clock, lambda: engine.member)
         return engine
 
-
-def _suspect(declarations: Sequence[Declaration], member: Member) -> tuple[str, str]:
-    """Name what could not be scheduled: the one task, or the deployment."""
-    if len(declarations) == 1:
-        return declarations[0].name, declarations[0].cron
-    return member.deployment, ""
+    def _is_idle(self, engine: Engine) -> bool:
+        return self.polling is Polling.INACTIVE and not engine.unfinished
 
 
 def _then_close(function, *args):  # type: ignore[no-untyped-def]

@@ -20,6 +20,7 @@ from ..core.events import TaskRunStarted
 from ..store.results import Result
 from . import connections
 from .clock import Clock
+from .inside import inside
 
 ERROR_LENGTH = 2_000
 TRACEBACK_LENGTH = 64 * 1024
@@ -78,12 +79,14 @@ class Work:
         run: what the callback is told.
         target: what is called.
         done: takes the result, from any thread, exactly once.
+        owner: the scheduler whose run this is, so that it knows its callbacks' calls.
     """
 
     id: int
     run: Run
     target: Target
     done: Callable[[Result], None]
+    owner: object = None
 
 
 def invoke(work: Work) -> Any:
@@ -111,7 +114,8 @@ def perform(work: Work, clock: Clock) -> Result:
     began = clock.monotonic()
     try:
         connections.refresh()
-        _call(work)
+        with inside(work.owner):
+            _call(work)
     except BaseException as error:
         return failed(work, error, clock.now(), clock.monotonic() - began)
     return succeeded(work, clock.now(), clock.monotonic() - began)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from django.db import Error as DatabaseError
 
-from ..runtime.scheduler import Scheduler, State
+from ..runtime.lifecycle import State
+from ..runtime.scheduler import Scheduler
 from .jobs import Queue
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Instance:
         self._simulation = simulation
         self.scheduler: Scheduler | None = None
         self.wake: datetime | None = None
+        self._is_stopping = False
         self._queue = Queue()
 
     def initialize(self, registrations: object) -> None:
@@ -46,7 +48,7 @@ class Instance:
     def poll(self) -> None:
         """Do one pass at the present instant, and call what it starts."""
         simulation = self._simulation
-        if self.scheduler is None or not self.is_active:
+        if self.scheduler is None or self.scheduler.state not in (State.RUNNING, State.STOPPING):
             return
         simulation.deliver()
         now = simulation.now
@@ -57,18 +59,31 @@ class Instance:
             with suppress(DatabaseError):
                 self.scheduler.record(now)
                 self.wake = self.scheduler.next_wake()
+        if self.scheduler.state is State.STOPPING:
+            self.scheduler.tick(now)
+        self._note_stop()
 
     def stop(self) -> None:
-        """Stop this instance; the clock runs on to the end of its last run."""
+        """Stop this instance; the clock runs on to the end of its last run.
+
+        Called by a job, it only asks for the stop, as ``Scheduler.stop`` does there.
+        """
         if self.scheduler is None:
             return
         self._simulation.act("SS")
+        self._is_stopping = True
         self.scheduler.request_stop()
-        while self.scheduler.running:
+        while self.scheduler.running and not self.scheduler.is_inside:
             self._simulation.run_to_next_end()
         self.scheduler.stop()
-        self.wake = None
-        self._simulation.act("SE")
+        self._note_stop()
+
+    def _note_stop(self) -> None:
+        """Write the end of a stop into the trace, once it is complete."""
+        complete = self.scheduler is not None and self.scheduler.state is not State.STOPPING
+        if self._is_stopping and complete:
+            self._is_stopping, self.wake = False, None
+            self._simulation.act("SE")
 
     def crash(self) -> None:
         """Let the process be gone at once, with all it was doing."""
@@ -76,6 +91,7 @@ class Instance:
             return
         self.scheduler.abandon()
         self.scheduler = self.wake = None
+        self._is_stopping = False
         self._simulation.forget(self)
         self._simulation.act("Crash")
 

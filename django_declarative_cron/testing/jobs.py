@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ..runtime.inside import inside
 from ..runtime.work import Run, Work, failed, invoke, succeeded
 from ..store.results import Result
 
@@ -95,9 +96,10 @@ def outcome(work: Work) -> BaseException | None:
         what it raised, if anything.
     """
     try:
-        value = invoke(work)
-        if inspect.isawaitable(value):
-            asyncio.run(_awaited(value))
+        with inside(work.owner):
+            value = invoke(work)
+            if inspect.isawaitable(value):
+                asyncio.run(_awaited(value))
     except BaseException as error:
         return error
     return None

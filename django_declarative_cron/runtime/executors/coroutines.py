@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ..clock import Clock
+from ..inside import inside
 from ..work import Work, failed, finished, invoke, succeeded
 
 
@@ -57,7 +58,8 @@ class CoroutineExecutor:
 async def _perform(work: Work, clock: Clock) -> None:
     began = clock.monotonic()
     try:
-        await finished(invoke(work))
+        with inside(work.owner):
+            await finished(invoke(work))
         result = succeeded(work, clock.now(), clock.monotonic() - began)
     except BaseException as error:
         result = failed(work, error, clock.now(), clock.monotonic() - began)
