@@ -22,6 +22,16 @@ CHECKOUT = Path(__file__).parents[1]
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
+# Their tests cannot depend on the database, so that each Python runs them on one.
+PURE_FOLDERS = {"cron", "core", "theory"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if PURE_FOLDERS.intersection(item.path.relative_to(here).parts[:1]):
+            item.add_marker("pure")
+
 
 def pytest_report_header() -> list[str]:
     vendor = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
