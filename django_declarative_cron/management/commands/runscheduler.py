@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 
 from ... import conf
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
-from ...runtime.scheduler import Scheduler, State
+from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import Shutdown
 from ...store import database
 from ..ready import require_tables
@@ -93,9 +93,7 @@ class Command(BaseCommand):
 
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         while not shutdown.wait(_LOOK_AT_THE_LOOP):
-            if scheduler.state is State.STOPPED:
-                return  # A callback asked for it.
-            if scheduler.state is State.RUNNING and not scheduler.is_alive:
+            if not scheduler.is_alive:
                 raise CommandError("The loop of the scheduler has ended.", returncode=1)
 
     def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
