@@ -84,7 +84,8 @@ class Mountain:
     """``MountainDue_x``: no ``MinuteStart`` since ``Due_x``; one memory serves all tasks.
 
     A minute start at which nothing is due changes nothing else, so none has to be fed in:
-    the civil minutes of every zone start with those of UTC. A trace may state more.
+    the civil minutes of every zone start with those of UTC. A trace may state more. Instants count
+    and not positions, as ``Due`` is a truth about an instant.
     """
 
     __slots__ = ("_stated",)

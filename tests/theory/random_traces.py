@@ -1,6 +1,7 @@
 """Random traces: some sense in them, so that obligations arise, and much nonsense.
 
-Pulses are stated, and all minute starts are, so that both sides number positions alike.
+Pulses are stated, and all minute starts are, so that both sides number positions alike. A minute
+starts at one position only: the judge looks at instants there, the formulas at positions.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.second = 0
+        self.minute = 0
         self.trace: Trace = []
         self.retries: list[tuple[int, Task]] = []
         self.registered: dict[str, Task] = {}
@@ -40,7 +42,7 @@ class Writer:
             self._pass_time()
             self._act()
         self._pass_time()
-        self._put([("Tick", None)])
+        self._put([("SS", None)])
         return self.trace
 
     # --- time and its pulses ---
@@ -53,15 +55,15 @@ class Writer:
         self.second = until
 
     def _next_pulse(self) -> int | None:
-        minute = (self.second // MINUTE + 1) * MINUTE
-        return min([minute, *(second for second, _ in self.retries)])
+        return min([self.minute + MINUTE, *(second for second, _ in self.retries)])
 
     def _pulse(self) -> None:
         events: list[Event] = [
             ("RetryDue", task) for second, task in self.retries if second == self.second
         ]
         self.retries = [each for each in self.retries if each[0] != self.second]
-        if self.second % MINUTE == 0:
+        if self.second == self.minute + MINUTE:
+            self.minute = self.second
             events.append(("Tick", None))
             events += [("Due", task) for task in (A, A2, B, C) if self.random.random() < 0.5]
         self._put(events)
@@ -84,7 +86,7 @@ class Writer:
             return kind, self._task(kind)
         if kind == "Due":
             due = self.random.choice((A, A2, B, C))
-            return ("Due", due) if self.second % MINUTE else ("Tick", None)
+            return ("Due", due) if self.second % MINUTE else ("SE", None)
         return kind, None
 
     def _task(self, kind: str) -> Task:
