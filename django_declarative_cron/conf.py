@@ -10,7 +10,7 @@ LEASE               15 s       how long a leader or a run counts as alive unhear
 RENEW               5 s        how often a process says that it is alive
 GRACE               25 s       how long a stopping process waits for its runs
 DEPLOYMENT          "default"  which of several schedulers in one database this is
-RELEASE             ""         an older release never takes over from a newer one
+RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept
 HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
 ==================  =========  ======================================================

@@ -217,6 +217,7 @@ def _start(story: Story, reason: Reason, occurrence: datetime | None, now: datet
         attempt=state.attempt + 1 if repeats else 1,
         discharged_at=occurrence or (state.boot_at if reason == "boot" else None),
         answers_request=state.run_requested_at is not None,
+        run_count=state.run_count + 1,
     )
     return story.then(*_retry_told(state, reason, now), started)
 

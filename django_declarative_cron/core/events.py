@@ -244,6 +244,7 @@ class TaskRunStarted(TaskEvent, level="INFO"):
     attempt: int = 1
     discharged_at: datetime | None = None
     answers_request: bool = False
+    run_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

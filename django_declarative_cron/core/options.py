@@ -27,7 +27,7 @@ class Options:
         RENEW: how often a process says that it is alive.
         GRACE: how long a stopping process waits for its runs.
         DEPLOYMENT: which of several schedulers in one database this is.
-        RELEASE: an older release never takes over from a newer one.
+        RELEASE: of the project; it is shown with each scheduler.
         HISTORY_MAX_AGE: how long finished runs are kept.
         HISTORY_MAX_RUNS: how many finished runs are kept for one task.
     """

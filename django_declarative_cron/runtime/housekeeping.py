@@ -1,0 +1,66 @@
+"""What a leader does while nothing is due: it forgets old history, a little at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from ..core.events import Event, TaskRunStarted
+from ..core.options import Options
+from ..store import pruning
+from ..store.guard import Member
+
+EVERY = 20
+"""A task's surplus is looked for at each so manieth of its runs."""
+
+_NAMES_AT_ONCE = 5
+_AGES = timedelta(minutes=1)
+
+
+class Housekeeping:
+    """Prune by age and by number.
+
+    Args:
+        options: say what is kept.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._max_age = options.HISTORY_MAX_AGE
+        self._max_runs = options.HISTORY_MAX_RUNS
+        self._names: deque[str] = deque()
+        self._aged_at: datetime | None = None
+
+    def note(self, told: Iterable[Event]) -> None:
+        """Remember the tasks that may have too many runs by now.
+
+        Args:
+            told: events of a claim.
+        """
+        for event in told:
+            if isinstance(event, TaskRunStarted) and event.run_count % EVERY == 0:
+                self._names.append(event.task_name)
+
+    def step(self, member: Member, now: datetime) -> bool:
+        """Do a small piece of work.
+
+        Args:
+            member: who leads.
+            now: the instant of the tick.
+
+        Returns:
+            whether more is waiting.
+        """
+        if self._names:
+            for _ in range(min(_NAMES_AT_ONCE, len(self._names))):
+                self._of_one(member, self._names.popleft())
+        elif self._is_time(now) and pruning.prune_old(member, now - self._max_age) == 0:
+            self._aged_at = now
+        return bool(self._names)
+
+    def _is_time(self, now: datetime) -> bool:
+        return self._aged_at is None or abs(now - self._aged_at) >= _AGES
+
+    def _of_one(self, member: Member, name: str) -> None:
+        if pruning.prune_surplus(member, name, self._max_runs) >= pruning.BATCH:
+            self._names.append(name)
