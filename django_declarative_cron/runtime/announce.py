@@ -1,4 +1,4 @@
-"""What a scheduler says of its own life (003 Scheduler Lifecycle Events)."""
+"""What a scheduler says of its own life and polls (003 Lifecycle and Polling Events)."""
 
 from __future__ import annotations
 
@@ -61,4 +61,36 @@ def scheduled(now: datetime, declarations: Sequence[Declaration]) -> None:
             retry_delay_ms=declaration.retry_delay_ms,
         )
         for declaration in declarations
+    )
+
+
+def poll_started(now: datetime, tasks: int) -> None:
+    """Say that a tick looks at due tasks.
+
+    Args:
+        now: the instant of the tick.
+        tasks: number of tasks in the set.
+    """
+    publish([events.PollStarted(at=now, poll_time=now, scheduled_task_count=tasks)])
+
+
+def poll_completed(now: datetime, considered: int, started: int, duration: float) -> None:
+    """Say what a tick did.
+
+    Args:
+        now: the instant of the tick.
+        considered: number of tasks looked at.
+        started: number of runs started.
+        duration: in seconds.
+    """
+    publish(
+        [
+            events.PollCompleted(
+                at=now,
+                poll_time=now,
+                tasks_evaluated=considered,
+                tasks_executed=started,
+                duration=duration,
+            )
+        ]
     )

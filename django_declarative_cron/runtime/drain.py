@@ -26,6 +26,8 @@ def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
     Raises:
         StopSchedulerError: the runs have ended and their results cannot be recorded.
     """
+    if not engine.settle_starts(None if deadline is None else deadline - clock.monotonic()):
+        return False
     refusals = 0
     while engine.unfinished:
         if deadline is not None and clock.monotonic() >= deadline:

@@ -16,6 +16,7 @@ from ..store import claims, instances, marks, results, survey
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
 from ..store.results import Result
+from . import announce
 from .clock import Clock
 from .connections import refresh
 from .executors import Executor
@@ -103,9 +104,22 @@ class Engine:
 
     def request_stop(self) -> None:
         """Start nothing more; what was started before is called and recorded."""
-        with self.gate:
-            self.stopping.set()
+        self.stopping.set()
         self.woken.set()
+
+    def settle_starts(self, seconds: float | None) -> bool:
+        """Wait for the claim under way, if any; once it is over, nothing can start any more.
+
+        Args:
+            seconds: the longest wait; without limit where ``None``.
+
+        Returns:
+            whether it is over.
+        """
+        if not self.gate.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
+            return False
+        self.gate.release()
+        return True
 
     def write_down_stop(self, now: datetime) -> None:
         """Let people see that a stop was asked for; if it stays unseen, nothing is lost.
@@ -221,7 +235,7 @@ class Engine:
         began = self.clock.monotonic()
         started = considered = 0
         more, reaping = True, self._is_to_reap(self._seen)
-        publish([self._poll_started(now)])
+        announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
@@ -233,8 +247,7 @@ class Engine:
             considered += claimed.considered
             more, reaping = claimed.more, False
             publish(claimed.events)
-        duration = self.clock.monotonic() - began
-        publish([_poll_completed(now, considered, started, duration)])
+        announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
 
     def _call(self, claimed: claims.Claimed) -> None:
         """Hand every committed claim to its executor; a claim is never dropped."""
@@ -316,19 +329,3 @@ class Engine:
         refresh()
         text = f"{type(error).__name__}: {error}".strip()
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])
-
-    def _poll_started(self, now: datetime) -> events.PollStarted:
-        count = len(self._declarations)
-        return events.PollStarted(at=now, poll_time=now, scheduled_task_count=count)
-
-
-def _poll_completed(
-    now: datetime, considered: int, started: int, duration: float
-) -> events.PollCompleted:
-    return events.PollCompleted(
-        at=now,
-        poll_time=now,
-        tasks_evaluated=considered,
-        tasks_executed=started,
-        duration=duration,
-    )

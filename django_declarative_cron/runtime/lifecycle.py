@@ -225,9 +225,7 @@ class Lifecycle:
     def finish(self) -> list[type[Event]]:
         """Leave the state of a stop, once every run has ended; the turn is kept."""
         with self._news:
-            # Polling that began while the stop was asked for was not told to end.
-            told = self._poll(Polling.STOPPING)
-            return [*told, *self._poll(Polling.INACTIVE), self._take(Step.FINISH)]
+            return [*self._poll(Polling.INACTIVE), self._take(Step.FINISH)]
 
     # --- polling ---
 
