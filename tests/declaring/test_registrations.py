@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import conf
+from django_declarative_cron.core.parts import LONGEST_DELAY
 from django_declarative_cron.exceptions import (
     CronExpressionInvalidError,
     DeclarativeCronError,
@@ -150,12 +151,18 @@ def test_a_negative_delay_below_a_millisecond_keeps_its_size() -> None:
 
 @pytest.mark.parametrize(
     "delay",
-    [timedelta(0), timedelta(milliseconds=1), timedelta(microseconds=1500), timedelta.max],
+    [timedelta(0), timedelta(milliseconds=1), timedelta(microseconds=1500), LONGEST_DELAY],
     ids=["VA-13 zero", "shortest", "with a fraction", "beyond every date"],
 )
 def test_va_13_delays_that_are_accepted_as_they_are(delay: timedelta) -> None:
     (declaration,) = conf.declarations([item(delay=delay)])
     assert declaration.retry_delay == delay
+
+
+def test_a_delay_that_no_database_stores_is_refused() -> None:
+    error = refused([item(delay=timedelta.max)])
+    assert (error.name, error.field) == ("InvalidRegistrationError", "retryDelay")
+    assert "100000000 days" in error.message
 
 
 @pytest.mark.parametrize("microseconds", [1, 999])
