@@ -42,7 +42,7 @@ class Writer:
             self._pass_time()
             self._act()
         self._pass_time()
-        self._put([("SS", None)])
+        self._put([("SE", None)])
         return self.trace
 
     # --- time and its pulses ---
