@@ -6,8 +6,37 @@ on; they carry over from the specifications exactly, camel case included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+_LONGEST_CAUSE = 500
+_NAMES_SHOWN = 5
+_LOGIN = re.compile(r"://[^\s/@]+@")
+_SECRET = re.compile(
+    r"""(?ix) \b ([\w-]* (?:pass(?:word|wd|phrase)? | pwd | secret | token | api[_-]?key) [\w-]*)
+    (["']? \s* [=:] \s*) ("[^"]*" | '[^']*' | [^\s,;&]+)"""
+)
+
+
+def words_of(cause: BaseException) -> str:
+    """Word a cause for a message: one line, without logins and secrets.
+
+    The cause itself is for ``details``; a message may be shown to anybody
+    (001 Error Throwing Guarantees).
+
+    Args:
+        cause: any exception, whatever its text is.
+    """
+    try:
+        lines = str(cause).split("\n")
+    except Exception:
+        lines = []
+    text = next((line.strip() for line in lines if line.strip()), type(cause).__name__)
+    text = _LOGIN.sub("://***@", text)
+    text = _SECRET.sub(r"\1\2***", text)
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= _LONGEST_CAUSE else text[:_LONGEST_CAUSE] + "…"
 
 
 class DeclarativeCronError(Exception):
@@ -36,7 +65,9 @@ class DeclarativeCronError(Exception):
             raise AttributeError(attribute) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.message, dict(self.details)))
+        own = ("message", "details")
+        rest = {key: value for key, value in vars(self).items() if key not in own}
+        return (_rebuild, (type(self), self.message, dict(self.details)), rest)
 
 
 def _rebuild(
@@ -139,7 +170,7 @@ class CronCalculationError(DeclarativeCronError):
 
     def __init__(self, expression: str, current_time: str, cause: BaseException) -> None:
         super().__init__(
-            f"Failed to calculate next occurrence: {cause}",
+            f"Failed to calculate next occurrence: {words_of(cause)}",
             expression=expression,
             currentTime=current_time,
             cause=cause,
@@ -168,7 +199,7 @@ class ScheduleTaskError(DeclarativeCronError):
 
     def __init__(self, name: str, cron_expression: str, cause: BaseException) -> None:
         super().__init__(
-            f"Failed to schedule task '{name}': {cause}",
+            f"Failed to schedule task '{name}': {words_of(cause)}",
             name=name,
             cronExpression=cron_expression,
             cause=cause,
@@ -188,11 +219,14 @@ class StopSchedulerError(DeclarativeCronError):
     """
 
     def __init__(self, cause: BaseException) -> None:
-        super().__init__(f"Failed to stop scheduler: {cause}", cause=cause)
+        super().__init__(f"Failed to stop scheduler: {words_of(cause)}", cause=cause)
 
 
 class TaskTryDeserializeError(DeclarativeCronError):
-    """Refuse a stored task state (001 Task State Management Errors)."""
+    """Refuse a stored task state; each damage has a class of its own below.
+
+    Source: 001 Task State Management Errors.
+    """
 
 
 class TaskMissingFieldError(TaskTryDeserializeError):
@@ -209,10 +243,11 @@ class TaskInvalidTypeError(TaskTryDeserializeError):
         field: name of the field, camel case as in the specification.
         value: what is stored there.
         expected: the type it should have.
+        actual: the type it has; the name of its class unless given.
     """
 
-    def __init__(self, field: str, value: Any, expected: str) -> None:
-        actual = type(value).__name__
+    def __init__(self, field: str, value: Any, expected: str, actual: str | None = None) -> None:
+        actual = actual or type(value).__name__
         super().__init__(
             f"Invalid type for field '{field}': expected {expected}, got {actual}",
             field=field,
@@ -235,20 +270,39 @@ class TaskInvalidValueError(TaskTryDeserializeError):
 
 
 class TaskInvalidStructureError(TaskTryDeserializeError):
-    """Refuse a stored task state that is no object at all."""
+    """Refuse a stored task state that is no object at all.
 
-    def __init__(self, value: Any) -> None:
-        super().__init__(
-            f"Invalid task state: expected an object, got {type(value).__name__}", value=value
-        )
+    Args:
+        value: what is stored.
+        actual: its type; the name of its class unless given.
+    """
+
+    def __init__(self, value: Any, actual: str | None = None) -> None:
+        actual = actual or type(value).__name__
+        super().__init__(f"Invalid task state: expected object, got {actual}", value=value)
 
 
 class TaskListMismatchError(DeclarativeCronError):
-    """Report that the stored tasks are not those the scheduler expects."""
+    """Report that the stored tasks are not those the scheduler expects.
 
-    def __init__(self, expected: Any, actual: Any) -> None:
+    Args:
+        expected: names of the declared tasks.
+        actual: names of the stored ones.
+    """
+
+    def __init__(self, expected: Iterable[str], actual: Iterable[str]) -> None:
+        expected, actual = sorted(expected), sorted(actual)
+        missing = _some(set(expected) - set(actual))
+        unexpected = _some(set(actual) - set(expected))
+        parts = [f"missing {missing}" if missing else "", unexpected and f"unexpected {unexpected}"]
         super().__init__(
-            f"Persisted tasks do not match: expected {expected}, got {actual}",
+            "Persisted tasks do not match the declared ones: " + "; ".join(filter(None, parts)),
             expected=expected,
             actual=actual,
         )
+
+
+def _some(names: set[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in sorted(names)[:_NAMES_SHOWN])
+    more = len(names) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

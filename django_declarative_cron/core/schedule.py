@@ -9,6 +9,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, Lost
+from ..exceptions import CronCalculationError
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
@@ -19,6 +20,9 @@ _MINUTE = timedelta(minutes=1)
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Answer in UTC instants for one expression in one zone.
+
+    Every answer may raise ``CronCalculationError`` (001 Cron Calculation Errors): rules of
+    the installed time zone database that cannot be read, or a fault of ours.
 
     Args:
         expression: the parsed cron expression.
@@ -34,11 +38,19 @@ class Schedule:
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the first occurrence strictly after an instant, or ``None``."""
-        return self.expression.next_after(instant, self.zone, gap=self.gap, fold=self.fold)
+        try:
+            return self.expression.next_after(instant, self.zone, gap=self.gap, fold=self.fold)
+        except Exception as cause:
+            raise self._failure(instant, cause) from cause
 
     def latest_at_or_before(self, instant: datetime) -> datetime | None:
         """Give the newest occurrence not later than an instant, or ``None``."""
-        return self.expression.latest_at_or_before(instant, self.zone, gap=self.gap, fold=self.fold)
+        try:
+            return self.expression.latest_at_or_before(
+                instant, self.zone, gap=self.gap, fold=self.fold
+            )
+        except Exception as cause:
+            raise self._failure(instant, cause) from cause
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
         """Give the occurrence whose minute an instant lies in, or ``None``."""
@@ -47,13 +59,21 @@ class Schedule:
 
     def count_between(self, after: datetime, until: datetime) -> int:
         """Count the occurrences after one instant and up to another."""
-        return self.expression.count_between(after, until, self.zone, gap=self.gap, fold=self.fold)
+        try:
+            return self.expression.count_between(
+                after, until, self.zone, gap=self.gap, fold=self.fold
+            )
+        except Exception as cause:
+            raise self._failure(after, cause) from cause
 
     def lost_between(self, after: datetime, until: datetime) -> tuple[Lost, ...]:
         """Give the gaps that swallowed named local minutes (``dst_skip``)."""
         if self.gap == "shift":
             return ()
-        return self.expression.lost_between(after, until, self.zone)
+        try:
+            return self.expression.lost_between(after, until, self.zone)
+        except Exception as cause:
+            raise self._failure(after, cause) from cause
 
     def upcoming(self, instant: datetime) -> Iterator[datetime]:
         """Yield every occurrence after an instant, in order."""
@@ -61,3 +81,6 @@ class Schedule:
         while following is not None:
             yield following
             following = self.next_after(following)
+
+    def _failure(self, instant: datetime, cause: Exception) -> CronCalculationError:
+        return CronCalculationError(self.expression.text, instant.isoformat(), cause)
