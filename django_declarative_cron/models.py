@@ -46,6 +46,7 @@ class SchedulerState(models.Model):
     epoch = models.BigIntegerField(_("newest epoch given to a task"), default=0)
     release = models.CharField(_("release"), max_length=255, blank=True)
     initialized_at = InstantField(_("initialised at"), null=True, blank=True)
+    history_from = InstantField(_("history complete from"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("deployment")
@@ -72,6 +73,7 @@ class SchedulerInstance(models.Model):
     initialized_at = InstantField(_("initialised at"), null=True, blank=True)
     stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
     stopped_at = InstantField(_("stopped at"), null=True, blank=True)
+    lapses = models.JSONField(_("time it did not live through"), default=list, blank=True)
 
     class Meta:
         verbose_name = _("scheduler instance")
@@ -85,6 +87,44 @@ class SchedulerInstance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}"
+
+
+class RegistrationSet(models.Model):
+    """One set of registrations, from when it became the active one."""
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="registration_sets",
+        db_index=False,
+    )
+    generation = models.BigIntegerField(_("generation"))
+    registered_at = InstantField(_("registered at"))
+    after_run = models.BigIntegerField(_("newest run before it"), default=0)
+    instance = models.ForeignKey(
+        SchedulerInstance,
+        models.SET_NULL,
+        verbose_name=_("scheduler instance"),
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    tasks = models.JSONField(_("registrations"), default=list)
+
+    class Meta:
+        verbose_name = _("registration set")
+        verbose_name_plural = _("registration sets")
+        ordering = ["-generation"]
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scheduler", "generation"], name="ddc_registration_set_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scheduler}: {self.generation}"
 
 
 class ScheduledTask(models.Model):

@@ -20,6 +20,7 @@ from . import announce
 from .clock import Clock
 from .connections import refresh
 from .executors import Executor
+from .housekeeping import Housekeeping
 from .work import Run, Work, is_async
 
 ACTS = timedelta(seconds=1)
@@ -27,6 +28,9 @@ ACTS = timedelta(seconds=1)
 
 AUDIT = timedelta(minutes=1)
 """How often a leader counts its rows."""
+
+QUIET = timedelta(seconds=2)
+"""How far away the next start must be for other work to begin."""
 
 LEAP = 2.0
 """Seconds by which the wall clock may part from the monotonic one unremarked."""
@@ -40,10 +44,16 @@ class Engine:
         threads: executor of synchronous callbacks.
         coroutines: executor of asynchronous ones.
         owner: on whose behalf it calls.
+        housekeeping: forgets old history.
     """
 
     def __init__(
-        self, clock: Clock, threads: Executor, coroutines: Executor, owner: object
+        self,
+        clock: Clock,
+        threads: Executor,
+        coroutines: Executor,
+        owner: object,
+        housekeeping: Housekeeping,
     ) -> None:
         self.clock = clock
         self.woken = threading.Event()
@@ -52,6 +62,7 @@ class Engine:
         self.standing = Standing.STANDBY
         self._executors = (threads, coroutines)
         self._owner = owner
+        self._housekeeping = housekeeping
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
         self._running: dict[int, claims.Claim] = {}
@@ -63,6 +74,7 @@ class Engine:
         self._audited_at: datetime | None = None
         self._pace: tuple[datetime, float] | None = None
         self._stepped_back = self._stop_is_written = False
+        self._lapses: list[instances.Lapse] = []
 
     # --- what the scheduler tells the engine ---
 
@@ -203,7 +215,14 @@ class Engine:
         if self._is_to_claim(now):
             self._claim(member, now)
             self._look(member)
+        self._keep_house(member, now)
         return self._known_wake if self.standing is Standing.LEADING else None
+
+    def _keep_house(self, member: Member, now: datetime) -> None:
+        """Forget old history while nothing is about to start."""
+        soon = self._known_wake is not None and self._known_wake - now < QUIET
+        if self.standing is Standing.LEADING and not soon:
+            self._housekeeping.step(member, now)
 
     def _is_known_to_lead_into_work(self, now: datetime) -> bool:
         """Tell whether a claim follows anyway, so that a look before it says nothing new."""
@@ -241,12 +260,15 @@ class Engine:
                 if self.stopping.is_set() or member is not self._member:
                     break
                 claimed = claims.claim_due(member, self._declarations, now, reaping=reaping)
-                self._call(claimed)
+                try:
+                    publish(claimed.events)
+                finally:
+                    self._call(claimed)
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
             more, reaping = claimed.more, False
-            publish(claimed.events)
+            self._housekeeping.note(claimed.events)
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
 
     def _call(self, claimed: claims.Claimed) -> None:
@@ -314,6 +336,10 @@ class Engine:
         if abs(leap) >= LEAP and self._member is not None:
             publish([events.ClockMoved(at=now, seconds=leap)])
             self._stepped_back = self._stepped_back or leap < 0
+            self._lapses.append((now - timedelta(seconds=leap), now))
+        if self._lapses and self._member is not None:
+            instances.lapsed(self._member, self._lapses)
+            self._lapses.clear()
         if self._stepped_back and self._member is not None:
             marks.reconsider_after_step(self._member, now)
             self._stepped_back, self._known_wake = False, None

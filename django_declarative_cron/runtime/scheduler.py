@@ -25,6 +25,7 @@ from .executors import Executor
 from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .heartbeat import Heartbeat, beat
+from .housekeeping import Housekeeping
 from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
@@ -55,15 +56,13 @@ class Scheduler:
         options: Callable[[], conf.Options] = conf.options,
         declare: Callable[[object], list[Declaration]] = conf.declarations,
     ) -> None:
-        self.id = uuid.uuid4()
         self.clock = clock
         self._background = background
         self._given_executor = executor
         self._options = options
         self._declare = declare
         self._life = Lifecycle()
-        self._activation = Activation(self.id, clock, options)
-        self._engine = self._new_engine()
+        self._be_new()
 
     @property
     def state(self) -> State:
@@ -303,7 +302,7 @@ class Scheduler:
             raise StopSchedulerError(error) from error
         finally:
             self._engine.close()
-            self._engine = self._new_engine()
+            self._be_new()
             told += self._life.finish()
 
     def abandon(self) -> None:
@@ -317,12 +316,19 @@ class Scheduler:
 
     # --- parts ---
 
+    def _be_new(self) -> None:
+        """Be another instance from now on: what has stopped keeps its row as it is."""
+        self.id = uuid.uuid4()
+        self._activation = Activation(self.id, self.clock, self._options)
+        self._engine = self._new_engine()
+
     def _new_engine(self) -> Engine:
         engine = Engine(
             self.clock,
             self._given_executor or ThreadExecutor(self._options().WORKERS, self.clock),
             self._given_executor or CoroutineExecutor(self.clock),
             self._life,
+            Housekeeping(self._options()),
         )
         self._loop = Loop(self.clock, self.tick, engine.woken, lambda: self._is_idle(engine))
         self._heartbeat = Heartbeat(self.clock, lambda: engine.member)

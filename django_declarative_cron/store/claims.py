@@ -13,7 +13,7 @@ from ..core import events
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, instances, reconcile, rows
+from . import database, instances, reconcile, registrations, rows
 from .guard import Locked, Member, Standing, locked, stand
 
 BATCH = 1000
@@ -21,6 +21,8 @@ BATCH = 1000
 
 ASIDE = timedelta(minutes=5)
 """How long a row that cannot be considered is left alone."""
+
+_BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def _claim_tasks(
 ) -> None:
     started: list[tuple[ScheduledTask, events.TaskRunStarted]] = []
     unserved: list[TaskRun] = []
+    begun_anew: set[str] = set()
     for row in due:
         declaration = declarations.get(row.name)
         decision = _considered(held, member, row, declaration, now, claimed)
@@ -169,9 +172,13 @@ def _claim_tasks(
         rows.take(row, decision)
         claimed.events += decision.events
         unserved += rows.unserved_rows(held.row, row, decision.events)
+        if any(isinstance(event, _BEGINS_ANEW) for event in decision.events):
+            begun_anew.add(row.name)
         if decision.start is not None:
             started.append((row, decision.start))
     claimed.considered += len(due)
+    if begun_anew:
+        registrations.note(held, member, declarations.values(), begun_anew, now)
     claimed.claims += write_starts(held, member, started, unserved)
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
 

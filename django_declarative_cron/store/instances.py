@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Coalesce
 
 from ..core import events
 from ..core.decide import Story, settle
@@ -17,6 +18,10 @@ from .guard import Locked, Member, release
 
 LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
 
+Lapse = tuple[datetime, datetime]
+"""Where a clock leapt from and to; backwards where it was set back."""
+
+_LAPSES_KEPT = 1000
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
 
 
@@ -82,7 +87,45 @@ def heartbeat(member: Member) -> bool:
     if state.leader_id == member.instance:
         mine = states.filter(leader=member.instance, term=state.term)
         mine.update(lease_expires_at=now + member.lease)
-    return bool(living.update(heartbeat_at=now, stopped_at=None))
+    heard = living.filter(heartbeat_at__gt=now - member.lease)
+    return bool(heard.update(heartbeat_at=now, stopped_at=None)) or _comes_back(member, now)
+
+
+def _comes_back(member: Member, now: datetime) -> bool:
+    """Let a process that was silent for longer than its lease live after all."""
+    with database.atomic(member.using):
+        row = _own_row(member)
+        if row is None:
+            return False
+        if row.heartbeat_at > LONG_AGO:
+            row.lapses = _with(row.lapses, [(row.heartbeat_at, now)])
+        row.heartbeat_at, row.stopped_at = now, None
+        row.save(using=member.using, update_fields=["lapses", "heartbeat_at", "stopped_at"])
+    return True
+
+
+def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
+    """Write down time that a process did not live through, or lived through twice.
+
+    Args:
+        member: whose clock it was.
+        lapses: where its clock leapt from and to.
+    """
+    with database.atomic(member.using):
+        row = _own_row(member)
+        if row is not None:
+            row.lapses = _with(row.lapses, lapses)
+            row.save(using=member.using, update_fields=["lapses"])
+
+
+def _own_row(member: Member) -> SchedulerInstance | None:
+    rows = SchedulerInstance.objects.using(member.using).select_for_update()
+    return rows.filter(id=member.instance).first()
+
+
+def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
+    added = [[since.isoformat(), until.isoformat()] for since, until in lapses]
+    return [*known, *added][-_LAPSES_KEPT:]
 
 
 def stop_requested(member: Member, now: datetime) -> None:
@@ -106,7 +149,8 @@ def leave(member: Member, now: datetime) -> None:
     with database.atomic(member.using):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        mine.update(stopped_at=now)
+        # An orderly end is the last sign of life; whoever is found dead was silent before.
+        mine.update(stopped_at=now, heartbeat_at=now)
 
 
 def give_up(member: Member) -> None:
@@ -118,7 +162,8 @@ def give_up(member: Member) -> None:
     with database.atomic(member.using):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        mine.update(heartbeat_at=LONG_AGO)
+        asked = Coalesce("stop_requested_at", member.database_time)
+        mine.update(heartbeat_at=LONG_AGO, stop_requested_at=asked)
 
 
 def has_living_holder(member: Member, digest: str, now: datetime) -> bool:

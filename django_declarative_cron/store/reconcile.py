@@ -8,13 +8,15 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Coalesce
 
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
 from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
+from ..fields import InstantField
 from ..models import (
     Outcome,
     ScheduledTask,
@@ -22,7 +24,7 @@ from ..models import (
     TaskOverride,
     TaskRun,
 )
-from . import database, instances, marks, rows
+from . import database, instances, marks, registrations, rows
 from .guard import Locked, Member, Standing, locked, stand, take_lead
 from .instances import Process
 from .survey import stored
@@ -69,30 +71,34 @@ def reconcile(
         todo = plan(declarations, stored(tasks))
         told = _apply(held, member, todo, now)
         marks.reconsider(held, member, now)
-        standing = _activate(held, member, process, declarations)
+        standing = _activate(held, member, process, declarations, todo, now)
         if standing is Standing.LEADING:
             told = [*instances.reap(held, member, now), *told]
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        mine.update(initialized_at=now, digest=member.digest)
+        first = Coalesce("initialized_at", Value(now, InstantField()))
+        mine.update(initialized_at=first, digest=member.digest)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
 def _activate(
-    held: Locked, member: Member, process: Process, declarations: Sequence[Declaration]
+    held: Locked,
+    member: Member,
+    process: Process,
+    declarations: Sequence[Declaration],
+    todo: Plan,
+    now: datetime,
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
     row, digest = held.row, digest_of_set(declarations)
-    if row.digest == digest:
-        return stand(held, member)
-    row.digest = digest
-    row.generation += 1
-    row.release = process.release
-    row.initialized_at = held.database_now
-    row.save(
-        using=member.using,
-        update_fields=["digest", "generation", "release", "initialized_at"],
-    )
-    if row.leader_id != member.instance:
+    is_other = row.digest != digest
+    # Of the same set, rows may have been lost or damaged: their state begins anew.
+    fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}
+    if is_other or fresh:
+        row.digest = digest
+        row.release = process.release
+        row.initialized_at = held.database_now
+        registrations.note(held, member, declarations, fresh, now)
+    if is_other and row.leader_id != member.instance:
         take_lead(held, member)
     return stand(held, member)
 
