@@ -234,7 +234,7 @@ def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
 def _retry_told(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
     name, pending = state.name, state.pending_retry_until
     if reason == "retry":
-        return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.failures),)
+        return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.attempt),)
     if pending is None:
         return ()
     return (

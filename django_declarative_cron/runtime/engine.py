@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 from ..core import events
 from ..core.declaration import Declaration
 from ..signals import publish
-from ..store import claims, instances, marks, results, survey
+from ..store import claims, instances, results
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
 from ..store.results import Result
@@ -21,19 +21,14 @@ from .clock import Clock
 from .connections import refresh
 from .executors import Executor
 from .housekeeping import Housekeeping
+from .watch import Audit, Pace, is_orphaned
 from .work import Run, Work, is_async
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
 
-AUDIT = timedelta(minutes=1)
-"""How often a leader counts its rows."""
-
 QUIET = timedelta(seconds=2)
 """How far away the next start must be for other work to begin."""
-
-LEAP = 2.0
-"""Seconds by which the wall clock may part from the monotonic one unremarked."""
 
 
 class Engine:
@@ -71,10 +66,9 @@ class Engine:
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
-        self._audited_at: datetime | None = None
-        self._pace: tuple[datetime, float] | None = None
-        self._stepped_back = self._stop_is_written = False
-        self._lapses: list[instances.Lapse] = []
+        self._audit = Audit()
+        self._pace = Pace(clock)
+        self._stop_is_written = False
 
     # --- what the scheduler tells the engine ---
 
@@ -92,7 +86,8 @@ class Engine:
             self._member = member
             self.standing = standing
             self._declarations = {d.name: d for d in declarations}
-            self._known_wake = self._seen = self._audited_at = None
+            self._known_wake = self._seen = None
+            self._audit = Audit()
         self.woken.set()
 
     def replace(self, declarations: Sequence[Declaration]) -> None:
@@ -173,7 +168,8 @@ class Engine:
             when something is to be done next, as far as is known.
         """
         try:
-            self._notice_leap(now)
+            if self._pace.notice(self._member, now):
+                self._known_wake = None
             self.record(now)
             return self._evaluate(now)
         except DatabaseError as error:
@@ -302,47 +298,20 @@ class Engine:
             term = seen.term if seen is not None else 0
             publish([events.LeadershipLost(at=now, term=term, instance=str(member.instance))])
 
-    def is_orphan_set(self) -> bool:
-        """Tell whether this superseded instance must make its own set the active one again.
-
-        The active set has no living holder any more then (semantics 9, superseded schedulers).
-        """
-        member = self._member
-        if member is None or self.standing is not Standing.SUPERSEDED:
-            return False
-        seen = peek(member)
-        if seen is None:
-            return True
-        return not instances.has_living_holder(member, seen.digest, seen.database_now)
-
-    def has_lost_rows(self, now: datetime) -> bool:
-        """Tell, once a minute, whether a leader's tasks lack a row, or itself its own.
+    def is_to_activate_again(self, now: datetime) -> bool:
+        """Tell whether the own set must be activated anew: its rows, or all holders of the
+        active one, are gone.
 
         Args:
             now: the instant of the tick.
         """
-        if self._member is None or self.standing is not Standing.LEADING:
+        member = self._member
+        if member is None:
             return False
-        if self._audited_at is not None and abs(now - self._audited_at) < AUDIT:
-            return False
-        self._audited_at = now
-        return not survey.is_whole(self._member, len(self._declarations))
-
-    def _notice_leap(self, now: datetime) -> None:
-        """Tell of a leap of the wall clock; after one backwards, reconsider the marks."""
-        monotonic = self.clock.monotonic()
-        before, self._pace = self._pace or (now, monotonic), (now, monotonic)
-        leap = (now - before[0]).total_seconds() - (monotonic - before[1])
-        if abs(leap) >= LEAP and self._member is not None:
-            publish([events.ClockMoved(at=now, seconds=leap)])
-            self._stepped_back = self._stepped_back or leap < 0
-            self._lapses.append((now - timedelta(seconds=leap), now))
-        if self._lapses and self._member is not None:
-            instances.lapsed(self._member, self._lapses)
-            self._lapses.clear()
-        if self._stepped_back and self._member is not None:
-            marks.reconsider_after_step(self._member, now)
-            self._stepped_back, self._known_wake = False, None
+        if self.standing is Standing.SUPERSEDED:
+            return is_orphaned(member)
+        leading = self.standing is Standing.LEADING
+        return leading and self._audit.finds_loss(member, len(self._declarations), now)
 
     def refused(self, doing: str, error: Exception, now: datetime) -> None:
         """Tell of a refusal of the database that is outlived.

@@ -216,7 +216,7 @@ class Scheduler:
     def _activate_again(self, now: datetime) -> bool:
         """Bring the own set back where its rows are gone, or nobody holds the active one."""
         try:
-            if not (self._engine.is_orphan_set() or self._engine.has_lost_rows(now)):
+            if not self._engine.is_to_activate_again(now):
                 return False
             with self._life.turn_if_free() as free, inside(self._life, alone=True):
                 if free:

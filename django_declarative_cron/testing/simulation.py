@@ -221,16 +221,23 @@ class Simulation:
             values: its other fields.
         """
         if "registrations" in values:
-            values["registrations"] = self._described(values["registrations"])
+            values.update(self._described(values["registrations"]))
         self._trace.action(event, at or self.now, **values)
 
-    def _described(self, registrations: object) -> list[Record]:
+    def _described(self, registrations: object) -> Record:
         try:
-            return described(conf.declarations(registrations, time_zone=self.time_zone))
+            declarations = conf.declarations(registrations, time_zone=self.time_zone)
         except DeclarativeCronError:
-            return []
+            return {"registrations": [], "valid": False}
+        return {"registrations": described(declarations)}
 
 
 def _never_expiring() -> conf.Options:
-    """Give options whose lease outlives every simulation: only a crash ends it."""
-    return replace(conf.options(), LEASE=_FOR_EVER, RENEW=_FOR_EVER / 2)
+    """Give options by which only a crash ends a lease, and nothing is forgotten."""
+    return replace(
+        conf.options(),
+        LEASE=_FOR_EVER,
+        RENEW=_FOR_EVER / 2,
+        HISTORY_MAX_AGE=_FOR_EVER,
+        HISTORY_MAX_RUNS=1_000_000_000,
+    )

@@ -39,7 +39,7 @@ def worded(fields: dict[str, Any]) -> str | None:
         case "TaskRetryPreempted":
             words = "needs no retry: its next time has come"
         case "TaskRetryStarted":
-            words = f"is retried; failures in a row: {fields['retryCount']}"
+            words = f"is tried again, retry {fields['retryCount']}"
         case _:
             return None
     return f"{fields['taskName']:16} {words}"

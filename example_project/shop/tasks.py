@@ -23,7 +23,7 @@ from .files import folder, write_whole
 from .models import Delivery, Product, Sale
 
 if TYPE_CHECKING:
-    from django_declarative_cron.runtime.work import Run
+    from django_declarative_cron import Run
 
 logger = logging.getLogger(__name__)
 

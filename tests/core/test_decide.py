@@ -180,7 +180,7 @@ states = st.builds(
     attempt=st.integers(0, 5),
     failures=st.integers(0, 5),
     freed_at=maybe,
-    boot_at=maybe,
+    boot_at=st.none() | st.just(datetime(2023, 11, 30, tzinfo=UTC)),
     orphaned=st.booleans(),
     paused_since=maybe,
     paused_until=maybe,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.test import SimpleTestCase, override_settings
 
-from django_declarative_cron.runtime.work import Run
+from django_declarative_cron import Run
 
 from .. import seeding
 from ..models import Product

@@ -1,0 +1,96 @@
+"""What a scheduler notices beside its tasks: leaps of the clock, lost rows, a set of nobody."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ..core import events
+from ..signals import publish
+from ..store import instances, marks, survey
+from ..store.guard import Member
+from ..store.peek import peek
+from .clock import Clock
+
+AUDIT = timedelta(minutes=1)
+"""How often a leader counts its rows."""
+
+LEAP = 2.0
+"""Seconds by which the wall clock may part from the monotonic one unremarked."""
+
+
+class Pace:
+    """Compare the clock on the wall with the monotonic one.
+
+    Args:
+        clock: gives both.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._before: tuple[datetime, float] | None = None
+        self._lapses: list[instances.Lapse] = []
+        self._stepped_back = False
+
+    def notice(self, member: Member | None, now: datetime) -> bool:
+        """Tell of a leap of the wall clock; after one backwards, reconsider the marks.
+
+        Args:
+            member: who this instance is, ``None`` before it has a registration set.
+            now: the instant of the tick.
+
+        Returns:
+            whether what was known of the next start holds no more.
+
+        Raises:
+            django.db.Error: what is to be written is kept for the next tick.
+        """
+        monotonic = self._clock.monotonic()
+        before, self._before = self._before or (now, monotonic), (now, monotonic)
+        leap = (now - before[0]).total_seconds() - (monotonic - before[1])
+        if member is None:
+            return False
+        if abs(leap) >= LEAP:
+            publish([events.ClockMoved(at=now, seconds=leap)])
+            self._stepped_back = self._stepped_back or leap < 0
+            self._lapses.append((now - timedelta(seconds=leap), now))
+        if self._lapses:
+            instances.lapsed(member, self._lapses)
+            self._lapses.clear()
+        return self._stepped_back and self._reconsidered(member, now)
+
+    def _reconsidered(self, member: Member, now: datetime) -> bool:
+        marks.reconsider_after_step(member, now)
+        self._stepped_back = False
+        return True
+
+
+class Audit:
+    """Look once a minute whether somebody deleted rows."""
+
+    def __init__(self) -> None:
+        self._done_at: datetime | None = None
+
+    def finds_loss(self, member: Member, tasks: int, now: datetime) -> bool:
+        """Tell whether a leader's tasks lack a row, or itself its own.
+
+        Args:
+            member: who leads.
+            tasks: number of tasks in its registration set.
+            now: the instant of the tick.
+        """
+        if self._done_at is not None and abs(now - self._done_at) < AUDIT:
+            return False
+        self._done_at = now
+        return not survey.is_whole(member, tasks)
+
+
+def is_orphaned(member: Member) -> bool:
+    """Tell whether nobody who holds the active registration set lives any more.
+
+    Args:
+        member: a superseded instance (semantics 9, superseded schedulers).
+    """
+    seen = peek(member)
+    if seen is None:
+        return True
+    return not instances.has_living_holder(member, seen.digest, seen.database_now)
