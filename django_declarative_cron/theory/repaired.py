@@ -212,14 +212,11 @@ class RepairedState:
 
     def _registers(self, event: Event, position: Position) -> None:
         before = self._names
-        if self.registered != event.registrations:
-            self.registered = event.registrations
-            self._names = frozenset(each.name for each in event.registrations)
-            self._members = frozenset(each.name for each in event.registrations if each.governed)
+        self.registered = event.registrations
+        self._names = frozenset(each.name for each in event.registrations)
+        self._members = frozenset(each.name for each in event.registrations if each.governed)
         for each in position.came:
             self._comes(each, each.name not in before, position)
-        for name in before - self._names:
-            self._of(name).of_the_past = self._of(name).running
 
     def _comes(self, registration: Registration, is_first: bool, position: Position) -> None:
         """Follow a first coming or an override: only the current minute may be owed."""

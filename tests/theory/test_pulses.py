@@ -106,6 +106,13 @@ def test_a_stated_retry_does_not_double_a_made_one() -> None:
     assert said(check(trace(elsewhere))) == {"S1 6"}
 
 
+def test_no_pulses_are_made_for_what_is_not_governed() -> None:
+    records = trace("init 10 [a] · 20 RS a · 21 REf a · 9000 Tick", {"a": "* * * * *"})
+    for record in records[:2]:
+        record["registrations"][0]["overlap_policy"] = "skip"
+    assert seen(records) == ["10 IS", "11 IEs", "20 RS a", "21 REf a", "9000 Tick"]
+
+
 # --- what was due before a task was known ---
 
 

@@ -138,7 +138,8 @@ def test_l1_the_bound_can_be_chosen() -> None:
 
 
 def test_l1_overlapping_freezes_count_once() -> None:
-    text = "init 10 [a] · 60 Due a · 60 Freeze to 100 · 70 Freeze to 120 · 130 Freeze to 140 · {}"
+    freezes = "60 Freeze to 100 · 70 Freeze to 120 · 80 Freeze to 90 · 130 Freeze to 140"
+    text = f"init 10 [a] · 60 Due a · {freezes} · {{}}"
     assert check(trace(text.format("220.006 RS a"))) == []
     assert said(check(trace(text.format("220.007 RS a")))) == {"L1 2"}
 
@@ -241,6 +242,11 @@ def test_r8_a_first_coming_wins_over_a_pulse_at_its_position() -> None:
     assert said(check(records, "letter")) == {"open a"}
 
 
+def test_the_order_within_a_position_says_nothing() -> None:
+    records = trace("init 10 [a] · 60 RS a + Due a · 61 REs a")
+    assert said(check(records)) == {"S1 2"}
+
+
 # --- what is not governed ---
 
 
@@ -259,6 +265,13 @@ def test_the_theory_governs_coalesce_only(policy: str) -> None:
     assert verdict.ok
     assert (verdict.ungoverned, verdict.starts) == (("a",), 2)
     assert not judge(_with_policy("init 10 [a] · 20 RS a", "coalesce")).ok
+
+
+def test_a_policy_may_change_with_everything_else_preserved() -> None:
+    records = _with_policy("init 10 [a] · init 20 [a] · 30 RS a", "skip")
+    assert check(records) == []
+    records[3]["registrations"][0]["overlap_policy"] = "coalesce"  # type: ignore[index]
+    assert said(check(records)) == {"S1 4"}
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,17 @@ class S2ConservationOfStarts:
         self._note_dues(position, state)
         for event in position.each("RS"):
             task = state.task_of(event)
-            starts = self._succeeding.setdefault(task, RSucc())
-            starts.start(position.moment, self._dues.get(task))
+            self._of(task).start(position.moment, self._dues.get(task))
         for event in position.each("REs"):
             yield from self._succeed(state.task_of(event))
         for event in position.each("REf"):
-            self._succeeding.pop(state.task_of(event), None)
+            self._of(state.task_of(event)).fail()
         if position.has("Crash"):
-            self._succeeding.clear()
+            for starts in self._succeeding.values():
+                starts.fail()
+
+    def _of(self, task: Task) -> RSucc:
+        return self._succeeding.setdefault(task, RSucc())
 
     def _note_dues(self, position: Position, state: State) -> None:
         for registration, due in position.came.items():
@@ -65,7 +68,7 @@ class S2ConservationOfStarts:
                 self._dues[state.task_of(event)] = position.moment
 
     def _succeed(self, task: Task) -> Iterator[Finding]:
-        for moment, due in self._succeeding.pop(task, RSucc()).succeed():
+        for moment, due in self._of(task).succeed():
             at_most_one = self._at_most_one.setdefault(task, AtMostOne())
             previous = at_most_one.last
             if not at_most_one.allows(moment, due):
