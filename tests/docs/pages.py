@@ -1,0 +1,161 @@
+"""The documentation as data: blocks, tables, headings and links of each page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..conftest import CHECKOUT
+
+_MARKER = re.compile(r"<!-- (.+) -->")
+_FENCE = re.compile(r"```(\w*)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
+_HEADING = re.compile(r"#{1,6} (.+)")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block.
+
+    Args:
+        place: page and line, for people.
+        language: after the fence.
+        marker: what the comment right above says, empty without one.
+        text: what stands in it.
+    """
+
+    place: str
+    language: str
+    marker: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.place
+
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page.
+
+    Args:
+        path: of the file.
+        text: all of it.
+    """
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Name the page as people do."""
+        return self.path.name
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Give the fenced blocks in order."""
+        return list(blocks(self.name, self.text))
+
+    @property
+    def prose(self) -> str:
+        """Give the text without the fenced blocks."""
+        return re.sub(r"^```.*?^```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
+
+    @property
+    def links(self) -> list[str]:
+        """Give where the links lead."""
+        return _LINK.findall(self.prose)
+
+    @property
+    def anchors(self) -> set[str]:
+        """Give the anchors that headings make, spelled as GitHub does."""
+        return {_slug(heading) for heading in _headings(self.prose)}
+
+    def table(self, *header: str) -> list[Row]:
+        """Give the rows of all tables with a header, as one.
+
+        Args:
+            header: the names of the columns.
+        """
+        return [
+            dict(zip(header, row, strict=True))
+            for table in _tables(self.prose)
+            if tuple(table[0]) == header
+            for row in table[2:]
+        ]
+
+
+def blocks(name: str, text: str) -> Iterator[Block]:
+    """Yield the fenced blocks of a text.
+
+    Args:
+        name: of the page.
+        text: Markdown.
+    """
+    lines = text.splitlines()
+    position = 0
+    while position < len(lines):
+        opening = _FENCE.fullmatch(lines[position])
+        if opening is None:
+            position += 1
+            continue
+        marker = _MARKER.fullmatch(lines[position - 1]) if position else None
+        end = lines.index("```", position + 1)
+        body = "".join(f"{line}\n" for line in lines[position + 1 : end])
+        place = f"{name}:{position + 1}"
+        yield Block(place, opening[1], marker[1] if marker else "", body)
+        position = end + 1
+
+
+def codes(cell: str) -> list[str]:
+    """Give the words in backquotes of a cell, in order.
+
+    Args:
+        cell: of a table.
+    """
+    return _CODE.findall(cell)
+
+
+def code(cell: str) -> str:
+    """Give the one word in backquotes of a cell.
+
+    Args:
+        cell: of a table.
+    """
+    (word,) = codes(cell)
+    return word
+
+
+def _headings(text: str) -> list[str]:
+    return [match[1] for line in text.splitlines() if (match := _HEADING.fullmatch(line))]
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _tables(text: str) -> Iterator[list[list[str]]]:
+    for match in re.finditer(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE):
+        yield [
+            [cell.strip() for cell in line.strip().strip("|").split("|")]
+            for line in match[0].splitlines()
+        ]
+
+
+def read(path: Path) -> Page:
+    """Read a page.
+
+    Args:
+        path: of its file.
+    """
+    return Page(path, path.read_text(encoding="utf-8"))
+
+
+README = read(CHECKOUT / "README.md")
+DOCS = {page.name: page for page in map(read, sorted((CHECKOUT / "docs").glob("*.md")))}
+PAGES = [README, *DOCS.values()]

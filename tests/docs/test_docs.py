@@ -1,0 +1,341 @@
+"""What the pages say is what the code does: lists, defaults, levels, links."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from django.contrib import admin
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand, CommandError
+
+from django_declarative_cron import conf, models, signals
+from django_declarative_cron.admin.acts import ACTS
+from django_declarative_cron.core import events
+from django_declarative_cron.core.decide import Reason
+from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS, OPTION_KINDS
+from django_declarative_cron.core.options import Options
+from django_declarative_cron.core.problem import Check
+from django_declarative_cron.core.status import Status
+from django_declarative_cron.cron import posix_equivalent
+from django_declarative_cron.management.commands.cron import SUBCOMMANDS
+from django_declarative_cron.runtime.work import Run
+from django_declarative_cron.testing import Simulation
+
+from ..conftest import CHECKOUT
+from .pages import DOCS, PAGES, README, Page, code, codes, read
+
+# Of which no page may speak: either it is not so, or it is not in this version.
+NEVER_SAID = [
+    *("exactly once", "coming soon", "in a later version", "will be added", "TODO"),
+    *("@every", "cancel_previous", "enqueue", "atomic=", '"atomic"', "timed out"),
+    *("cron explain", "cron health", "cron history", "cron verify", "cron prune"),
+    *("/work/", "/tmp/", "/root/", "/home/"),
+]
+
+
+# --- pages and links -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Page) -> None:
+    assert list(broken_links(page)) == []
+
+
+def broken_links(page: Page) -> Iterator[str]:
+    for link in page.links:
+        if link.startswith(("https://", "http://")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = _page(page.path.parent / file) if file else page
+        if target is None or (anchor and anchor not in target.anchors):
+            yield link
+
+
+def _page(path: Path) -> Page | None:
+    return read(path) if path.is_file() else None
+
+
+def test_a_link_that_leads_nowhere_would_be_found() -> None:
+    text = "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors)\n## There"
+    page = Page(CHECKOUT / "docs" / "made-up.md", text)
+    assert list(broken_links(page)) == ["missing.md", "settings.md#nothing"]
+
+
+def test_the_readme_links_every_page() -> None:
+    assert {f"docs/{name}" for name in DOCS} <= set(README.links)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_is_said_that_does_not_hold(page: Page) -> None:
+    text = " ".join(page.text.split()).casefold()
+    assert [words for words in NEVER_SAID if words.casefold() in text] == []
+
+
+def test_the_readme_begins_with_two_sentences_and_then_the_two_commands() -> None:
+    first = README.text.split("\n\n")[1]
+    assert len(re.findall(r"\.(?=\s|$)", first)) == 2
+    commands = [block.text for block in README.blocks if block.language == "sh"]
+    assert len(commands) == 2
+    example = read(CHECKOUT / "example_project" / "README.md")
+    assert commands[0] in [block.text for block in example.blocks]
+    assert commands[1].strip() in (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8")
+    assert README.text.index(commands[1]) < README.text.index("```python")
+
+
+# --- settings ------------------------------------------------------------------
+
+
+def test_the_table_of_options_is_that_of_the_code() -> None:
+    rows = DOCS["settings.md"].table("option", "default", "what")
+    said = {code(row["option"]): row["default"] for row in rows}
+    assert said == {field.name: in_words(field.default) for field in fields(Options)}
+
+
+def in_words(value: Any) -> str:
+    """Write a default as the pages do."""
+    if isinstance(value, timedelta):
+        return f"{value.days} days" if value.days else f"{value.seconds} s"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value}`"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(10, "`10`"), ("", '`""`'), (timedelta(seconds=15), "15 s"), (timedelta(90), "90 days")],
+)
+def test_defaults_are_worded_by_their_kind(value: Any, words: str) -> None:
+    assert in_words(value) == words
+
+
+def test_the_table_of_keys_is_that_of_the_code(modules: object) -> None:
+    rows = {code(row["key"]): row for row in DOCS["settings.md"].table("key", "default", "what")}
+    # ``atomic`` can only be left out, so there is nothing to say of it.
+    assert set(rows) == set(KINDS) - {"atomic"}
+    assert {key for key, row in rows.items() if row["default"] == "required"} == {"name", "cron"}
+    for key, choice in {**CHOICES, "dialect": DIALECT}.items():
+        assert {f'"{value}"' for value in choice.available} == {
+            word for word in codes(rows[key]["what"]) if word.startswith('"')
+        }
+    assert set(codes(rows["options"]["what"])) == set(OPTION_KINDS)
+
+
+def test_the_defaults_of_keys_are_those_of_the_code(modules: object) -> None:
+    rows = DOCS["settings.md"].table("key", "default", "what")
+    said = {code(row["key"]): row["default"] for row in rows}
+    entry = {"name": "a", "cron": "0 7 * * *", "callback": "shop.tasks.send_digests"}
+    (declaration,) = conf.declarations([entry])
+    data = declaration.as_data()
+    for key in ("args", "enabled", "description", "gap", "fold", "dialect", "overlap_policy"):
+        assert said[key] == f"`{data[key]!r}`".replace("'", '"')
+    assert said["timezone"] == f'`"{declaration.timezone}"`'
+    assert said["retry_delay"] == f"{declaration.retry_delay // timedelta(minutes=1)} minutes"
+
+
+def test_what_is_refused_is_to_be_written_as_the_table_says() -> None:
+    rows = DOCS["settings.md"].table("refused", "write")
+    assert len(rows) > 3
+    for row in rows:
+        assert posix_equivalent(code(row["refused"])) == code(row["write"])
+
+
+# --- checks --------------------------------------------------------------------
+
+
+def test_the_tables_of_checks_are_those_of_the_code() -> None:
+    rows = DOCS["checks.md"].table("id", "what it says", "how to mend it")
+    assert [code(row["id"]) for row in rows] == [str(check) for check in Check]
+    assert all(row["what it says"] and row["how to mend it"] for row in rows)
+
+
+def test_errors_stand_apart_from_warnings_and_notes() -> None:
+    errors, _, remarks = DOCS["checks.md"].text.partition("## Warnings and notes")
+    assert {check.level for check in Check if f"`{check}`" in errors} == {"E"}
+    assert {check.level for check in Check if f"`{check}`" in remarks} == {"W", "I"}
+
+
+# --- events --------------------------------------------------------------------
+
+
+def test_the_tables_of_events_are_the_alphabet() -> None:
+    rows = DOCS["events.md"].table("event", "level", "in logs", "in signals", "when")
+    said = [
+        (code(row["event"]), row["level"], codes(row["in logs"]), codes(row["in signals"]))
+        for row in rows
+    ]
+    assert sorted(said) == sorted(map(_described, events.ALL))
+    assert all(row["when"] for row in rows)
+
+
+def _described(event: type[events.Event]) -> tuple[str, str, list[str], list[str]]:
+    common = {"at", "task_name"} if issubclass(event, events.TaskEvent) else {"at"}
+    names = [field.name for field in fields(event) if field.name not in common]
+    return event.__name__, event.level, [signals.camel(name) for name in names], names
+
+
+def test_events_of_tasks_are_those_whose_names_start_with_task() -> None:
+    for event in events.ALL:
+        assert event.__name__.startswith("Task") == issubclass(event, events.TaskEvent)
+
+
+def test_the_log_line_is_worded_as_shown(caplog: pytest.LogCaptureFixture) -> None:
+    (shown,) = [block.text for block in DOCS["events.md"].blocks if block.language == "text"]
+    ended = datetime(2024, 1, 1, 10, 0, 2, 250_000, tzinfo=UTC)
+    failed = events.TaskRunFailed(
+        at=ended,
+        task_name="water",
+        duration=2.2,
+        error="RuntimeError: the barrel is empty",
+        next_retry_at=ended + timedelta(minutes=5),
+    )
+    with caplog.at_level(logging.INFO, "django_declarative_cron"):
+        signals.publish([failed])
+    (record,) = caplog.records
+    assert record.getMessage() == shown.strip()
+    assert vars(record)["event"] == "TaskRunFailed"
+
+
+# --- runs ----------------------------------------------------------------------
+
+
+def test_the_fields_of_run_are_those_of_the_code() -> None:
+    rows = DOCS["writing-callbacks.md"].table("field", "what")
+    assert [code(row["field"]) for row in rows] == [field.name for field in fields(Run)]
+    (reason,) = (row for row in rows if code(row["field"]) == "reason")
+    assert codes(reason["what"]) == _reasons_in_order()
+
+
+def _reasons_in_order() -> list[str]:
+    return ["due", "boot", "retry", "orphaned", "manual"]
+
+
+def test_the_reasons_are_those_of_the_code() -> None:
+    rows = DOCS["semantics.md"].table("reason", "the run began because")
+    assert [code(row["reason"]) for row in rows] == _reasons_in_order()
+    assert set(_reasons_in_order()) == set(get_args(Reason))
+
+
+def test_the_outcomes_are_those_of_the_code() -> None:
+    rows = DOCS["semantics.md"].table("outcome", "what")
+    said = {code(row["outcome"]) for row in rows}
+    assert said == set(models.Outcome.values) - {"timed_out", "cancelled"}
+
+
+def test_every_part_of_a_simulation_is_described() -> None:
+    rows = DOCS["testing.md"].table("name", "what")
+    internal = {"new_scheduler", "call", "deliver", "run_to_next_end", "forget", "act"}
+    public = {name for name in vars(Simulation) if not name.startswith("_")} - internal
+    assert {code(row["name"]) for row in rows} == public
+
+
+def test_a_simulation_is_made_as_described() -> None:
+    assert '`Simulation(start, time_zone="UTC", instances=1)`' in DOCS["testing.md"].text
+    sim = Simulation("2024-01-01T00:00Z")
+    assert (sim.time_zone, sim[0].is_active) == ("UTC", False)
+    with pytest.raises(IndexError):
+        _ = sim[1]
+
+
+# --- commands ------------------------------------------------------------------
+
+
+def test_the_table_of_subcommands_is_that_of_the_code() -> None:
+    rows = DOCS["commands.md"].table("subcommand", "options", "what")
+    assert {code(row["subcommand"]): set(codes(row["options"])) for row in rows} == {
+        f"cron {name}": _options(subcommand.arguments) for name, subcommand in SUBCOMMANDS.items()
+    }
+
+
+def test_the_options_of_runscheduler_are_those_of_the_code() -> None:
+    rows = DOCS["commands.md"].table("option", "what")
+    command = load_command_class("django_declarative_cron", "runscheduler")
+    assert {code(row["option"]) for row in rows} == _options(command.add_arguments)
+
+
+def _options(add_arguments: Any) -> set[str]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    return {action.option_strings[0] for action in parser._actions if action.option_strings}
+
+
+def test_the_status_words_are_those_of_the_code() -> None:
+    rows = DOCS["commands.md"].table("status", "what")
+    assert [code(row["status"]) for row in rows] == [str(s).replace("_", " ") for s in Status]
+
+
+def test_the_codes_of_a_second_signal_are_right() -> None:
+    rows = DOCS["commands.md"].table("code", "when")
+    (at_once,) = (row["when"] for row in rows if row["code"] == "128 + N")
+    codes_said = {int(number): name for number, name in re.findall(r"(\d+) for (\w+)", at_once)}
+    assert codes_said == {128 + each: each.name for each in (signal.SIGINT, signal.SIGTERM)}
+
+
+def command_lines() -> list[str]:
+    found = [
+        line.removeprefix("$ python manage.py ")
+        for page in PAGES
+        for block in page.blocks
+        for line in block.text.splitlines()
+        if line.startswith("$ python manage.py ")
+    ]
+    assert len(found) > 10
+    return found
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_every_command_line_is_understood(line: str) -> None:
+    understood(line)
+
+
+def understood(line: str) -> argparse.Namespace:
+    name, *words = re.findall(r'"[^"]*"|\S+', line)
+    app = get_commands()[name]
+    command = app if isinstance(app, BaseCommand) else load_command_class(app, name)
+    return command.create_parser("manage.py", name).parse_args([word.strip('"') for word in words])
+
+
+@pytest.mark.parametrize("line", ["cron explain water", "cron list --all", "runscheduler --fast"])
+def test_a_command_line_that_is_wrong_would_be_found(line: str) -> None:
+    with pytest.raises(CommandError):
+        understood(line)
+
+
+# --- admin and deploying -------------------------------------------------------
+
+
+def test_the_permissions_of_acts_are_those_of_the_code() -> None:
+    rows = DOCS["deploying.md"].table("act", "permission")
+    assert {row["act"]: code(row["permission"]) for row in rows} == {
+        str(act.label): act.codename for act in ACTS.values()
+    }
+    known = {codename for codename, _ in models.ScheduledTask._meta.permissions}
+    assert {code(row["permission"]) for row in rows} == known
+
+
+def test_the_words_of_the_admin_are_the_admins() -> None:
+    bold = set(re.findall(r"\*\*([^*]+)\*\*", DOCS["tutorial.md"].prose))
+    assert models.ScheduledTask in admin.site._registry
+    plural = str(models.ScheduledTask._meta.verbose_name_plural).capitalize()
+    assert bold == {str(act.label) for act in ACTS.values()} | {plural}
+
+
+def test_the_container_waits_longer_than_the_scheduler() -> None:
+    text = DOCS["deploying.md"].text
+    (seconds,) = re.findall(r"stop_grace_period: (\d+)s", text)
+    assert timedelta(seconds=int(seconds)) > Options().GRACE
+    assert f"which is {Options().GRACE.seconds} seconds" in text
+    assert f"within `LEASE`, {Options().LEASE.seconds} seconds" in text
+
+
+def test_the_extras_are_those_of_the_distribution() -> None:
+    project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    for page in PAGES:
+        for extra in re.findall(r"pip install .*'\.\[(\w+)\]'", page.text):
+            assert re.search(rf"^{extra} = \[", project, re.MULTILINE)

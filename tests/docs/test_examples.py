@@ -1,0 +1,294 @@
+"""Every Python block of the pages runs, and does what the text around it says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import logging.config
+import threading
+import unittest
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core import checks
+from django.db import connections
+from django.db.utils import ConnectionHandler
+from django.test import TestCase
+
+from django_declarative_cron.checks import TAG
+from django_declarative_cron.core.problem import Check
+from django_declarative_cron.runtime import clock
+from django_declarative_cron.runtime.work import Run
+from django_declarative_cron.testing import Simulation
+
+from .pages import DOCS, PAGES, Block, Page
+from .running import Runner, announced, module_of
+
+Find = Callable[[str], dict[str, Any]]
+
+BLOCKS = [(page, block) for page in PAGES for block in page.blocks if block.language == "python"]
+PLAIN = [(page, block) for page, block in BLOCKS if block.marker != "transactional"]
+IN_TRANSACTIONS = [(page, block) for page, block in BLOCKS if block.marker == "transactional"]
+
+
+@pytest.fixture
+def runner(tmp_path: Path, modules: dict[str, ModuleType]) -> Runner:
+    """Run blocks in a folder of this test."""
+    return Runner(tmp_path, modules)
+
+
+@pytest.fixture
+def find(runner: Runner, modules: dict[str, ModuleType]) -> Find:
+    """Run the one block that a text stands in."""
+
+    def run(text: str) -> dict[str, Any]:
+        ((page, block),) = [pair for pair in BLOCKS if text in pair[1].text]
+        left = runner.run(page, block)
+        name = module_of(block)
+        return left if name is None else vars(modules[name])
+
+    return run
+
+
+def ids(pairs: list[tuple[Page, Block]]) -> list[str]:
+    return [block.place for _, block in pairs]
+
+
+def test_the_pages_have_examples() -> None:
+    assert len(BLOCKS) > 30
+    assert len(IN_TRANSACTIONS) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("page", "block"), PLAIN, ids=ids(PLAIN))
+def test_it_runs(page: Page, block: Block, runner: Runner, settings: Any) -> None:
+    settings.SCHEDULED_TASKS = [
+        ("send-digests", "0 7 * * 1-5", "shop.tasks.send_digests", timedelta(minutes=10))
+    ]
+    for earlier in _modules_before(page, block):
+        runner.run(page, earlier)
+    left = runner.run(page, block)
+    for test in written_tests(left):
+        test()
+
+
+def _modules_before(page: Page, block: Block) -> Iterator[Block]:
+    """Yield the modules that a page has written by then."""
+    for each in page.blocks:
+        if each.place == block.place:
+            return
+        if module_of(each) is not None:
+            yield each
+
+
+def written_tests(left: dict[str, Any]) -> list[Callable[[], None]]:
+    """Give the tests that a block wrote; the transaction of a ``TestCase`` is ours."""
+    own = [value for value in left.values() if getattr(value, "__module__", "") == "<run_path>"]
+    cases = [each for each in own if isinstance(each, type) and issubclass(each, TestCase)]
+    return [
+        *(each for each in own if getattr(each, "__name__", "").startswith("test_")),
+        *(
+            getattr(case(name), name)
+            for case in cases
+            for name in unittest.defaultTestLoader.getTestCaseNames(case)
+        ),
+    ]
+
+
+def test_the_tests_shown_are_found(runner: Runner) -> None:
+    page = DOCS["testing.md"]
+    found = [len(written_tests(runner.run(page, block))) for block in page.blocks]
+    assert found == [1, 1, 1, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("page", "block"), IN_TRANSACTIONS, ids=ids(IN_TRANSACTIONS))
+def test_it_runs_with_threads(
+    page: Page, block: Block, runner: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner.run(page, block)
+    shown = [line.rpartition("# ")[2] for line in block.text.splitlines() if "# " in line]
+    assert capsys.readouterr().out.splitlines() == shown == ["Running", "Stopped"]
+
+
+# --- settings ------------------------------------------------------------------
+
+DECLARING = [(page, block) for page, block in BLOCKS if "\nSCHEDULED_TASKS = " in f"\n{block.text}"]
+CONFIGURING = [pair for pair in BLOCKS if "DECLARATIVE_CRON = " in pair[1].text]
+
+
+class StandingClock:
+    def now(self) -> datetime:
+        return datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("page", "block"), DECLARING, ids=ids(DECLARING))
+def test_declarations_get_the_remarks_announced(
+    page: Page, block: Block, runner: Runner, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "system_clock", StandingClock())
+    for earlier in _modules_before(page, block):
+        runner.run(page, earlier)
+    settings.SCHEDULED_TASKS = runner.run(page, block)["SCHEDULED_TASKS"]
+    found: list[set[str]] = [set() for _ in settings.SCHEDULED_TASKS]
+    expected = announced(block.text)
+    for message in checks.run_checks(tags=[TAG]):
+        found[_index(message, expected)].add(str(message.id))
+    assert found == expected
+
+
+def _index(message: checks.CheckMessage, expected: list[set[str]]) -> int:
+    """Give the item a remark is about; one about several stands at the first that says so."""
+    place = str(message.obj)
+    if place.startswith("SCHEDULED_TASKS["):
+        return int(place.partition("[")[2].partition("]")[0])
+    return next((i for i, said in enumerate(expected) if message.id in said), 0)
+
+
+def test_an_item_says_its_remarks_where_it_ends() -> None:
+    text = """
+SCHEDULED_TASKS = [
+    ("a",),
+    {
+        "b": 1,  # not this
+    },  # E010 W001
+]
+"""
+    assert announced(text) == [set(), {"declarative_cron.E010", "declarative_cron.W001"}]
+
+
+@pytest.mark.parametrize(("page", "block"), CONFIGURING, ids=ids(CONFIGURING))
+def test_options_are_accepted(page: Page, block: Block, runner: Runner, settings: Any) -> None:
+    settings.SCHEDULED_TASKS = []
+    settings.DECLARATIVE_CRON = runner.run(page, block)["DECLARATIVE_CRON"]
+    assert checks.run_checks(tags=[TAG]) == []
+
+
+def test_what_is_silenced_is_there_to_be_silenced(find: Find) -> None:
+    assert set(find("SILENCED_SYSTEM_CHECKS")["SILENCED_SYSTEM_CHECKS"]) <= set(map(str, Check))
+
+
+def test_the_logging_can_be_configured(find: Find) -> None:
+    logger = logging.getLogger("django_declarative_cron")
+    before = logger.handlers[:], logger.level
+    try:
+        logging.config.dictConfig(find("LOGGING = ")["LOGGING"])
+        assert [type(handler) for handler in logger.handlers] == [logging.StreamHandler]
+        assert logger.level == logging.WARNING
+    finally:
+        logger.handlers[:], logger.level = before
+        logger.manager._clear_cache()
+
+
+@pytest.mark.django_db
+def test_sqlite_can_be_opened_as_shown(find: Find, tmp_path: Path) -> None:
+    databases = find("DATABASES = ")["DATABASES"]
+    databases["default"]["NAME"] = tmp_path / "shop.sqlite3"
+    handler = ConnectionHandler(databases)
+    with handler["default"].cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode")
+        assert cursor.fetchone() == ("wal",)
+    handler.close_all()
+
+
+# --- events --------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_the_receiver_is_called(find: Find, capsys: pytest.CaptureFixture[str]) -> None:
+    left = find("def tell_somebody")
+    sim = Simulation("2024-01-01T10:00Z")
+    job = sim.job(outcomes=[RuntimeError("the barrel is empty")])
+    sim.initialize([("water", "0 * * * *", job, timedelta(minutes=5))])
+    assert capsys.readouterr().out == "water failed: RuntimeError: the barrel is empty\n"
+    left["signals"].task_run_failed.disconnect(left["tell_somebody"])
+
+
+# --- callbacks -----------------------------------------------------------------
+
+
+@pytest.fixture
+def run() -> Run:
+    """Give what a callback is told."""
+    return Run(
+        task_name="a",
+        scheduled_for=datetime(2024, 6, 1, 22, 30, tzinfo=UTC),
+        started_at=datetime(2024, 6, 1, 22, 30, 1, tzinfo=UTC),
+        attempt=1,
+        reason="due",
+        timezone="Europe/Berlin",
+        stopping=threading.Event(),
+    )
+
+
+def test_a_report_is_about_the_day_of_its_occurrence(find: Find, run: Run) -> None:
+    assert find("def write_report")["write_report"](7, run) == "report-7-2024-06-02.txt"
+
+
+def test_long_work_ends_when_the_scheduler_stops(find: Find, run: Run) -> None:
+    left = find("def fetch_prices")
+    looks = count()
+    run.stopping.is_set = lambda: next(looks) == 2
+    left["fetch_prices"](run)
+    assert next(looks) == 3
+
+
+@pytest.mark.skipif(not settings.USE_TZ, reason="the example is of a project with aware times")
+@pytest.mark.django_db
+def test_closing_accounts_twice_closes_no_other(find: Find, run: Run) -> None:
+    close = find("def close_forgotten_accounts")["close_forgotten_accounts"]
+    for name, days in (("forgotten", 366), ("seen", 364)):
+        User.objects.create_user(name, last_login=run.scheduled_for - timedelta(days))
+    for _ in range(2):
+        close(run)
+        assert list(User.objects.filter(is_active=True).values_list("username", flat=True)) == [
+            "seen"
+        ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_greeting_comes_to_its_end(find: Find, run: Run) -> None:
+    User.objects.create_user("ada")
+    greet = find("async def greet_everybody")["greet_everybody"]
+
+    async def greet_and_close() -> None:
+        await greet(run)
+        await sync_to_async(connections.close_all)()
+
+    asyncio.run(greet_and_close())
+
+
+def test_the_callbacks_shown_may_be_declared(
+    runner: Runner, modules: dict[str, ModuleType], settings: Any
+) -> None:
+    page = DOCS["writing-callbacks.md"]
+    names = []
+    for block in page.blocks:
+        if module_of(block) == "shop.tasks":
+            left = runner.run(page, block)
+            names += [name for name, value in left.items() if _is_callback(value)]
+    args = {"write_report": [7]}
+    settings.SCHEDULED_TASKS = [
+        {
+            "name": name.replace("_", "-"),
+            "cron": "0 7 * * *",
+            "timezone": "UTC",
+            "callback": f"shop.tasks.{name}",
+            "args": args.get(name, []),
+        }
+        for name in names
+    ]
+    assert len(names) == 5
+    assert checks.run_checks(tags=[TAG]) == []
+
+
+def _is_callback(value: object) -> bool:
+    return callable(value) and getattr(value, "__module__", "") == "<run_path>"
