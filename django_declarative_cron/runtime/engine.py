@@ -211,6 +211,8 @@ class Engine:
         if self._is_to_claim(now):
             self._claim(member, now)
             self._look(member)
+        if member is not self._member:
+            return now  # Another set was adopted meanwhile: to be looked at at once.
         self._keep_house(member, now)
         return self._known_wake if self.standing is Standing.LEADING else None
 
@@ -256,10 +258,12 @@ class Engine:
                 if self.stopping.is_set() or member is not self._member:
                     break
                 claimed = claims.claim_due(member, self._declarations, now, reaping=reaping)
-                try:
-                    publish(claimed.events)
-                finally:
-                    self._call(claimed)
+                work = self._take(claimed)
+            # Without the gate: a receiver may ask for another set, or for a stop.
+            try:
+                publish(claimed.events)
+            finally:
+                self._call(work)
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
@@ -267,16 +271,23 @@ class Engine:
             self._housekeeping.note(claimed.events)
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
 
-    def _call(self, claimed: claims.Claimed) -> None:
-        """Hand every committed claim to its executor; a claim is never dropped."""
+    def _take(self, claimed: claims.Claimed) -> list[Work]:
+        """Make every committed claim a run of this instance, which a stop waits for."""
+        work = []
         for claim in claimed.claims:
             declaration = self._declarations[claim.task_name]
-            with self._book:
-                self._running[claim.run] = claim
-            threads, coroutines = self._executors
-            executor = coroutines if is_async(declaration.target.function) else threads
             run = Run.of(claim.started, declaration, self.stopping)
-            executor.submit(Work(claim.run, run, declaration.target, self._done, self._owner))
+            work.append(Work(claim.run, run, declaration.target, self._done, self._owner))
+        with self._book:
+            self._running.update({claim.run: claim for claim in claimed.claims})
+        return work
+
+    def _call(self, work: list[Work]) -> None:
+        """Hand runs to their executors; none is ever dropped."""
+        threads, coroutines = self._executors
+        for each in work:
+            executor = coroutines if is_async(each.target.function) else threads
+            executor.submit(each)
 
     def _done(self, result: Result) -> None:
         with self._book:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import Error as DatabaseError
 
+from ..exceptions import ScheduleTaskError
 from ..runtime.lifecycle import State
 from ..runtime.scheduler import Scheduler
 from .jobs import Queue
@@ -39,6 +40,9 @@ class Instance:
         simulation.act("IS", registrations=registrations)
         try:
             self.scheduler.initialize(registrations)
+        except ScheduleTaskError:
+            simulation.act("IEf", registrations=registrations, cause="storage")
+            raise
         except BaseException:
             simulation.act("IEf", registrations=registrations)
             raise

@@ -24,8 +24,8 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.runtime import activation, drain, engine
-from django_declarative_cron.store import instances, results
+from django_declarative_cron.runtime import activation, drain
+from django_declarative_cron.store import instances, results, survey
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
 
@@ -441,6 +441,40 @@ def test_a_receiver_of_the_loop_may_initialise(
     heard.wait_for("TaskRunCompleted")
 
 
+def test_a_receiver_of_a_start_may_remove_its_task_and_the_run_is_called_all_the_same(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any
+) -> None:
+    called: list[str] = []
+    on("task_run_started", lambda: scheduler.initialize(_registrations(u=_nothing)))
+    scheduler.initialize(_registrations(t=lambda: called.append("t")))
+    run_now("t")
+    (completed,) = heard.wait_for("TaskRunCompleted")
+    assert (completed.history_only, called) == (True, ["t"])
+    assert [declaration.name for declaration in scheduler.declarations] == ["u"]
+
+
+def test_a_receiver_of_a_start_and_another_thread_may_initialise_at_once(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(activation.reconcile.reconcile)
+    others: list[Call] = []
+
+    def receive() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(activation.reconcile, "reconcile", held)
+            others.append(Call(scheduler.initialize, _registrations(other=_nothing)))
+            held.wait()
+        held.let.set()
+        scheduler.initialize(_registrations(mine=_nothing))
+
+    on("task_run_started", receive)
+    scheduler.initialize(_registrations(t=_nothing))
+    run_now("t")
+    heard.wait_for("TaskRunCompleted")
+    others[0].result()
+    assert [declaration.name for declaration in scheduler.declarations] == ["mine"]
+
+
 @pytest.mark.parametrize(
     "event", ["scheduler_initialization_started", "scheduler_initialization_completed"]
 )
@@ -499,7 +533,7 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auditing = Held(lambda *_: False)
-    monkeypatch.setattr(engine.survey, "is_whole", auditing)
+    monkeypatch.setattr(survey, "is_whole", auditing)
     scheduler.initialize(_registrations(t=_nothing))
     auditing.wait()
     stop = Call(scheduler.stop)
