@@ -166,6 +166,7 @@ class ScheduledTask(models.Model):
     running_run = models.BigIntegerField(_("run in progress"), null=True, blank=True)
     run_count = models.BigIntegerField(_("number of runs"), default=0)
     epoch = models.BigIntegerField(_("epoch"), default=0)
+    history_from = InstantField(_("history complete from"), null=True, blank=True)
 
     next_run_at = InstantField(_("next run at"), null=True, blank=True)
     wake_at = InstantField(_("to be considered at"), null=True, blank=True)

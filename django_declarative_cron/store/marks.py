@@ -1,10 +1,10 @@
-"""Marks that lie ahead of a clock that was set back."""
+"""Marks: those that lie ahead of a clock that was set back, and those of pruned histories."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Max, Q, QuerySet
 
 from ..core.decide import BELIEVABLE
 from ..models import ScheduledTask
@@ -40,3 +40,17 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
         | Q(registered_at__gt=ahead)
         | Q(pending_retry_until__isnull=False)
     ).update(wake_at=now)
+
+
+def keep_history_marks(held: Locked, member: Member, gone: QuerySet[ScheduledTask]) -> None:
+    """Let the deployment remember where the histories of tasks began whose rows go.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who reconciles.
+        gone: rows that are about to be deleted.
+    """
+    newest = gone.aggregate(newest=Max("history_from"))["newest"]
+    if newest is not None and (held.row.history_from is None or held.row.history_from < newest):
+        held.row.history_from = newest
+        held.row.save(using=member.using, update_fields=["history_from"])

@@ -1,7 +1,8 @@
 """Forgetting old history, in batches that nobody waits for.
 
 Of each task the newest success and the newest failure are kept for ever; a run
-in progress is no history yet.
+in progress is no history yet. From when on the rest is complete is written down:
+who judges a history must know where it begins.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 
-from ..models import Outcome, TaskRun
+from ..models import Outcome, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from . import database
 from .guard import Member
 
@@ -33,7 +34,7 @@ def prune_old(member: Member, before: datetime) -> int:
     """
     old = _history(member).filter(finished_at__lt=before).order_by("id")
     found = dict(old.values_list("id", "task_name")[:BATCH])
-    return _delete(member, found, set(found.values()))
+    return _delete(member, found, found.values(), None)
 
 
 def prune_surplus(member: Member, name: str, keep: int) -> int:
@@ -51,7 +52,7 @@ def prune_surplus(member: Member, name: str, keep: int) -> int:
     newest_gone = of_task.values_list("id", flat=True)[keep : keep + 1]
     for limit in newest_gone:
         surplus = of_task.filter(id__lte=limit).values_list("id", flat=True)
-        return _delete(member, dict.fromkeys(surplus[:BATCH], name), {name})
+        return _delete(member, surplus[:BATCH], [name], name)
     return 0
 
 
@@ -61,12 +62,39 @@ def _history(member: Member) -> QuerySet[TaskRun]:
     )
 
 
-def _delete(member: Member, found: dict[int, str], names: Iterable[str]) -> int:
-    newest = _history(member).filter(task_name__in=names, outcome__in=_REMEMBERED)
+def _delete(member: Member, found: Iterable[int], names: Iterable[str], of: str | None) -> int:
+    newest = _history(member).filter(task_name__in=set(names), outcome__in=_REMEMBERED)
     kept = newest.values("task_name", "outcome").annotate(newest=Max("id"))
     doomed = set(found) - set(kept.values_list("newest", flat=True))
     if not doomed:
         return 0
     with database.atomic(member.using):
-        rows, _ = TaskRun.objects.using(member.using).filter(id__in=doomed).delete()
+        runs = TaskRun.objects.using(member.using).filter(id__in=doomed)
+        _note(member, runs.aggregate(newest=Max("finished_at"))["newest"], of)
+        rows, _ = runs.delete()
     return rows
+
+
+def _note(member: Member, forgotten: datetime | None, name: str | None) -> None:
+    """Write down that history begins later: of one task, or of all where it has no row."""
+    if forgotten is None:
+        return
+    before = Q(history_from=None) | Q(history_from__lt=forgotten)
+    if name is not None:
+        tasks = ScheduledTask.objects.using(member.using)
+        row = tasks.filter(scheduler__deployment=member.deployment, name=name)
+        row.filter(before).update(history_from=forgotten)
+        if row.exists():
+            return
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    if states.filter(before).update(history_from=forgotten):
+        _forget_sets(member, forgotten)
+
+
+def _forget_sets(member: Member, before: datetime) -> None:
+    """Delete the registration sets that no run of the remaining history was started under."""
+    sets = RegistrationSet.objects.using(member.using)
+    ours = sets.filter(scheduler__deployment=member.deployment)
+    newest = ours.filter(registered_at__lt=before).aggregate(newest=Max("generation"))["newest"]
+    if newest is not None:
+        ours.filter(generation__lt=newest).delete()

@@ -131,6 +131,7 @@ def _remove(
                     scheduler_identifier=str(held.row.identifier),
                 )
             )
+        marks.keep_history_marks(held, member, gone)
         gone.delete()
     return told
 

@@ -9,7 +9,7 @@ import pytest
 
 from django_declarative_cron.core.events import TaskRunStarted
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.models import SchedulerState, TaskRun
+from django_declarative_cron.models import RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.runtime.housekeeping import EVERY, Housekeeping
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.database import DatabaseNow
@@ -115,3 +115,53 @@ def test_ages_are_looked_at_once_a_minute(member: Member) -> None:
     assert len(_left()) == 2
     keeping.step(member, NOW + timedelta(seconds=60))
     assert _left() == set()
+
+
+def test_where_history_begins_is_remembered(member: Member) -> None:
+    _runs("t", "sfs", age=100)
+    state = SchedulerState.objects.get(deployment="default")
+    assert state.history_from is None
+    pruning.prune_old(member, NOW - 90 * DAY)
+    state.refresh_from_db()
+    assert state.history_from == NOW - 100 * DAY
+    assert SchedulerState.objects.get(deployment="other").history_from is None
+
+
+def test_of_a_task_with_too_many_runs_it_begins_later(member: Member) -> None:
+    state = SchedulerState.objects.get(deployment="default")
+    task = _task(state, "t")
+    _runs("t", "s" * 9, age=1)
+    _runs("gone", "s" * 9, age=2)
+    pruning.prune_surplus(member, "t", 4)
+    task.refresh_from_db()
+    state.refresh_from_db()
+    assert (task.history_from, state.history_from) == (NOW - DAY + timedelta(minutes=4), None)
+    pruning.prune_surplus(member, "gone", 4)
+    state.refresh_from_db()
+    assert state.history_from == NOW - 2 * DAY + timedelta(minutes=4)
+
+
+def _task(state: SchedulerState, name: str) -> ScheduledTask:
+    return ScheduledTask.objects.create(
+        scheduler=state,
+        scheduler_identifier=state.identifier,
+        name=name,
+        cron="0 * * * *",
+        timezone="UTC",
+        retry_delay=timedelta(0),
+        callback="shop.tasks.anything",
+        digest="",
+        registered_at=NOW - 100 * DAY,
+    )
+
+
+def test_registration_sets_go_that_nothing_left_was_started_under(member: Member) -> None:
+    state = SchedulerState.objects.get(deployment="default")
+    for generation, age in enumerate((120, 110, 95, 1), start=1):
+        RegistrationSet.objects.create(
+            scheduler=state, generation=generation, registered_at=NOW - age * DAY
+        )
+    _runs("t", "ss", age=100)
+    pruning.prune_old(member, NOW - 90 * DAY)
+    left = RegistrationSet.objects.order_by("generation").values_list("generation", flat=True)
+    assert list(left) == [2, 3, 4]

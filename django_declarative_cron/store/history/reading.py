@@ -1,0 +1,194 @@
+"""The rows of a deployment's history, read a little at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max, Q, QuerySet
+from django.db.models.expressions import BaseExpression
+
+from ...models import (
+    Outcome,
+    RegistrationSet,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskOverride,
+    TaskRun,
+)
+from ..database import DatabaseNow
+from ..instances import LONG_AGO
+from .presence import Life, Span, presences
+from .telling import History, Sources
+from .values import Act, Entry, Ran, Registered
+
+CHUNK = 2000
+"""The most rows in memory at once."""
+
+_RUN_FIELDS = ("pk", "task_name", "started_at", "finished_at", "outcome", "reason", "instance")
+
+
+def read(
+    using: str,
+    deployment: str,
+    *,
+    lease: timedelta,
+    until: datetime,
+    since: datetime | None = None,
+    database_time: BaseExpression | None = None,
+) -> History | None:
+    """Read the history of a deployment.
+
+    Nothing is locked, and no transaction stays open: what is written meanwhile is left out.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        lease: how long an instance may be silent before it counts as dead.
+        until: where the history ends, usually the present.
+        since: where it begins; from its beginning on unless given.
+        database_time: expression of the database's time, unless it is the database's own.
+
+    Returns:
+        the history, ``None`` where the deployment has no row.
+    """
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    state = states.annotate(database_now=database_time or DatabaseNow()).first()
+    if state is None:
+        return None
+    begins = max(filter(None, (since, state.history_from)), default=None)
+    newest = _runs(using, state).aggregate(newest=Max("pk"))["newest"] or 0
+    lives = _lives(using, state, state.database_now - lease)
+    sources = Sources(
+        presences=presences(lives),
+        sets=_sets(using, state, begins),
+        acts=_acts(using, state, begins),
+        runs=_told(using, state, begins, newest),
+        begun=_begun(using, state),
+    )
+    return History(sources, since=begins, until=until)
+
+
+# --- runs ---
+
+
+def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
+    return TaskRun.objects.using(using).filter(scheduler=state, started_at__isnull=False)
+
+
+def _told(using: str, state: SchedulerState, begins: datetime | None, newest: int) -> Iterator[Ran]:
+    runs = _runs(using, state)
+    if begins is not None:
+        open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
+        runs = runs.filter(Q(started_at__gte=begins) | open_then)
+    last = 0
+    while True:
+        # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
+        page = runs.filter(pk__gt=last, pk__lte=newest).order_by("pk")
+        rows = list(page.values_list(*_RUN_FIELDS)[:CHUNK])
+        yield from map(Ran._make, rows)
+        if len(rows) < CHUNK:
+            return
+        last = rows[-1][0]
+
+
+# --- instances ---
+
+
+def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life]:
+    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    rows = list(instances.exclude(initialized_at=None))
+    dead = [row.pk for row in rows if not _lives_still(row, silent) and not _is_orderly(row)]
+    acted = _last_acts(using, state, dead)
+    for row in rows:
+        yield _life(row, silent, acted.get(row.pk, []))
+
+
+def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
+    return row.stopped_at is None and row.heartbeat_at > silent
+
+
+def _is_orderly(row: SchedulerInstance) -> bool:
+    """Tell a stop that was complete from the end of one that was found silent."""
+    return row.stopped_at is not None and row.heartbeat_at >= row.stopped_at
+
+
+def _life(row: SchedulerInstance, silent: datetime, acted: list[datetime]) -> Life:
+    assert row.initialized_at is not None
+    is_orderly = _is_orderly(row)
+    if _lives_still(row, silent):
+        ended = None
+    elif is_orderly:
+        ended = row.stopped_at
+    else:
+        heard = [] if row.heartbeat_at <= LONG_AGO else [row.heartbeat_at]
+        asked = [] if row.stop_requested_at is None else [row.stop_requested_at]
+        ended = max(row.initialized_at, *heard, *asked, *acted)
+    return Life(
+        instance=row.pk,
+        began=row.initialized_at,
+        ended=ended,
+        is_orderly=is_orderly,
+        asked=row.stop_requested_at,
+        lapses=tuple(map(_span, row.lapses)),
+    )
+
+
+def _span(lapse: list[str]) -> Span:
+    since, until = map(datetime.fromisoformat, lapse)
+    return since, until
+
+
+def _last_acts(
+    using: str, state: SchedulerState, dead: list[UUID]
+) -> dict[UUID | None, list[datetime]]:
+    """Give the newest start and the newest end that each dead instance lived to see."""
+    found: dict[UUID | None, list[datetime]] = {}
+    for first in range(0, len(dead), CHUNK):
+        runs = _runs(using, state).filter(instance__in=dead[first : first + CHUNK])
+        seen = ~Q(outcome=Outcome.INTERRUPTED)
+        newest = (
+            runs.order_by()
+            .values_list("instance")
+            .annotate(start=Max("started_at"), end=Max("finished_at", filter=seen))
+        )
+        for instance, start, end in newest:
+            found[instance] = [each for each in (start, end) if each is not None]
+    return found
+
+
+# --- registrations and acts ---
+
+
+def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Registered]:
+    sets = RegistrationSet.objects.using(using).filter(scheduler=state).order_by("generation")
+    if begins is not None:
+        before = sets.filter(registered_at__lt=begins).aggregate(newest=Max("generation"))
+        sets = sets.filter(generation__gte=before["newest"] or 0)
+    for generation in list(sets.values_list("generation", flat=True)):
+        for row in sets.filter(generation=generation):
+            yield _registered(row)
+
+
+def _registered(row: RegistrationSet) -> Registered:
+    entries = [Entry(data) for data in row.tasks]
+    named = {entry.name: entry for entry in entries}
+    return Registered(row.registered_at, row.after_run, row.instance_id, named)
+
+
+def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
+    acts = TaskOverride.objects.using(using).filter(scheduler=state).order_by("id")
+    if begins is not None:
+        pauses = Q(kind=TaskOverride.Kind.PAUSE) & (Q(ended_at=None) | Q(ended_at__gte=begins))
+        acts = acts.filter(Q(created_at__gte=begins) | pauses)
+    for row in acts.values_list("created_at", "task_name", "kind", "until"):
+        yield Act._make(row)
+
+
+def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
+    """Give from when on the histories of tasks are complete whose old runs were pruned."""
+    tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
+    return dict(tasks.exclude(history_from=None).values_list("name", "history_from"))

@@ -1,0 +1,292 @@
+"""A history as event records: what is read of the rows, put in order; pure.
+
+Runs are told in the order of their rows, which is the order they were committed in; everything
+else goes between them by its instant, a registration set by the run before it. Memory grows with
+the tasks, the instances and people's acts, not with the runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from .absence import Absences, Cause
+from .agenda import Agenda, Rank, Record, Step
+from .presence import Presence, frozen, lived_twice
+from .values import Act, Entry, Ran, Registered
+from .writer import TICK, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is read of the rows; what is many is iterated over once.
+
+    Args:
+        presences: when the deployment had a scheduler, in order.
+        sets: the registration sets, in order.
+        acts: what people did.
+        runs: the runs that started, in the order of their rows.
+        begun: from when on the histories of tasks are complete whose old runs were pruned.
+    """
+
+    presences: list[Presence]
+    sets: Iterable[Registered]
+    acts: Iterable[Act]
+    runs: Iterable[Ran]
+    begun: Mapping[str, datetime]
+
+
+class History:
+    """The history of a deployment, told once.
+
+    Args:
+        sources: what is read.
+        since: where it begins; from the first presence on unless given.
+        until: where it ends.
+    """
+
+    def __init__(self, sources: Sources, *, since: datetime | None, until: datetime) -> None:
+        self.until = until
+        self.set_aside: Counter[Cause] = Counter()
+        self.runs = 0
+        self._sources = sources
+        self._since = since
+        self._absences = Absences(dict(sources.begun))
+        self._agenda = Agenda()
+        self._writer = Writer()
+        self._sets = iter(sources.sets)
+        self._next_set = next(self._sets, None)
+        self._entries: Mapping[str, Entry] = {}
+        self._presences = {life.instance: each for each in sources.presences for life in each.lives}
+        self._present: Presence | None = None
+        self._is_active = False
+        self._list_changed_at: datetime | None = None
+        self._busy: dict[str, int] = {}
+        self._lived_until: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether no scheduler was ever initialised."""
+        return not self._sources.presences
+
+    @property
+    def begins(self) -> datetime | None:
+        """Give the first instant that it tells of."""
+        if self.is_empty:
+            return None
+        first = self._sources.presences[0].began
+        return first if self._since is None else max(first, self._since)
+
+    @property
+    def away(self) -> list[str]:
+        """Give the tasks that were out of sight when it ended."""
+        return sorted(name for name in self._absences if name in self._entries)
+
+    def records(self) -> Iterator[Record]:
+        """Give the event records, oldest first, closed by a ``Tick``."""
+        self._plan()
+        for run in self._sources.runs:
+            number = self._number_of(run.instance)
+            while self._next_set is not None and self._next_set.after_run < run.id:
+                yield from self._take_next_set(self._next_set)
+            yield from self._agenda.up_to(run.started_at, number)
+            yield from self._starts(run)
+        while self._next_set is not None:
+            yield from self._take_next_set(self._next_set)
+        yield from self._agenda.up_to(self.until, len(self._sources.presences))
+        yield from self._write(self.until, "Tick")
+
+    def _plan(self) -> None:
+        add = self._agenda.add
+        for each in self._sources.presences:
+            steps = (each.began, self._begins), (each.asked, self._asked), (each.ended, self._ends)
+            for step, (at, telling) in zip(Step, steps, strict=True):
+                if at is not None:
+                    add(at, Rank.PRESENCE, partial(telling, each), each.number, step)
+        for act in self._sources.acts:
+            add(act.at, Rank.ACT, partial(self._acts, act))
+        if self._since is not None:
+            self._writer.is_muted = True
+            add(self._since, Rank.ACT, self._is_first_seen)
+
+    def _number_of(self, instance: UUID | None) -> int:
+        """Give the number of the presence of an instance, of the present one where it is gone."""
+        presence = self._presences.get(instance) if instance is not None else self._present
+        return -1 if presence is None else presence.number
+
+    # --- the scheduler ---
+
+    def _begins(self, presence: Presence, at: datetime) -> Iterator[Record]:
+        self._present, self._is_active = presence, True
+        self._writer.freeze(frozen(presence))
+        for since, until in lived_twice(presence):
+            self._agenda.add(since, Rank.ACT, partial(self._lives_twice, until))
+        coming = self._next_set
+        # A set that came with the first instance says it itself.
+        if coming is None or (coming.at, self._number_of(coming.instance)) != (at, presence.number):
+            yield from self._initialized(at)
+        self._expect(self._absences, at)
+
+    def _asked(self, presence: Presence, at: datetime) -> Iterator[Record]:
+        yield from self._write(at, "SS")
+        self._is_active = False
+
+    def _ends(self, presence: Presence, at: datetime) -> Iterator[Record]:
+        yield from self._write(at, "SE" if presence.is_orderly else "Crash")
+        self._is_active = False
+        self._busy.clear()
+
+    def _is_first_seen(self, at: datetime) -> Iterator[Record]:
+        """Begin to tell; nothing is known of what was owed before."""
+        self._writer.is_muted = False
+        self._leave(self._entries, "start", at)
+        self._list_changed_at = None
+        if self._is_active:
+            yield from self._initialized(at)
+
+    def _lives_twice(self, until: datetime, at: datetime) -> Iterator[Record]:
+        """Let all tasks be away while minutes pass that have passed before."""
+        self._lived_until = until
+        yield from self._change_list(at, self._leave(self._entries, "clock", until))
+
+    # --- registrations ---
+
+    def _take_next_set(self, registered: Registered) -> Iterator[Record]:
+        yield from self._agenda.up_to(registered.at, self._number_of(registered.instance))
+        self._next_set = next(self._sets, None)
+        yield from self._flush_list()
+        self._register(registered.entries, registered.at)
+        if self._is_active:
+            yield from self._initialized(registered.at)
+        self._expect(self._absences, registered.at)
+
+    def _register(self, entries: Mapping[str, Entry], at: datetime) -> None:
+        before, self._entries = self._entries, entries
+        for name, entry in entries.items():
+            known = before.get(name)
+            if not entry.is_enabled:
+                self._absences.disable(name, at)
+            elif entry.is_fresh and known is not None and known.identity == entry.identity:
+                # Nothing new was declared: its row had been lost or damaged.
+                self._absences.leave(name, "rows", at)
+        self._absences.enable([each.name for each in entries.values() if each.is_enabled], at)
+        if self._lived_until is not None and at < self._lived_until:
+            self._leave(entries.keys() - before.keys(), "clock", self._lived_until)
+
+    def _initialized(self, at: datetime) -> Iterator[Record]:
+        yield from self._write(at, "IS", registrations=self._list())
+        yield from self._write(at, "IEs", registrations=self._list())
+
+    def _list(self) -> list[Record]:
+        return [entry.record for name, entry in self._entries.items() if name not in self._absences]
+
+    # --- who is away ---
+
+    def _acts(self, act: Act, at: datetime) -> Iterator[Record]:
+        name, was_here = act.task, False
+        match act.kind:
+            case "pause":
+                was_here = self._absences.pause(name, at, act.until)
+            case "resume":
+                self._absences.resume(name, at)
+            case "clear_retry":
+                was_here = self._absences.leave(name, "people", at)
+        yield from self._change_list(at, was_here)
+        self._expect([name], at)
+
+    def _leave(self, names: Iterable[str], cause: Cause, after: datetime) -> bool:
+        left = [name for name in names if self._absences.leave(name, cause, after)]
+        return bool(left)
+
+    def _expect(self, names: Iterable[str], now: datetime) -> None:
+        """Plan the return of tasks that are away, where nothing keeps them there."""
+        for name in names if self._is_active else ():
+            absence, entry = self._absences.of(name), self._entries.get(name)
+            if absence is None or entry is None or absence.expected is not None:
+                continue
+            after = None if name in self._busy else absence.ready_after(now)
+            absence.expected = None if after is None else entry.next_after(after)
+            if absence.expected is not None:
+                telling = partial(self._returns, name, absence.expected)
+                self._agenda.add(absence.expected - TICK, Rank.RETURN, telling)
+
+    def _returns(self, name: str, due: datetime, at: datetime) -> Iterator[Record]:
+        """Put a task back on the list just before an occurrence: it is owed from there on."""
+        absence = self._absences.of(name)
+        if absence is None or absence.expected != due:
+            return
+        absence.expected = None
+        if self._is_active and name in self._entries and name not in self._busy:
+            self._absences.come_back(name)
+            yield from self._change_list(at, True)
+
+    def _change_list(self, at: datetime, changed: bool) -> Iterator[Record]:
+        """Remember that the list is another one; changes of one instant are told at once."""
+        if changed and self._is_active:
+            if self._list_changed_at != at:
+                yield from self._flush_list()
+            self._list_changed_at = at
+
+    def _flush_list(self) -> Iterator[Record]:
+        at, self._list_changed_at = self._list_changed_at, None
+        if at is not None:
+            yield from self._writer.write(at, "IEs", registrations=self._list())
+
+    def _write(self, at: datetime, event: str, **values: object) -> Iterator[Record]:
+        yield from self._flush_list()
+        yield from self._writer.write(at, event, **values)
+
+    # --- runs ---
+
+    def _starts(self, run: Ran) -> Iterator[Record]:
+        name, at = run.task, run.started_at
+        yield from self._change_list(at, self._leaves_by(run))
+        is_told = not self._writer.is_muted and name not in self._absences
+        if is_told:
+            yield from self._write(at, "RS", task=name)
+        self._busy[name] = run.id
+        self._count(name)
+        self._plan_end(run, is_told)
+
+    def _leaves_by(self, run: Ran) -> bool:
+        """Let a task be away by a start that the theory does not know of."""
+        if run.reason == "manual":
+            return self._absences.leave(run.task, "people", run.started_at)
+        if run.instance not in self._presences and not self._is_active:
+            return self._absences.leave(run.task, "rows", run.started_at)
+        return False
+
+    def _count(self, name: str) -> None:
+        absence = self._absences.of(name)
+        if not self._writer.is_muted:
+            self.runs += 1
+            if absence is not None:
+                self.set_aside[absence.cause] += 1
+
+    def _plan_end(self, run: Ran, is_told: bool) -> None:
+        over = self._present.ended if self._present is not None else None
+        at, values = run.finished_at, {}
+        if run.outcome == "interrupted" and at is not None:
+            # Found by a survivor, it is a failure whose retry is due when it is found. With the
+            # last instance gone, the crash says it all.
+            values = {"retry_at": at}
+            if over is not None and at >= over:
+                at = over if self._present is not None and self._present.is_orderly else None
+        if at is not None:
+            event = "REs" if run.outcome == "succeeded" else "REf"
+            telling = partial(self._ended, run, event if is_told else "", values)
+            self._agenda.add(at, Rank.END, telling)
+
+    def _ended(self, run: Ran, event: str, values: Record, at: datetime) -> Iterator[Record]:
+        if self._busy.get(run.task) == run.id:
+            del self._busy[run.task]
+        if event:
+            yield from self._write(at, event, task=run.task, **values)
+        absence = self._absences.of(run.task)
+        if absence is not None and absence.after is not None:
+            self._absences.leave(run.task, absence.cause, at)
+            self._expect([run.task], at)
