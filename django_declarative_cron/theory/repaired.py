@@ -147,7 +147,7 @@ class RepairedState:
                 self._rules(event, position)
         self._ungoverned.step(position)
         everything = was_active != self.active or before is not self._members
-        self.swept = self._members if everything else touched
+        self.swept = before | self._members if everything else touched
 
     def _happens(self, event: Event, position: Position) -> None:
         """Follow an event of one task."""

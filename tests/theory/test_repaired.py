@@ -318,3 +318,9 @@ def test_an_unknown_mode_is_refused() -> None:
 
 def test_an_empty_trace_is_fine() -> None:
     assert check([]) == []
+
+
+def test_a_task_taken_off_the_list_is_owed_nothing_any_more() -> None:
+    text = "init 10 [a,b] · 60 Due a + Due b · 61 RS b · init 70 [b] · 300 Tick"
+    assert check(trace(text)) == []
+    assert said(check(trace(text.replace("[b]", "[a,b]")))) == {"L1 2", "open a"}
