@@ -48,7 +48,7 @@ LINES = [
     ),
     (
         events.TaskRetryStarted(at=NOW, task_name="a", retry_count=2),
-        "a                is retried; failures in a row: 2",
+        "a                is tried again, retry 2",
     ),
     (
         events.TaskRetryPreempted(at=NOW, task_name="a", reason="due"),
