@@ -113,4 +113,5 @@ def shown(problem: Problem) -> str:
     Args:
         problem: as system checks report it.
     """
-    return f"{problem.place}: {problem.message}. {problem.hint}".strip()
+    stop = "" if problem.message.endswith(("?", ".", "!")) else "."
+    return f"{problem.place}: {problem.message}{stop} {problem.hint}".strip()

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, SystemCheckError
+from django.db import Error as DatabaseError
 
 from ... import conf
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
@@ -52,7 +53,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **given: Any) -> None:
-        require_tables(database.alias())
+        try:
+            require_tables(database.alias())
+        except DatabaseError as error:
+            raise CommandError(f"The database does not answer: {error}", returncode=1) from error
         self._check_settings()
         _show_events()
         options = _options(given)
