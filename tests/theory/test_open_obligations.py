@@ -1,0 +1,35 @@
+"""In the repaired reading exactly what is owed waits for its start, wherever a trace ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django_declarative_cron.theory.axioms import L1ObligationFulfillment
+from django_declarative_cron.theory.operators import FrozenTime
+from django_declarative_cron.theory.repaired import RepairedState
+from django_declarative_cron.theory.trace import positions
+
+from .random_traces import NAMES, Writer, records
+
+SEEDS = range(300)
+
+
+def waiting_and_owed(seed: int) -> Iterator[tuple[set[str | None], set[str | None]]]:
+    """Give, for each position, what waits for a start and what is owed one."""
+    state, l1 = RepairedState(), L1ObligationFulfillment(None, FrozenTime())
+    for position in positions(records(Writer(seed).write(length=25)), pulses="stated"):
+        state.step(position)
+        l1.judge(position, state)
+        started = {event.task for event in position.each("RS")}
+        waiting = {finding.task for finding in l1.watch.open()}
+        yield waiting - started, {name for name in NAMES if state.obliged(name)} - started
+
+
+def test_what_waits_for_a_start_is_what_is_owed_one() -> None:
+    for seed in SEEDS:
+        for number, (waiting, owed) in enumerate(waiting_and_owed(seed)):
+            assert waiting == owed, f"seed {seed}, position {number}"
+
+
+def test_the_traces_have_something_owed() -> None:
+    assert sum(bool(owed) for seed in range(50) for _, owed in waiting_and_owed(seed)) > 100
