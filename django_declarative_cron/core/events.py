@@ -38,7 +38,7 @@ class TaskEvent(Event):
     task_name: str
 
 
-# --- scheduler lifecycle -------------------------------------------------------
+# --- scheduler lifecycle and polling ------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +122,6 @@ class PersistenceFailed(Event, level="ERROR"):
     error: str
 
 
-# --- polling -------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollStarted(Event):
     """A tick that looks at due tasks began."""
@@ -158,7 +155,7 @@ class PollingStopped(Event):
     """The loop has ended."""
 
 
-# --- state management ----------------------------------------------------------
+# --- state management and runs ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,13 +221,17 @@ class TaskMarkReset(TaskEvent, level="WARNING"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStateDamaged(TaskEvent, level="WARNING"):
+    """A stored row cannot be read; it is rewritten from its declaration."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskBroken(TaskEvent, level="ERROR"):
     """A task cannot be considered or called; the others go on."""
 
     reason: str
-
-
-# --- runs ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,8 +74,13 @@ class Activation:
         Raises:
             django.db.Error: everything stands as before.
         """
-        if engine.member is not None:
-            publish(self._swap(engine, engine.member, engine.declarations, now).events)
+        member = engine.member
+        if member is None:
+            return
+        found = survey.mismatch(member, engine.declarations)
+        if found is not None:
+            engine.refused("keeping the rows of the declared tasks", found, now)
+        publish(self._swap(engine, member, engine.declarations, now).events)
 
     def _swap(
         self, engine: Engine, member: Member, declarations: Sequence[Declaration], now: datetime

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from ..core import events
 from ..core.declaration import Declaration
+from ..exceptions import words_of
 from ..signals import publish
 from ..store import claims, instances, results
 from ..store.guard import Member, Standing
@@ -333,5 +334,5 @@ class Engine:
             now: the instant of the tick.
         """
         refresh()
-        text = f"{type(error).__name__}: {error}".strip()
+        text = f"{type(error).__name__}: {words_of(error)}"
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

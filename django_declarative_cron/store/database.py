@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from django.db import connections, models, router, transaction
@@ -10,6 +11,8 @@ from django.db.models.functions import Now
 
 from ..fields import InstantField
 from ..models import ScheduledTask
+
+_CHUNK = 1000
 
 
 class DatabaseNow(Now):
@@ -66,3 +69,14 @@ def insert(using: str, rows: Iterable[models.Model]) -> None:
     rows = list(rows)
     if rows:
         type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=5000)
+
+
+def chunks(names: Iterable[str]) -> Iterator[list[str]]:
+    """Give names in lists that fit into one statement.
+
+    Args:
+        names: any number of them.
+    """
+    iterator = iter(names)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
-from django.db.models import Q, Value
+from django.db.models import Value
 from django.db.models.functions import Coalesce
 
 from ..core import events
@@ -17,19 +16,13 @@ from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..fields import InstantField
-from ..models import (
-    Outcome,
-    ScheduledTask,
-    SchedulerInstance,
-    TaskOverride,
-    TaskRun,
-)
+from ..models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 from . import database, instances, marks, registrations, rows
+from .coming import Known, open_pauses, scheduling
+from .database import chunks
 from .guard import Locked, Member, Standing, locked, stand, take_lead
 from .instances import Process
-from .survey import stored
-
-_CHUNK = 1000
+from .survey import require_match, stored
 
 
 @dataclass(slots=True)
@@ -61,7 +54,9 @@ def reconcile(
         now: the instant of the initialisation.
 
     Raises:
-        django.db.Error: everything stands as before.
+        ScheduleTaskError: one task cannot be scheduled.
+        TaskListMismatchError: the database did not keep what was written.
+        django.db.Error: everything stands as before, in each of these cases.
     """
     with locked(member, create=True) as held:
         if held is None:
@@ -70,6 +65,7 @@ def reconcile(
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
         todo = plan(declarations, stored(tasks))
         told = _apply(held, member, todo, now)
+        require_match(tasks, declarations)
         marks.reconsider(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
         if standing is Standing.LEADING:
@@ -120,7 +116,7 @@ def _remove(
     """Remove the rows of names that are no longer declared; runs and acts stay."""
     told: list[events.TaskEvent] = []
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    for chunk in _chunks(names):
+    for chunk in chunks(names):
         gone = tasks.filter(name__in=chunk)
         for name, last in gone.order_by("name").values_list("name", "last_attempt_at"):
             told.append(
@@ -141,14 +137,15 @@ def _add(
 ) -> list[events.TaskEvent]:
     if not declarations:
         return []
-    known = _Known.of(held, member, declarations, now)
+    known = Known.of(held, member, declarations, now)
     epoch = held.next_epoch(member.using)
     fresh, told = [], []
     for declaration in declarations:
-        event = _coming(declaration, known, now)
         row = ScheduledTask(scheduler=held.row, epoch=epoch)
         rows.declare(row, declaration, held.row.identifier)
-        rows.take(row, settle(Story(first_coming(event)), declaration.schedule, now))
+        with scheduling(declaration):
+            event = _coming(declaration, known, now)
+            rows.take(row, settle(Story(first_coming(event)), declaration.schedule, now))
         row.running_run = known.running.get(declaration.name)
         row.wake_at = None if row.running_run is not None else row.wake_at
         fresh.append(row)
@@ -157,14 +154,14 @@ def _add(
     return list(told)
 
 
-def _coming(declaration: Declaration, known: _Known, now: datetime) -> events.TaskAdded:
+def _coming(declaration: Declaration, known: Known, now: datetime) -> events.TaskAdded:
     pause = known.pauses.get(declaration.name)
     return events.TaskAdded(
         at=now,
         task_name=declaration.name,
         cron_expression=declaration.cron,
         retry_delay_ms=declaration.retry_delay_ms,
-        boot_at=known.boot_of(declaration, now),
+        boot_at=known.boot_of(declaration.name),
         paused_since=now if pause is not None or not declaration.enabled else None,
         paused_until=pause.until if pause is not None and declaration.enabled else None,
     )
@@ -175,14 +172,15 @@ def _override(
 ) -> list[events.TaskEvent]:
     if not overrides:
         return []
-    known = _Known.of(held, member, [o.declaration for o in overrides], now)
+    known = Known.of(held, member, [o.declaration for o in overrides], now)
     told: list[events.TaskEvent] = []
     by_name = {override.declaration.name: override for override in overrides}
     for chunk in _rows_by_name(held, member, by_name):
         for row in chunk:
             declaration = by_name[row.name].declaration
-            boot_at = known.boot_of(declaration, now)
-            decision = overridden(held, member, row, declaration, now, boot_at=boot_at)
+            with scheduling(declaration):
+                boot_at = known.boot_of(declaration.name)
+                decision = overridden(held, member, row, declaration, now, boot_at=boot_at)
             told += decision.events
             rows.take(row, decision)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
@@ -218,10 +216,10 @@ def overridden(
         new_state={field: pair[1] for field, pair in changes.items()},
         boot_at=None if row.running_run is not None else boot_at,
     )
-    enabled_before = row.enabled
+    enabled_before, damage = row.enabled, rows.damage_of(row, now)
     rows.declare(row, declaration, held.row.identifier)
     row.epoch = held.next_epoch(member.using)
-    story = Story(rows.state_of(row)).then(event)
+    story = Story(rows.state_of(row)).then(*damage, event)
     return settle(
         _switched(story, declaration, enabled_before, None, now), declaration.schedule, now
     )
@@ -233,7 +231,7 @@ def _update(
     """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
     by_name = {declaration.name: declaration for declaration in declarations}
     told: list[events.TaskEvent] = []
-    pauses = _open_pauses(held, member, now) if declarations else {}
+    pauses = open_pauses(held, member, now) if declarations else {}
     for chunk in _rows_by_name(held, member, by_name):
         unserved: list[TaskRun] = []
         for row in chunk:
@@ -242,10 +240,11 @@ def _update(
             rows.declare(row, declaration, held.row.identifier)
             story = Story(rows.state_of(row))
             pause = pauses.get(declaration.name)
-            story = _switched(story, declaration, enabled_before, pause, now)
+            with scheduling(declaration):
+                story = _switched(story, declaration, enabled_before, pause, now)
+                rows.take(row, settle(story, declaration.schedule, now))
             unserved += rows.unserved_rows(held.row, row, story.events)
             told += story.events
-            rows.take(row, settle(story, declaration.schedule, now))
         database.insert(member.using, unserved)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
     return told
@@ -271,56 +270,7 @@ def _switched(
     return story
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What history and people's acts say about names that come or change."""
-
-    running: dict[str, int]
-    pauses: dict[str, TaskOverride]
-    served: set[str]
-
-    @classmethod
-    def of(
-        cls, held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-    ) -> _Known:
-        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-        running = runs.filter(running_slot__isnull=False).values_list("task_name", "pk")
-        owed = {d.name: d.schedule.in_minute_of(now) for d in declarations}
-        minutes = [instant for instant in owed.values() if instant is not None]
-        names = [name for name, instant in owed.items() if instant is not None]
-        served: set[str] = set()
-        for chunk in _chunks(names):
-            since = min(minutes)
-            done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
-                Q(scheduled_for__gte=since) | Q(started_at__gte=since)
-            )
-            served.update(done.values_list("task_name", flat=True))
-        return cls(dict(running), _open_pauses(held, member, now), served)
-
-    def boot_of(self, declaration: Declaration, now: datetime) -> datetime | None:
-        """Give the occurrence a name owes at once (001 First Startup, semantics 9)."""
-        if declaration.name in self.served or declaration.name in self.running:
-            return None
-        return declaration.schedule.in_minute_of(now)
-
-
-def _open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:
-    acts = TaskOverride.objects.using(member.using).filter(
-        Q(until=None) | Q(until__gt=now),
-        scheduler=held.row,
-        kind=TaskOverride.Kind.PAUSE,
-        ended_at=None,
-    )
-    return {act.task_name: act for act in acts.order_by("id")}
-
-
 def _rows_by_name(held: Locked, member: Member, names: Iterable[str]) -> Iterable[Any]:
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    for chunk in _chunks(names):
+    for chunk in chunks(names):
         yield list(tasks.filter(name__in=chunk))
-
-
-def _chunks(names: Iterable[str]) -> Iterable[list[str]]:
-    iterator = iter(names)
-    while chunk := list(islice(iterator, _CHUNK)):
-        yield chunk

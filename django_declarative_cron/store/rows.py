@@ -9,6 +9,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from ..core import events
+from ..core.damage import flaw
 from ..core.decide import Decision
 from ..core.declaration import Declaration
 from ..core.reconcile import Stored
@@ -96,6 +97,20 @@ def retry_of(row: ScheduledTask) -> Retry:
     if row.retry_delay < timedelta(0):
         raise ValueError(f"stored retry delay is negative: {row.retry_delay}")
     return FixedDelay(row.retry_delay)
+
+
+def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
+    """Tell what keeps a row's schedule from being read, in an event or none.
+
+    Args:
+        row: as stored.
+        now: the instant it is found.
+    """
+    error = flaw(row.cron, row.timezone, row.retry_delay, row.declaration)
+    if error is None:
+        return []
+    text = f"{error.name}: {error.message}"
+    return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
 
 
 def stored_of(row: tuple[str, str, str, timedelta, str]) -> Stored:

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
+from ..exceptions import TaskListMismatchError
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from . import rows
 from .guard import Member
@@ -38,6 +39,21 @@ def active_digest(using: str, deployment: str) -> str | None:
     return states.values_list("digest", flat=True).first()
 
 
+def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMismatchError | None:
+    """Say how the rows differ from a registration set in their names, or ``None``.
+
+    Args:
+        member: who holds the set.
+        declarations: the set.
+    """
+    tasks = ScheduledTask.objects.using(member.using)
+    try:
+        require_match(tasks.filter(scheduler__deployment=member.deployment), declarations)
+    except TaskListMismatchError as error:
+        return error
+    return None
+
+
 def is_whole(member: Member, tasks: int) -> bool:
     """Tell whether a deployment still has the rows its leader wrote.
 
@@ -59,3 +75,19 @@ def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
         tasks: the rows.
     """
     return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED).iterator()}
+
+
+def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:
+    """Demand that there is a row for each declared task and for no other.
+
+    Args:
+        tasks: the rows of the deployment.
+        declarations: the whole set.
+
+    Raises:
+        TaskListMismatchError: it is not so.
+    """
+    expected = {declaration.name for declaration in declarations}
+    actual = set(tasks.values_list("name", flat=True))
+    if expected != actual:
+        raise TaskListMismatchError(expected, actual)

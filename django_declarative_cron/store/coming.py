@@ -1,0 +1,99 @@
+"""What history and people's acts say about names that come, or come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from ..core.declaration import Declaration
+from ..exceptions import ScheduleTaskError
+from ..models import Outcome, TaskOverride, TaskRun
+from .database import chunks
+from .guard import Locked, Member
+
+
+@contextmanager
+def scheduling(declaration: Declaration) -> Iterator[None]:
+    """Name the task that cannot be scheduled (001 ScheduleTaskError).
+
+    Args:
+        declaration: of the task that the block is about.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise ScheduleTaskError(declaration.name, declaration.cron, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of names.
+
+    Args:
+        running: the run in progress of a name.
+        pauses: the pause in force of a name.
+        owed: the occurrence in the present minute of a name, if any.
+        served: names that have succeeded in the present minute already.
+    """
+
+    running: dict[str, int]
+    pauses: dict[str, TaskOverride]
+    owed: dict[str, datetime | None]
+    served: set[str]
+
+    @classmethod
+    def of(
+        cls, held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+    ) -> Known:
+        """Ask history and acts.
+
+        Args:
+            held: the locked row of the deployment.
+            member: who reconciles.
+            declarations: of the names.
+            now: the instant of the reconciliation.
+        """
+        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+        running = runs.filter(running_slot__isnull=False).values_list("task_name", "pk")
+        owed: dict[str, datetime | None] = {}
+        for declaration in declarations:
+            with scheduling(declaration):
+                owed[declaration.name] = declaration.schedule.in_minute_of(now)
+        due = {name: instant for name, instant in owed.items() if instant is not None}
+        served: set[str] = set()
+        for chunk in chunks(due):
+            since = min(due.values())
+            done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
+                Q(scheduled_for__gte=since) | Q(started_at__gte=since)
+            )
+            served.update(done.values_list("task_name", flat=True))
+        return cls(dict(running), open_pauses(held, member, now), owed, served)
+
+    def boot_of(self, name: str) -> datetime | None:
+        """Give the occurrence a name owes at once (001 First Startup, semantics 9).
+
+        Args:
+            name: of a task.
+        """
+        return None if name in self.served or name in self.running else self.owed[name]
+
+
+def open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:
+    """Give people's pauses that are in force, by name.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who asks.
+        now: the present instant.
+    """
+    acts = TaskOverride.objects.using(member.using).filter(
+        Q(until=None) | Q(until__gt=now),
+        scheduler=held.row,
+        kind=TaskOverride.Kind.PAUSE,
+        ended_at=None,
+    )
+    return {act.task_name: act for act in acts.order_by("id")}
