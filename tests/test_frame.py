@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
+from .conftest import CHECKOUT
 from .database import for_children, from_environment
 
 COUNT_USERS = """
@@ -84,3 +85,11 @@ def test_another_database_is_refused(
 def test_the_database_asked_for_is_the_one_tested() -> None:
     assert connection.vendor.startswith(os.environ.get("DDC_TEST_DATABASE", ""))
     assert "test" in str(connection.settings_dict["NAME"])
+
+
+def test_the_check_on_every_change_runs_the_command_that_the_readme_gives() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
+    script = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    commands = [line for line in readme if "tox run-parallel" in line]
+    assert len(commands) == 1
+    assert commands[0] in [line.strip() for line in script]
