@@ -50,8 +50,7 @@ def camel(name: str) -> str:
 
 
 _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
-    event: tuple((field.name, camel(field.name)) for field in fields(event))
-    for event in events.ALL
+    event: tuple((field.name, camel(field.name)) for field in fields(event)) for event in events.ALL
 }
 
 
