@@ -269,6 +269,8 @@ class Engine:
             started += len(claimed.claims)
             considered += claimed.considered
             more, reaping = claimed.more, False
+            if claimed.strangers:
+                self._audit.suspect()
             self._housekeeping.note(claimed.events)
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
 

@@ -69,6 +69,11 @@ class Audit:
 
     def __init__(self) -> None:
         self._done_at: datetime | None = None
+        self._is_suspicious = False
+
+    def suspect(self) -> None:
+        """Take the rows for others than the leader's: one was met that it does not know."""
+        self._is_suspicious = True
 
     def finds_loss(self, member: Member, tasks: int, now: datetime) -> bool:
         """Tell whether a leader's tasks lack a row, or itself its own.
@@ -78,6 +83,9 @@ class Audit:
             tasks: number of tasks in its registration set.
             now: the instant of the tick.
         """
+        if self._is_suspicious:
+            self._is_suspicious = False
+            return True
         if self._done_at is not None and abs(now - self._done_at) < AUDIT:
             return False
         self._done_at = now

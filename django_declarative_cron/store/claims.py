@@ -52,6 +52,7 @@ class Claimed:
         events: what happened, in causal order.
         considered: number of tasks looked at.
         more: whether further tasks may be due.
+        strangers: whether a row of a task was met that is not in the set.
     """
 
     standing: Standing
@@ -59,6 +60,7 @@ class Claimed:
     events: list[events.Event] = field(default_factory=list)
     considered: int = 0
     more: bool = False
+    strangers: bool = False
 
 
 def claim_due(
@@ -134,6 +136,7 @@ def _claim_single(
     total.claims += single.claims
     total.events += single.events
     total.considered += single.considered
+    total.strangers |= single.strangers
 
 
 def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.Event]:
@@ -194,6 +197,7 @@ def _considered(
     """Decide for one row; a row that cannot be decided for is set aside."""
     try:
         if declaration is None:
+            claimed.strangers = True
             raise LookupError("it is not declared in the active registration set")
         if (row.cron, row.timezone, row.retry_delay) != declaration.identity:
             return reconcile.overridden(held, member, row, declaration, now)

@@ -138,13 +138,17 @@ def test_pe08_a_row_deleted_behind_the_scheduler_comes_again_as_a_first_coming(
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
 
 
-def test_a_row_of_nobody_is_set_aside(simulation: Started) -> None:
+def test_a_row_of_nobody_starts_nothing_and_is_removed(
+    simulation: Started, told: list[Event]
+) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
     row = sim.task("a")
     row.pk, row.name, row.wake_at = None, "foreign", utc("10:30")
     row.save()
     sim.advance_to("2024-01-01T11:00:00Z")
-    assert "not declared" in sim.task("foreign").broken_reason
+    (broken,) = [event for event in told if isinstance(event, events.TaskBroken)]
+    assert "not declared" in broken.reason
+    assert not ScheduledTask.objects.filter(name="foreign").exists()
     assert not TaskRun.objects.filter(task_name="foreign").exists()
     assert len(sim.starts("a")) == 2
