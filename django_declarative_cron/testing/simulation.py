@@ -32,11 +32,20 @@ class Simulation:
         start: the first instant; aware, or text in ISO 8601 (UTC where it names no zone).
         time_zone: the project's zone, for tasks that name none.
         instances: number of schedulers on the one clock.
+        deployment: which of several deployments in the database it is; that of the
+            settings unless given. People's acts go to that of the settings.
     """
 
-    def __init__(self, start: Instant, time_zone: str = "UTC", instances: int = 1) -> None:
+    def __init__(
+        self,
+        start: Instant,
+        time_zone: str = "UTC",
+        instances: int = 1,
+        deployment: str | None = None,
+    ) -> None:
         self.clock = ManualClock(instant(start))
         self.time_zone = time_zone
+        self.deployment = deployment or conf.options().DEPLOYMENT
         self._instances = [Instance(self) for _ in range(instances)]
         self._ends: list[End] = []
         self._order = itertools.count()
@@ -136,7 +145,8 @@ class Simulation:
         Args:
             name: of the task.
         """
-        return list(TaskRun.objects.filter(task_name=name).order_by("id"))
+        runs = TaskRun.objects.filter(scheduler__deployment=self.deployment, task_name=name)
+        return list(runs.order_by("id"))
 
     def task(self, name: str) -> ScheduledTask:
         """Give the row of a task.
@@ -144,7 +154,7 @@ class Simulation:
         Args:
             name: of the task.
         """
-        return ScheduledTask.objects.get(name=name)
+        return ScheduledTask.objects.get(scheduler__deployment=self.deployment, name=name)
 
     def trace(self) -> list[Record]:
         """Give the event records so far, for ``theory.check``."""
@@ -157,7 +167,7 @@ class Simulation:
             clock=self.clock,
             executor=queue,
             background=False,
-            options=_never_expiring,
+            options=self._options,
             declare=partial(conf.declarations, time_zone=self.time_zone),
         )
 
@@ -231,13 +241,13 @@ class Simulation:
             return {"registrations": [], "valid": False}
         return {"registrations": described(declarations)}
 
-
-def _never_expiring() -> conf.Options:
-    """Give options by which only a crash ends a lease, and nothing is forgotten."""
-    return replace(
-        conf.options(),
-        LEASE=_FOR_EVER,
-        RENEW=_FOR_EVER / 2,
-        HISTORY_MAX_AGE=_FOR_EVER,
-        HISTORY_MAX_RUNS=1_000_000_000,
-    )
+    def _options(self) -> conf.Options:
+        """Give options by which only a crash ends a lease, and nothing is forgotten."""
+        return replace(
+            conf.options(),
+            DEPLOYMENT=self.deployment,
+            LEASE=_FOR_EVER,
+            RENEW=_FOR_EVER / 2,
+            HISTORY_MAX_AGE=_FOR_EVER,
+            HISTORY_MAX_RUNS=1_000_000_000,
+        )
