@@ -153,6 +153,26 @@ def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_hol
     assert SchedulerState.objects.get().digest == digest_of_set(scheduler.declarations)
 
 
+def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
+    transactional_db: None,
+) -> None:
+    together = threading.Barrier(4, timeout=PATIENCE)
+
+    def come(number: int) -> None:
+        scheduler = Scheduler(background=False)
+        together.wait()
+        for _ in range(3):
+            scheduler.initialize(_registrations(shared=_nothing, **{f"t{number}": _nothing}))
+        scheduler.stop()
+
+    for call in [Call(come, number) for number in range(4)]:
+        call.result()
+    identifier = SchedulerState.objects.get().identifier
+    tasks = ScheduledTask.objects.values_list("name", "scheduler_identifier")
+    assert {found for _, found in tasks} == {identifier}
+    assert len(tasks) == 2, "the last set holds"
+
+
 def test_sp02_stops_at_once_share_one_shutdown(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
