@@ -77,6 +77,9 @@ class Instance:
         self._simulation.act("SS")
         self._is_stopping = True
         self.scheduler.request_stop()
+        if not self.scheduler.is_inside:
+            # The next pass writes down that a stop was asked for.
+            self.scheduler.tick(self._simulation.now)
         while self.scheduler.running and not self.scheduler.is_inside:
             self._simulation.run_to_next_end()
         self.scheduler.stop()

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from enum import IntEnum
 from itertools import count
 from typing import Any, NamedTuple
 
 Record = dict[str, Any]
-Telling = Callable[[datetime], Iterator[Record]]
+Telling = Callable[[datetime], Iterable[Record]]
 
 
 class Rank(IntEnum):
     """What comes first of one instant."""
 
     END = 0
-    ACT = 1
-    RETURN = 2
-    PRESENCE = 3
+    PRESENCE = 1
+    ACT = 2
+    RETURN = 3
 
 
 class Step(IntEnum):
@@ -67,20 +67,21 @@ class Agenda:
         """
         heapq.heappush(self._items, Item(at, rank, presence, step, next(self._order), telling))
 
-    def up_to(self, at: datetime, presence: int) -> Iterator[Record]:
-        """Tell what comes before an event of a presence.
+    def up_to(self, at: datetime, presence: int) -> Iterator[Item]:
+        """Give what comes before an event of a presence; more may be added meanwhile.
 
         Args:
-            at: when the event is.
-            presence: its number; at the very instant it comes after the start of its own
-                presence, and before the end of it.
+            at: when the event is; of its very instant, ends of runs come before it.
+            presence: its number; the event comes after the start of its own presence, and
+                before the end of it.
         """
         while self._items and _comes_before(self._items[0], at, presence):
-            item = heapq.heappop(self._items)
-            yield from item.telling(item.at)
+            yield heapq.heappop(self._items)
 
 
 def _comes_before(item: Item, at: datetime, presence: int) -> bool:
-    if item.at != at or item.rank is not Rank.PRESENCE:
-        return item.at <= at
-    return (item.presence, item.step) <= (presence, Step.BEGAN)
+    if item.at != at:
+        return item.at < at
+    if item.rank is Rank.PRESENCE:
+        return (item.presence, item.step) <= (presence, Step.BEGAN)
+    return item.rank is Rank.END

@@ -20,7 +20,7 @@ from ...models import (
     TaskRun,
 )
 from ..database import DatabaseNow
-from ..instances import LONG_AGO
+from ..guard import LONG_AGO
 from .presence import Life, Span, presences
 from .telling import History, Sources
 from .values import Act, Entry, Ran, Registered

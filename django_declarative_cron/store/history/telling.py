@@ -93,12 +93,21 @@ class History:
             number = self._number_of(run.instance)
             while self._next_set is not None and self._next_set.after_run < run.id:
                 yield from self._take_next_set(self._next_set)
-            yield from self._agenda.up_to(run.started_at, number)
+            yield from self._up_to(run.started_at, number)
             yield from self._starts(run)
         while self._next_set is not None:
             yield from self._take_next_set(self._next_set)
-        yield from self._agenda.up_to(self.until, len(self._sources.presences))
+        yield from self._up_to(self.until + TICK, -1)
         yield from self._write(self.until, "Tick")
+
+    def _up_to(self, at: datetime, presence: int) -> Iterator[Record]:
+        """Tell what comes before an event; changes of the list of one instant go together."""
+        for item in self._agenda.up_to(at, presence):
+            if self._list_changed_at != item.at:
+                yield from self._flush_list()
+            yield from item.telling(item.at)
+        if self._list_changed_at != at:
+            yield from self._flush_list()
 
     def _plan(self) -> None:
         add = self._agenda.add
@@ -111,7 +120,7 @@ class History:
             add(act.at, Rank.ACT, partial(self._acts, act))
         if self._since is not None:
             self._writer.is_muted = True
-            add(self._since, Rank.ACT, self._is_first_seen)
+            add(self._since, Rank.END, self._is_first_seen)
 
     def _number_of(self, instance: UUID | None) -> int:
         """Give the number of the presence of an instance, of the present one where it is gone."""
@@ -147,16 +156,20 @@ class History:
         self._list_changed_at = None
         if self._is_active:
             yield from self._initialized(at)
+        self._expect(self._entries, at)
 
-    def _lives_twice(self, until: datetime, at: datetime) -> Iterator[Record]:
+    def _lives_twice(self, until: datetime, at: datetime) -> Iterable[Record]:
         """Let all tasks be away while minutes pass that have passed before."""
         self._lived_until = until
-        yield from self._change_list(at, self._leave(self._entries, "clock", until))
+        if self._leave(self._entries, "clock", until):
+            self._change_list(at)
+        self._expect(self._entries, at)
+        return ()
 
     # --- registrations ---
 
     def _take_next_set(self, registered: Registered) -> Iterator[Record]:
-        yield from self._agenda.up_to(registered.at, self._number_of(registered.instance))
+        yield from self._up_to(registered.at, self._number_of(registered.instance))
         self._next_set = next(self._sets, None)
         yield from self._flush_list()
         self._register(registered.entries, registered.at)
@@ -186,7 +199,7 @@ class History:
 
     # --- who is away ---
 
-    def _acts(self, act: Act, at: datetime) -> Iterator[Record]:
+    def _acts(self, act: Act, at: datetime) -> Iterable[Record]:
         name, was_here = act.task, False
         match act.kind:
             case "pause":
@@ -195,8 +208,10 @@ class History:
                 self._absences.resume(name, at)
             case "clear_retry":
                 was_here = self._absences.leave(name, "people", at)
-        yield from self._change_list(at, was_here)
+        if was_here:
+            self._change_list(at)
         self._expect([name], at)
+        return ()
 
     def _leave(self, names: Iterable[str], cause: Cause, after: datetime) -> bool:
         left = [name for name in names if self._absences.leave(name, cause, after)]
@@ -214,21 +229,20 @@ class History:
                 telling = partial(self._returns, name, absence.expected)
                 self._agenda.add(absence.expected - TICK, Rank.RETURN, telling)
 
-    def _returns(self, name: str, due: datetime, at: datetime) -> Iterator[Record]:
+    def _returns(self, name: str, due: datetime, at: datetime) -> Iterable[Record]:
         """Put a task back on the list just before an occurrence: it is owed from there on."""
         absence = self._absences.of(name)
         if absence is None or absence.expected != due:
-            return
+            return ()
         absence.expected = None
         if self._is_active and name in self._entries and name not in self._busy:
             self._absences.come_back(name)
-            yield from self._change_list(at, True)
+            self._change_list(at)
+        return ()
 
-    def _change_list(self, at: datetime, changed: bool) -> Iterator[Record]:
-        """Remember that the list is another one; changes of one instant are told at once."""
-        if changed and self._is_active:
-            if self._list_changed_at != at:
-                yield from self._flush_list()
+    def _change_list(self, at: datetime) -> None:
+        """Remember that the list is another one, where there is somebody to know."""
+        if self._is_active:
             self._list_changed_at = at
 
     def _flush_list(self) -> Iterator[Record]:
@@ -244,7 +258,8 @@ class History:
 
     def _starts(self, run: Ran) -> Iterator[Record]:
         name, at = run.task, run.started_at
-        yield from self._change_list(at, self._leaves_by(run))
+        if self._leaves_by(run):
+            self._change_list(at)
         is_told = not self._writer.is_muted and name not in self._absences
         if is_told:
             yield from self._write(at, "RS", task=name)
@@ -286,7 +301,4 @@ class History:
             del self._busy[run.task]
         if event:
             yield from self._write(at, event, task=run.task, **values)
-        absence = self._absences.of(run.task)
-        if absence is not None and absence.after is not None:
-            self._absences.leave(run.task, absence.cause, at)
-            self._expect([run.task], at)
+        self._expect([run.task], at)

@@ -1,0 +1,633 @@
+"""Stored histories, told and judged: healthy ones break nothing, damaged ones the right axiom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.models import (
+    RegistrationSet,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.instances import heartbeat
+from django_declarative_cron.testing import Simulation
+
+from .stories import (
+    FIVE_MINUTES,
+    HOURLY,
+    LEASE,
+    MINUTELY,
+    act,
+    instances,
+    judged,
+    start,
+    utc,
+)
+
+pytestmark = pytest.mark.django_db
+
+LONG = timedelta(minutes=30)
+
+
+def _entry(name: str, cron: str = HOURLY, **keys: Any) -> dict[str, Any]:
+    callback = "tests.behaviour.callbacks.nothing"
+    base = {"name": name, "cron": cron, "timezone": "UTC", "callback": callback}
+    return base | {"retry_delay": FIVE_MINUTES, **keys}
+
+
+# --- healthy histories ---------------------------------------------------------
+
+
+def test_the_trace_of_a_day_as_usual() -> None:
+    sim = start("09:59:30")
+    sim.initialize([("t", HOURLY, sim.job(["ok", "fail", "ok"]), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:30:00Z")
+    sim.stop()
+    told = judged(sim)
+    assert told.events == [
+        *("IS", "IEs", "RS t", "REs t", "RS t", "REf t", "RS t", "REs t", "SS", "SE", "Tick")
+    ]
+    assert (told.broken, told.told.runs, told.told.away) == ([], 3, [])
+    assert told.verdict.worst_start_latency == timedelta(0)
+    [registration] = told.records[1]["registrations"]
+    assert registration == {
+        "name": "t",
+        "cron": HOURLY,
+        "timezone": "UTC",
+        "dialect": "posix",
+        "gap": "skip",
+        "fold": "first",
+        "overlap_policy": "coalesce",
+        "retry_delay": FIVE_MINUTES,
+    }
+
+
+def _crash_and_restart(sim: Simulation) -> None:
+    job = sim.job(duration=LONG)
+    registrations = [("t", HOURLY, job, FIVE_MINUTES), ("u", MINUTELY, sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim.crash()
+    sim.jump_to("2024-01-01T13:20:00Z")
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T14:05:00Z")
+
+
+def _crash_while_nothing_runs(sim: Simulation) -> None:
+    registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim.crash()
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T12:00:00Z")
+
+
+def _stop_and_again_at_once(sim: Simulation) -> None:
+    registrations = [("t", MINUTELY, sim.job(), FIVE_MINUTES)]
+    for _ in range(4):
+        sim.initialize(registrations)
+        sim.stop()
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:05:00Z")
+
+
+def _long_stop(sim: Simulation) -> None:
+    registrations = [
+        ("slow", "1 10 * * *", sim.job(duration=timedelta(hours=3)), FIVE_MINUTES),
+        ("t", MINUTELY, sim.job(), FIVE_MINUTES),
+    ]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:10:00Z")
+    sim.stop()
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T13:10:00Z")
+
+
+def _overrides(sim: Simulation) -> None:
+    failing = sim.job(["fail"])
+    sim.initialize([("t", HOURLY, failing, FIVE_MINUTES), ("u", HOURLY, failing, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:02:00Z")
+    sim.initialize([("t", "30 * * * *", failing, FIVE_MINUTES), ("u", HOURLY, failing, LONG)])
+    sim.advance_to("2024-01-01T12:45:00Z")
+    sim.crash()
+    sim.initialize([("t", "45 * * * *", failing, FIVE_MINUTES), ("u", HOURLY, failing, LONG)])
+    sim.advance_to("2024-01-01T14:00:00Z")
+
+
+def _override_while_running(sim: Simulation) -> None:
+    job = sim.job(["fail"], duration=LONG)
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:05:00Z")
+    sim.initialize([("t", "10 * * * *", job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T13:00:00Z")
+
+
+def _removal_and_return(sim: Simulation) -> None:
+    job = sim.job(["fail"], duration=timedelta(minutes=2))
+    kept = ("kept", "0,10,20 * * * *", sim.job(), FIVE_MINUTES)
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES), kept])
+    sim.advance_to("2024-01-01T11:01:00Z")
+    sim.initialize([kept])
+    sim.advance_to("2024-01-01T12:00:10Z")
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES), kept])
+    sim.advance_to("2024-01-01T13:30:00Z")
+    sim.initialize([])
+    sim.advance_to("2024-01-01T14:30:00Z")
+
+
+def _retries(sim: Simulation) -> None:
+    sim.initialize(
+        [
+            ("a", HOURLY, sim.job(["fail", "fail", "ok"]), FIVE_MINUTES),
+            ("b", "30-35 * * * *", sim.job(["fail"], timedelta(seconds=10)), FIVE_MINUTES / 15),
+            ("c", "0,5 * * * *", sim.job(["fail"]), FIVE_MINUTES),
+            ("d", HOURLY, sim.job(["fail", "fail", "fail", "ok"]), timedelta(0)),
+        ]
+    )
+    sim.advance_to("2024-01-01T11:30:00Z")
+    sim.stop()
+    sim.jump_to("2024-01-01T12:07:00Z")
+    sim.initialize([("c", "0,5 * * * *", sim.job(["fail"]), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T12:30:00Z")
+
+
+def _follow_ups(sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=10))
+    sim.initialize([("t", MINUTELY, job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:00:00Z")
+
+
+def _suspended(sim: Simulation) -> None:
+    sim.initialize([("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim.jump_to("2024-01-01T17:20:00Z")
+    sim.advance_to("2024-01-01T18:30:00Z")
+
+
+def _two_instances(sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=20))
+    registrations = [("t", HOURLY, job, FIVE_MINUTES), ("u", "5-9 * * * *", job, FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim[0].crash()
+    sim.advance_to("2024-01-01T12:10:00Z")
+    sim[1].stop()
+    sim.jump_to("2024-01-01T14:00:00Z")
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T15:10:00Z")
+
+
+def _a_new_release_comes_while_the_old_one_drains(sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=20))
+    old, new = sim[0], sim[1]
+    old.initialize([("t", HOURLY, job, FIVE_MINUTES), ("gone", MINUTELY, job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:02:00Z")
+    new.initialize([("t", HOURLY, job, FIVE_MINUTES), ("u", MINUTELY, sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:05:00Z")
+    old.scheduler.request_stop()
+    sim.advance_to("2024-01-01T13:00:00Z")
+    stopped = SchedulerInstance.objects.order_by("initialized_at").values_list(
+        "stopped_at", flat=True
+    )
+    assert list(stopped) == [utc("11:20:30"), None]
+
+
+STORIES: list[Callable[[Simulation], None]] = [
+    _crash_and_restart,
+    _crash_while_nothing_runs,
+    _stop_and_again_at_once,
+    _long_stop,
+    _overrides,
+    _override_while_running,
+    _removal_and_return,
+    _retries,
+    _follow_ups,
+    _suspended,
+]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.strip("_"))
+@pytest.mark.parametrize("at", ["10:00:00", "10:00:30"])
+def test_a_healthy_history_breaks_nothing(story: Callable[[Simulation], None], at: str) -> None:
+    sim = start(at)
+    story(sim)
+    told = judged(sim)
+    assert told.broken == []
+    assert told.verdict.starts == told.told.runs == TaskRun.objects.exclude(started_at=None).count()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [_two_instances, _a_new_release_comes_while_the_old_one_drains],
+    ids=lambda s: s.__name__,
+)
+def test_instances_are_one_scheduler_to_the_theory(story: Callable[[Simulation], None]) -> None:
+    sim = start(instances=2)
+    story(sim)
+    told = judged(sim)
+    assert told.broken == []
+    assert told.verdict.starts == told.told.runs
+
+
+@pytest.mark.parametrize(
+    ("zone", "begins", "ends"),
+    [
+        ("America/New_York", "2024-03-10T05:30:00", "2024-03-10T09:30:00"),
+        ("America/New_York", "2024-11-03T04:30:00", "2024-11-03T08:30:00"),
+        ("Australia/Lord_Howe", "2024-04-06T13:30:00", "2024-04-06T17:00:00"),
+    ],
+)
+def test_what_clocks_do_in_spring_and_autumn_breaks_nothing(
+    zone: str, begins: str, ends: str
+) -> None:
+    sim = start(begins, time_zone=zone)
+    sim.initialize(
+        [
+            ("gap", "30 2 * * *", sim.job(), FIVE_MINUTES),
+            ("daily", "30 1 * * *", sim.job(["fail", "ok"]), timedelta(minutes=40)),
+            ("minutely", MINUTELY, sim.job(), FIVE_MINUTES),
+            _entry("both", "15 1 * * *", timezone=zone, fold="both"),
+            _entry("shifted", "45 2 * * *", timezone=zone, gap="shift"),
+        ]
+    )
+    sim.advance_to(f"{ends}Z")
+    told = judged(sim)
+    assert (told.broken, told.told.set_aside) == ([], {})
+    assert told.verdict.starts > 100
+
+
+def test_what_waits_when_it_ends_is_said() -> None:
+    sim = start()
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.clock.advance(utc("11:01"))
+    told = judged(sim)
+    assert told.broken == []
+    [still_open] = told.verdict.open_obligations
+    assert (still_open.axiom, still_open.task, still_open.at) == ("L1", "t", utc("11:00"))
+
+
+# --- stamping ------------------------------------------------------------------
+
+
+def _at(records: list[dict[str, Any]], event: str) -> list[datetime]:
+    return [record["at"] for record in records if record["event"] == event]
+
+
+def test_a_crash_is_dated_at_the_last_heartbeat() -> None:
+    sim = start()
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.clock.advance(utc("10:20:00"))
+    instances(sim)[0].scheduler.beat()
+    sim.clock.advance(utc("10:40:00"))
+    assert _at(judged(sim, living=False).records, "Crash") == [utc("10:20")]
+
+
+def test_or_at_what_was_done_after_it() -> None:
+    sim = start()
+    sim.initialize([("t", "5,10 * * * *", sim.job(duration=timedelta(minutes=2)), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:11:00Z")
+    assert _at(judged(sim, living=False).records, "Crash") == [utc("10:10")]
+
+
+def test_a_run_that_a_survivor_finds_interrupted_is_retried_at_once() -> None:
+    sim = start(instances=2)
+    sim.initialize([("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim[0].crash()
+    sim.advance_to("2024-01-01T11:20:00Z")
+    told = judged(sim)
+    [failure] = [record for record in told.records if record["event"] == "REf"]
+    assert failure["at"] == failure["retry_at"]
+    assert "Crash" not in told.events
+    assert told.events.count("RS t") == 3
+    assert told.broken == []
+
+
+def test_a_process_that_was_silent_and_lives_was_frozen() -> None:
+    sim = start()
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:59:00Z")
+    member = replace(instances(sim)[0].scheduler._engine.member, lease=LEASE)
+    instances(sim)[0].scheduler.beat()
+    sim.clock.advance(utc("13:30"))
+    heartbeat(member)
+    sim.poll()
+    sim.advance_to("2024-01-01T14:00:00Z")
+    told = judged(sim)
+    assert told.broken == []
+    [freeze] = [record for record in told.records if record["event"] == "Freeze"]
+    assert (freeze["at"], freeze["until"]) == (utc("10:59"), utc("13:30"))
+    assert [late.task for late in told.verdict.late] == ["t"]
+
+
+# --- what people do ------------------------------------------------------------
+
+
+def _paused_and_resumed(sim: Simulation) -> None:
+    overrides.pause(["t"], act(sim))
+    sim.advance_to("2024-01-01T12:30:00Z")
+    overrides.resume(["t"], act(sim))
+
+
+def _paused_for_a_while(sim: Simulation) -> None:
+    overrides.pause(["t"], act(sim), until=utc("12:30"))
+
+
+def _paused_over_a_restart_and_an_override(sim: Simulation) -> None:
+    overrides.pause(["t"], act(sim))
+    sim.advance_to("2024-01-01T11:30:00Z")
+    sim.crash()
+    sim.jump_to("2024-01-01T12:10:00Z")
+    sim.initialize([("t", MINUTELY, sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T12:20:30Z")
+    overrides.resume(["t"], act(sim))
+
+
+def _asked_for(sim: Simulation) -> None:
+    overrides.request_run(["t"], act(sim))
+    sim.poll()
+
+
+def _cleared(sim: Simulation) -> None:
+    sim.advance_to("2024-01-01T11:01:00Z")
+    overrides.clear_retry(["t"], act(sim))
+
+
+def _asked_for_and_interrupted(sim: Simulation) -> None:
+    overrides.request_run(["t"], act(sim))
+    sim.poll()
+    sim.crash()
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+
+
+ACTS = [
+    (_paused_and_resumed, 0),
+    (_paused_for_a_while, 0),
+    (_paused_over_a_restart_and_an_override, 1),
+    (_asked_for, 1),
+    (_cleared, 0),
+    (_asked_for_and_interrupted, 1),
+]
+
+
+@pytest.mark.parametrize(("done", "aside"), ACTS, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(
+    ("outcomes", "duration"),
+    [(["ok"], timedelta(0)), (["ok", "fail", "ok"], timedelta(minutes=2))],
+    ids=["good", "failing"],
+)
+def test_what_people_do_is_no_violation(
+    done: Callable[[Simulation], None], aside: int, outcomes: list[str], duration: timedelta
+) -> None:
+    sim = start("10:00:00")
+    sim.initialize([("t", HOURLY, sim.job(outcomes, duration), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:50:00Z")
+    done(sim)
+    sim.advance_to("2024-01-01T13:30:00Z")
+    told = judged(sim)
+    assert (told.broken, told.told.away) == ([], [])
+    assert told.told.set_aside["people"] >= aside
+    assert told.verdict.starts == told.told.runs - told.told.set_aside["people"] >= 2
+
+
+def test_a_task_that_is_paused_is_out_of_sight() -> None:
+    sim = start("10:00:00")
+    sim.initialize([_entry("t"), _entry("off", enabled=False)])
+    overrides.pause(["t"], act(sim))
+    sim.advance_to("2024-01-01T12:30:00Z")
+    told = judged(sim)
+    assert (told.broken, told.told.away) == ([], ["off", "t"])
+    sim.initialize([_entry("t"), _entry("off")])
+    sim.advance_to("2024-01-01T14:30:00Z")
+    assert (judged(sim).broken, judged(sim).told.away) == ([], ["t"])
+
+
+def test_many_acts_of_one_instant_change_the_list_once() -> None:
+    sim = start("10:00:00")
+    names = [f"t{number}" for number in range(20)]
+    sim.initialize([(name, HOURLY, sim.job(), FIVE_MINUTES) for name in names])
+    overrides.pause(names, act(sim))
+    overrides.resume(names, act(sim))
+    sim.advance_to("2024-01-01T11:30:00Z")
+    told = judged(sim)
+    lists = [len(r["registrations"]) for r in told.records if r["event"] == "IEs"]
+    assert (told.broken, lists) == ([], [20, 0, 20])
+
+
+# --- what the rows do not tell -------------------------------------------------
+
+
+@pytest.mark.parametrize("back", ["11:57:00", "11:40:00", "11:10:00"])
+def test_minutes_that_were_lived_twice_are_not_judged(back: str) -> None:
+    sim = start("11:30:00")
+    sim.initialize(
+        [("t", MINUTELY, sim.job(), FIVE_MINUTES), ("u", "0,30 * * * *", sim.job(["fail"]), LONG)]
+    )
+    sim.advance_to("2024-01-01T12:00:30Z")
+    sim.jump_to(utc(back))
+    sim.advance_to("2024-01-01T12:30:30Z")
+    told = judged(sim)
+    assert told.broken == []
+    assert told.told.set_aside["clock"] > 0
+    assert told.verdict.starts >= 29
+
+
+def test_rows_that_somebody_deleted_or_damaged_are_not_judged() -> None:
+    sim = start("10:00:00")
+    registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES), ("u", HOURLY, sim.job(), LONG)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:30:00Z")
+    ScheduledTask.objects.filter(name="t").delete()
+    ScheduledTask.objects.filter(name="u").update(retry_delay=timedelta(days=-1))
+    sim.advance_to("2024-01-01T11:30:00Z")
+    ScheduledTask.objects.filter(name="t").delete()
+    sim.crash()
+    sim.jump_to("2024-01-01T13:00:00Z")
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T15:30:00Z")
+    told = judged(sim)
+    assert (told.broken, told.told.away) == ([], [])
+
+
+def test_runs_of_a_scheduler_whose_row_is_gone_are_not_judged() -> None:
+    sim = start("10:00:00")
+    registrations = [("t", MINUTELY, sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:10:00Z")
+    sim.stop()
+    SchedulerInstance.objects.all().delete()
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:20:00Z")
+    told = judged(sim)
+    assert told.broken == []
+    assert told.told.set_aside["rows"] == 12
+
+
+def test_a_part_of_a_history_is_judged_from_each_tasks_next_occurrence_on() -> None:
+    sim = start("10:50:00")
+    _crash_and_restart(sim)
+    overrides.pause(["u"], act(sim))
+    sim.advance_to("2024-01-01T15:10:00Z")
+    overrides.resume(["u"], act(sim))
+    sim.advance_to("2024-01-01T15:30:00Z")
+    whole = judged(sim)
+    assert whole.broken == []
+    for cut in ("10:50:30", "11:00:00", "11:05:00", "12:05:00", "13:20:00", "13:40:00"):
+        told = judged(sim, since=cut)
+        assert (told.broken, told.told.begins) == ([], utc(cut))
+        assert min(record["at"] for record in told.records) >= utc(cut)
+        assert 0 < told.verdict.starts < whole.verdict.starts
+        assert told.told.runs == sum(run.started_at >= utc(cut) for run in _started())
+
+
+def _started() -> list[Any]:
+    return list(TaskRun.objects.exclude(started_at=None).order_by("id"))
+
+
+def test_pruned_histories_are_judged_from_where_they_are_complete() -> None:
+    sim = start("10:50:00")
+    sim.initialize(
+        [("t", MINUTELY, sim.job(), FIVE_MINUTES), ("u", "0,30 * * * *", sim.job(), FIVE_MINUTES)]
+    )
+    sim.advance_to("2024-01-01T12:10:30Z")
+    TaskRun.objects.filter(task_name="t", started_at__lt=utc("11:20")).delete()
+    assert ("L1", "t") in judged(sim).broken
+    ScheduledTask.objects.filter(name="t").update(history_from=utc("11:19"))
+    assert judged(sim).broken == []
+    TaskRun.objects.filter(started_at__lt=utc("11:40")).delete()
+    SchedulerState.objects.update(history_from=utc("11:39"))
+    told = judged(sim)
+    assert (told.broken, told.told.begins) == ([], utc("11:39"))
+    assert judged(sim, since="11:00").told.begins == utc("11:39")
+
+
+def test_before_any_scheduler_there_is_nothing_to_tell() -> None:
+    sim = start()
+    SchedulerState.objects.create(deployment="default")
+    told = judged(sim)
+    assert (told.told.is_empty, told.events) == (True, ["Tick"])
+
+
+# --- damaged histories ---------------------------------------------------------
+
+
+@pytest.fixture
+def sim(db: None) -> Simulation:
+    """Two tasks and a stop: the runs of t at 11:00, 12:00 and 13:00 take ten minutes."""
+    sim = start()
+    sim.initialize(
+        [
+            ("t", HOURLY, sim.job(duration=timedelta(minutes=10)), FIVE_MINUTES),
+            ("u", "20 * * * *", sim.job(), FIVE_MINUTES),
+        ]
+    )
+    sim.advance_to("2024-01-01T13:30:00Z")
+    sim.stop()
+    assert judged(sim).broken == []
+    return sim
+
+
+def _run_at(at: str) -> Any:
+    return TaskRun.objects.filter(started_at=utc(at))
+
+
+def _copy(at: str, started: str, finished: str, **changes: Any) -> None:
+    """Write a run that never was, in the order of time."""
+    later = list(TaskRun.objects.filter(started_at__gt=utc(started)).order_by("-id"))
+    run = _run_at(at).get()
+    for each in later:
+        TaskRun.objects.filter(pk=each.pk).update(id=each.pk + 100)
+    run.pk = max(TaskRun.objects.filter(started_at__lte=utc(started)).values_list("pk", flat=True))
+    run.pk += 50
+    run.started_at, run.finished_at = utc(started), utc(finished)
+    run.scheduled_for = utc(started)
+    for field, value in changes.items():
+        setattr(run, field, value)
+    run.save(force_insert=True)
+
+
+def test_a_run_that_nothing_asked_for_breaks_s1(sim: Simulation) -> None:
+    _copy("11:00", "11:30", "11:31", outcome="failed")
+    assert judged(sim).broken[:1] == [("S1", "t")]
+
+
+def test_a_second_success_of_one_occurrence_breaks_s2(sim: Simulation) -> None:
+    _copy("11:00", "11:30", "11:31")
+    assert judged(sim).broken == [("S1", "t"), ("S2", "t")]
+
+
+def test_a_run_that_was_moved_before_its_occurrence_breaks_s1(sim: Simulation) -> None:
+    _run_at("12:00").update(started_at=utc("11:58"))
+    assert ("S1", "t") in judged(sim).broken
+
+
+def test_a_run_that_was_moved_far_back_breaks_s1(sim: Simulation) -> None:
+    _run_at("13:00").update(started_at=utc("10:40"), finished_at=utc("10:41"))
+    assert ("S1", "t") in judged(sim).broken
+
+
+def test_runs_that_overlap_break_s1(sim: Simulation) -> None:
+    _run_at("11:00").update(finished_at=utc("12:05"))
+    assert judged(sim).broken[0] == ("S1", "t")
+
+
+def test_a_run_that_outlives_the_stop_breaks_s3(sim: Simulation) -> None:
+    _run_at("13:00").update(finished_at=utc("13:40"))
+    sim.jump_to("2024-01-01T14:30:00Z")
+    assert judged(sim).broken == [("S3", "t")]
+
+
+def test_a_run_after_the_stop_breaks_s1(sim: Simulation) -> None:
+    _run_at("13:20").update(started_at=utc("13:50"), finished_at=utc("13:50"))
+    sim.jump_to("2024-01-01T14:30:00Z")
+    assert ("S1", "u") in judged(sim).broken
+
+
+@pytest.mark.parametrize("damage", [{"delete": True}, {"started_at": utc("12:04")}])
+def test_an_occurrence_that_is_not_answered_in_time_breaks_l1(
+    sim: Simulation, damage: dict[str, Any]
+) -> None:
+    run = _run_at("12:00")
+    if "delete" in damage:
+        run.delete()
+    else:
+        run.update(**damage)
+    [violation] = judged(sim).verdict.violations
+    assert (violation.axiom, violation.task, violation.at) == ("L1", "t", utc("12:00"))
+
+
+def test_a_run_of_a_task_that_was_not_registered_breaks_s1(sim: Simulation) -> None:
+    registered = RegistrationSet.objects.get()
+    registered.tasks = [entry for entry in registered.tasks if entry["name"] == "t"]
+    registered.save()
+    assert set(judged(sim).broken) == {("S1", "u"), ("S2", "u")}
+
+
+def test_a_registration_that_nobody_may_accept_breaks_s5(sim: Simulation) -> None:
+    registered = RegistrationSet.objects.get()
+    registered.tasks[0]["cron"] = "every morning"
+    registered.save()
+    assert ("S5", None) in judged(sim).broken
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_an_interrupted_run_that_is_not_restarted_breaks_l1(interrupted: bool) -> None:
+    sim = start()
+    registrations = [("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim.crash()
+    sim.jump_to("2024-01-01T11:40:00Z")
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:50:00Z")
+    if interrupted:
+        TaskRun.objects.filter(reason="orphaned").delete()
+    assert judged(sim).broken == ([("L1", "t")] if interrupted else [])
