@@ -32,6 +32,7 @@ BESIDE = {
     "models": {"fields"},
     "migrations": {"models", "fields"},
     "checks": {"conf", "targets", "core", "cron"},
+    "management": {"theory"},
     "apps": {"checks", "signals"},
 }
 ANYTHING = {"testing", "__init__"}

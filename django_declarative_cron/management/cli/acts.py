@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.core.management.base import CommandError
 
@@ -14,6 +14,7 @@ from ...signals import safe
 from ...store import overrides
 from ...store.reading import read_schedule
 from .author import act, add_author
+from .instants import read_instant
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
 from .words import iso, local
@@ -112,29 +113,10 @@ def _until(text: str | None, now: datetime) -> datetime | None:
     """
     if text is None:
         return None
-    try:
-        until = _instant(text)
-    except (ValueError, OverflowError):
-        hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
-        raise CommandError(f"--until {text!r} is no instant: {hint}.", returncode=2) from None
+    until = read_instant("--until", text)
     if until <= now:
         raise CommandError(f"--until {text!r} is over: it was {iso(until)}.", returncode=2)
     return until
-
-
-def _instant(text: str) -> datetime:
-    given = datetime.fromisoformat(text)
-    if given.tzinfo is not None:
-        return given.astimezone(UTC)
-    zone = conf.project_zone()
-    first, second = given.replace(tzinfo=zone, fold=0), given.replace(tzinfo=zone, fold=1)
-    if first.utcoffset() != second.utcoffset():
-        raise CommandError(
-            f"--until {text!r} does not exist or exists twice in {zone.key}: "
-            f"write it with its offset, such as {second.isoformat()}.",
-            returncode=2,
-        )
-    return first.astimezone(UTC)
 
 
 PAUSE = Subcommand("pause", "let tasks rest: nothing runs until resumed", _pause_arguments, _pause)

@@ -35,6 +35,7 @@ class Terminal:
         self._err = err
         self._style = style
         self._is_coloured = force or out.isatty()
+        self._shown = 0
 
     @property
     def width(self) -> int:
@@ -62,6 +63,18 @@ class Terminal:
         """
         self._write(self._err, text)
 
+    def progress(self, text: str = "") -> None:
+        """Show how far long work is, on a terminal only; the next text takes its place.
+
+        Args:
+            text: one short line, empty to leave nothing behind.
+        """
+        if self._err.isatty():
+            shown = text[: self.width - 1]
+            back = "" if text else "\r"
+            self._write(self._err, f"\r{shown.ljust(self._shown)}{back}", ending="")
+            self._shown = len(shown)
+
     def table(self, rows: Sequence[Sequence[Cell]], header: Sequence[str] = ()) -> None:
         """Write a table.
 
@@ -88,13 +101,13 @@ class Terminal:
         """
         return getattr(self._style, role) if self._is_coloured else None
 
-    def _write(self, stream: OutputWrapper, text: str) -> None:
+    def _write(self, stream: OutputWrapper, text: str, ending: str = "\n") -> None:
         encoding = getattr(stream, "encoding", None)
         if encoding:
             # A terminal that lacks a sign shows a question mark instead of a traceback.
             text = text.encode(encoding, "replace").decode(encoding)
         try:
-            stream.write(text)
+            stream.write(text, ending=ending)
             stream.flush()
         except BrokenPipeError:
             _abandon(stream)

@@ -1,0 +1,41 @@
+"""Instants that people type."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.core.management.base import CommandError
+
+from ... import conf
+
+
+def read_instant(option: str, text: str) -> datetime:
+    """Read an instant; without an offset it is a local time in the project's zone.
+
+    Args:
+        option: where it stands, for people.
+        text: ISO 8601.
+
+    Raises:
+        CommandError: it is none, with exit code 2 and what to write instead.
+    """
+    try:
+        return _instant(option, text)
+    except (ValueError, OverflowError):
+        hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
+        raise CommandError(f"{option} {text!r} is no instant: {hint}.", returncode=2) from None
+
+
+def _instant(option: str, text: str) -> datetime:
+    given = datetime.fromisoformat(text)
+    if given.tzinfo is not None:
+        return given.astimezone(UTC)
+    zone = conf.project_zone()
+    first, second = given.replace(tzinfo=zone, fold=0), given.replace(tzinfo=zone, fold=1)
+    if first.utcoffset() != second.utcoffset():
+        raise CommandError(
+            f"{option} {text!r} does not exist or exists twice in {zone.key}: "
+            f"write it with its offset, such as {second.isoformat()}.",
+            returncode=2,
+        )
+    return first.astimezone(UTC)

@@ -1,0 +1,259 @@
+"""``cron verify``: whether what happened is what may happen, judged by the theory (004)."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ... import conf, theory
+from ...runtime.clock import Clock
+from ...signals import safe
+from ...store import history
+from ...store.history import History
+from ...theory import Late, Verdict, Violation
+from .instants import read_instant
+from .scope import NOT_REGISTERED, Scope
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .terminal import Terminal
+from .words import count, duration, iso, local
+
+_HEADER = ("AXIOM", "WHEN", "TASK", "OWNER", "WHY")
+_AXIOMS = {
+    "S1": "a run starts only where it is owed",
+    "S2": "no second success without a new occurrence",
+    "S3": "nothing runs any more when a stop is complete",
+    "S4": "a run ends only after it started",
+    "S5": "valid registrations are accepted, others are not",
+    "L1": "what is owed starts in time",
+    "L2": "an initialisation ends in time",
+    "L3": "a stop ends in time, once nothing runs",
+    "EA1": "a crash comes alone",
+    "EA2": "what is frozen does nothing",
+    "EA3": "one thing happens at a time",
+    "EA5": "what is due once is due again",
+    "EA6": "after a crash nothing ends that has not started again",
+}
+_SHOWN = 50
+_LOOK_EVERY = 500
+_TELL_EVERY = 0.3
+
+Records = Iterator[dict[str, Any]]
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        metavar="ISO",
+        help=(
+            "judge what happened since then, such as 2030-01-31T07:00; in TIME_ZONE unless it has "
+            "an offset. Each task is judged from its first occurrence after that"
+        ),
+    )
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, clock = Scope.current(), context.clock
+    told = _history(scope, clock, options["since"])
+    if told is None or told.is_empty:
+        _say_nothing_happened(context.terminal, scope, options)
+        return
+    judged = _Judged(told, _verdict(told, context))
+    if options["format"] == "json":
+        context.terminal.data(judged.record(scope.deployment))
+    else:
+        judged.say(context.terminal)
+    violations = len(judged.verdict.violations)
+    if violations:
+        raise CommandError(f"The history has {count(violations, 'violation')}.", returncode=1)
+
+
+def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
+    begins, now = None if since is None else read_instant("--since", since), clock.now()
+    if begins is not None and begins >= now:
+        raise CommandError(f"--since {since!r} is yet to come: it is {iso(now)}.", returncode=2)
+    return history.read(
+        scope.using,
+        scope.deployment,
+        lease=conf.options().LEASE,
+        until=now,
+        since=begins,
+        database_time=clock.database_time(),
+    )
+
+
+def _verdict(told: History, context: Context) -> Verdict:
+    records = _watched(told, told.records(), context)
+    verdict = theory.judge(records, pulses="made", set_back="hold")
+    context.terminal.progress()
+    return verdict
+
+
+def _watched(told: History, records: Records, context: Context) -> Records:
+    """Say now and then how far the judge is, where someone looks."""
+    shown = context.clock.monotonic()
+    while batch := list(islice(records, _LOOK_EVERY)):
+        if context.clock.monotonic() - shown >= _TELL_EVERY:
+            shown = context.clock.monotonic()
+            where = local(batch[0]["at"], conf.project_zone())
+            context.terminal.progress(f"{count(told.runs, 'run')} judged, up to {where}")
+        yield from batch
+
+
+def _say_nothing_happened(terminal: Terminal, scope: Scope, options: Options) -> None:
+    if options["format"] == "json":
+        terminal.data({"deployment": scope.deployment, "since": None, "ok": True, "runs": 0})
+        return
+    terminal.say(f"No scheduler of deployment {scope.deployment!r} was ever initialised.")
+    terminal.say(NOT_REGISTERED)
+
+
+class _Judged:
+    """A history and its verdict, in words and as data."""
+
+    def __init__(self, told: History, verdict: Verdict) -> None:
+        self.told = told
+        self.verdict = verdict
+        self._zone = conf.project_zone()
+
+    # --- for people ---
+
+    def say(self, terminal: Terminal) -> None:
+        """Say it all.
+
+        Args:
+            terminal: where.
+        """
+        violations = self.verdict.violations
+        if violations:
+            rows = [self._row(terminal, each) for each in violations[:_SHOWN]]
+            terminal.table(rows, _HEADER)
+            terminal.say()
+            self._say_axioms(terminal, violations)
+        role = "ERROR" if violations else "SUCCESS"
+        terminal.say(f"{count(len(violations), 'violation')} in {self._extent()}.", role)
+        for line in (*self._waits(), *self._open(), *self._left_out()):
+            terminal.say(line)
+
+    def _row(self, terminal: Terminal, each: Violation) -> list[Cell]:
+        paint = terminal.paint("ERROR" if each.owner == "scheduler" else "WARNING")
+        return [
+            Cell((each.axiom,), paint),
+            Cell((self._local(each.at),)),
+            Cell((safe(each.task or ""),)),
+            Cell((each.owner,)),
+            Cell((safe(each.explanation),)),
+        ]
+
+    def _say_axioms(self, terminal: Terminal, violations: Iterable[Violation]) -> None:
+        broken = {each.axiom for each in violations}
+        for axiom, meaning in _AXIOMS.items():
+            if axiom in broken:
+                terminal.say(f"{axiom}: {meaning}.")
+        hidden = len(self.verdict.violations) - _SHOWN
+        if hidden > 0:
+            terminal.say(f"{count(hidden, 'further violation')}: `--format json` has them all.")
+        terminal.say()
+
+    def _extent(self) -> str:
+        begins = self.told.begins or self.told.until
+        runs = count(self.told.runs, "run")
+        return f"{runs} from {self._local(begins)} to {self._local(self.told.until)}"
+
+    def _waits(self) -> Iterator[str]:
+        worst, late = self.verdict.worst_start_latency, self.verdict.late
+        if worst is not None:
+            yield f"The longest wait for a start: {duration(worst.total_seconds())}."
+        if late:
+            spans = count(len(late), "answer")
+            yield f"Late as nothing could work (suspended, cut off from the database): {spans}."
+
+    def _open(self) -> Iterator[str]:
+        for each in self.verdict.open_obligations[:_SHOWN]:
+            of = f" {safe(each.task)!r}" if each.task else ""
+            yield f"Still open: {each.axiom}{of} since {self._local(each.at)}."
+
+    def _left_out(self) -> Iterator[str]:
+        aside, away = self.told.set_aside, self.told.away
+        if aside["people"]:
+            runs = count(aside["people"], "run")
+            yield f"Not judged, as people had paused, run or cleared their tasks: {runs}."
+        if aside["clock"]:
+            yield f"Not judged, as the clock had been set back: {count(aside['clock'], 'run')}."
+        if aside["rows"]:
+            yield f"Not judged, as rows had been lost or damaged: {count(aside['rows'], 'run')}."
+        if aside["start"]:
+            runs = count(aside["start"], "run")
+            yield f"Not judged, as what came before is not known: {runs}."
+        if away:
+            yield f"Out of the judge's sight until their next occurrence: {_names(away)}."
+        if self.verdict.ungoverned:
+            yield f"Outside the theory by their overlap: {_names(self.verdict.ungoverned)}."
+
+    def _local(self, instant: datetime) -> str:
+        return local(instant, self._zone)
+
+    # --- for programs ---
+
+    def record(self, deployment: str) -> dict[str, Any]:
+        """Give it all as JSON-native data.
+
+        Args:
+            deployment: its name.
+        """
+        told, verdict = self.told, self.verdict
+        return {
+            "deployment": deployment,
+            "since": iso(told.begins),
+            "until": iso(told.until),
+            "ok": verdict.ok,
+            "runs": told.runs,
+            "violations": [_violation(each) for each in verdict.violations],
+            "worst_start_latency": _seconds(verdict.worst_start_latency),
+            "open_obligations": [_violation(each) for each in verdict.open_obligations],
+            "late": [_late(each) for each in verdict.late],
+            "not_judged": {
+                **{cause: told.set_aside[cause] for cause in ("people", "clock", "rows", "start")},
+                "out_of_sight": told.away,
+                "outside_the_theory": list(verdict.ungoverned),
+            },
+        }
+
+
+def _names(names: Iterable[str]) -> str:
+    names = list(names)
+    shown = ", ".join(repr(safe(name)) for name in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+def _violation(each: Violation) -> dict[str, Any]:
+    return {
+        "axiom": each.axiom,
+        "at": iso(each.at),
+        "task": each.task,
+        "owner": each.owner,
+        "explanation": each.explanation,
+    }
+
+
+def _late(each: Late) -> dict[str, Any]:
+    return {
+        "axiom": each.axiom,
+        "task": each.task,
+        "since": iso(each.since),
+        "at": iso(each.at),
+        "frozen": _seconds(each.frozen),
+    }
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    return None if length is None else length.total_seconds()
+
+
+VERIFY = Subcommand("verify", "judge the stored history by the theory", _arguments, _answer)
