@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -304,6 +305,23 @@ def test_an_initialisation_after_such_a_stop_waits_for_the_run_and_then_runs(
     again.result()
     run_now("t")
     heard.wait_for("TaskRunCompleted", 2)
+
+
+def test_the_async_forms_meet_like_the_others(transactional_db: None, heard: Heard) -> None:
+    async def meet() -> str:
+        scheduler = Scheduler()
+        await asyncio.gather(
+            scheduler.ainitialize(_registrations(t=_nothing)),
+            scheduler.astop(),
+            scheduler.ainitialize(_registrations(u=_nothing)),
+            scheduler.astop(),
+        )
+        assert await scheduler.astop() is True
+        return str(scheduler.state)
+
+    assert asyncio.run(meet()) == "Stopped"
+    begun = len(heard.of("SchedulerInitializationStarted"))
+    assert len(heard.of("SchedulerStopped")) == begun
 
 
 # --- from inside ---
