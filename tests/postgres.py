@@ -5,8 +5,8 @@ when root runs it. Here only its binaries are used: as root they run as ``nobody
 from a copy where that user could not reach them.
 
 The server belongs to a supervisor, which is this file run as a script. It stops the
-server and removes its files when its standard input closes, and that happens
-however the test session ends: by itself, by Ctrl-C or by ``kill -9``.
+server and removes its files when its standard input closes or it is told to end, and
+the former happens however the test session ends: by itself, by Ctrl-C or ``kill -9``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -137,6 +138,8 @@ class Server:
 
 def supervise(wheel: Path) -> None:
     """Run a server until standard input closes, then leave nothing of it."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit())
     directory = Path(tempfile.mkdtemp(prefix="ddc-postgres-"))
     try:
         server = Server(wheel, directory)
