@@ -17,6 +17,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -114,7 +115,9 @@ def _log(event: events.Event) -> None:
     record = logger.makeRecord(logger.name, level, __file__, 0, "%s %s", (name, words), None)
     # Not by ``extra``: since Python 3.12 a record has a ``taskName`` of its own there.
     record.__dict__.update(values, event=name)
-    logger.handle(record)
+    # A handler of the project that raises must not keep tasks from running.
+    with suppress(Exception):
+        logger.handle(record)
 
 
 def _plain(value: Any) -> Any:
@@ -136,7 +139,8 @@ def report(doing: str, error: BaseException) -> None:
         doing: what failed.
         error: why.
     """
-    logger.error("%s failed; it is tried again", doing, exc_info=error)
+    with suppress(Exception):
+        logger.error("%s failed; it is tried again", doing, exc_info=error)
 
 
 def safe(text: str) -> str:

@@ -22,14 +22,11 @@ from .clock import Clock
 from .connections import refresh
 from .executors import Executor
 from .housekeeping import Housekeeping
-from .watch import Audit, Pace, is_orphaned
-from .work import Run, Work, is_async
+from .watch import Audit, Pace, Vigil, is_orphaned
+from .work import Run, Work, failed, is_async
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
-
-QUIET = timedelta(seconds=2)
-"""How far away the next start must be for other work to begin."""
 
 
 class Engine:
@@ -69,6 +66,7 @@ class Engine:
         self._seen: Peek | None = None
         self._audit = Audit()
         self._pace = Pace(clock)
+        self._vigil = Vigil()
         self._stop_is_written = False
 
     # --- what the scheduler tells the engine ---
@@ -209,19 +207,17 @@ class Engine:
             return None
         if not self._is_known_to_lead_into_work(now):
             self._look(member)
+        held_up = False
         if self._is_to_claim(now):
-            self._claim(member, now)
+            held_up = not self._claim(member, now)
             self._look(member)
         if member is not self._member:
             return now  # Another set was adopted meanwhile: to be looked at at once.
-        self._keep_house(member, now)
+        if self.standing is Standing.LEADING:
+            self._housekeeping.use_the_quiet(member, now, self._known_wake)
+        if held_up:
+            return now + ACTS  # Somebody else holds the rows that are due.
         return self._known_wake if self.standing is Standing.LEADING else None
-
-    def _keep_house(self, member: Member, now: datetime) -> None:
-        """Forget old history while nothing is about to start."""
-        soon = self._known_wake is not None and self._known_wake - now < QUIET
-        if self.standing is Standing.LEADING and not soon:
-            self._housekeeping.step(member, now)
 
     def _is_known_to_lead_into_work(self, now: datetime) -> bool:
         """Tell whether a claim follows anyway, so that a look before it says nothing new."""
@@ -231,6 +227,7 @@ class Engine:
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
         seen = peek(member)
+        self._vigil.look(member, self.clock.monotonic())
         with self.gate:
             if member is not self._member:
                 return  # Another set was adopted meanwhile; this was seen of the old one.
@@ -244,21 +241,30 @@ class Engine:
         if self.standing is Standing.STANDBY:
             return self._seen is not None and self._seen.is_vacant
         due = self._known_wake is not None and self._known_wake <= now
-        return self.standing is Standing.LEADING and (due or self._is_to_reap(self._seen))
+        return self.standing is Standing.LEADING and (due or self._finds_silence)
 
-    def _is_to_reap(self, seen: Peek | None) -> bool:
-        return seen is not None and self._member is not None and seen.shows_silence(self._member)
+    @property
+    def _finds_silence(self) -> bool:
+        seen, member = self._seen, self._member
+        return seen is not None and member is not None and self._vigil.finds(member, seen)
 
-    def _claim(self, member: Member, now: datetime) -> None:
+    def _claim(self, member: Member, now: datetime) -> int:
+        """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
         started = considered = 0
-        more, reaping = True, self._is_to_reap(self._seen)
+        more, reaping = True, self._finds_silence
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
                     break
-                claimed = claims.claim_due(member, self._declarations, now, reaping=reaping)
+                claimed = claims.claim_due(
+                    member,
+                    self._declarations,
+                    now,
+                    reaping=reaping,
+                    vigil=self._vigil.lasts(member),
+                )
                 work = self._take(claimed)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:
@@ -273,6 +279,7 @@ class Engine:
                 self._audit.suspect()
             self._housekeeping.note(claimed.events)
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
+        return considered
 
     def _take(self, claimed: claims.Claimed) -> list[Work]:
         """Make every committed claim a run of this instance, which a stop waits for."""
@@ -290,7 +297,10 @@ class Engine:
         threads, coroutines = self._executors
         for each in work:
             executor = coroutines if is_async(each.target.function) else threads
-            executor.submit(each)
+            try:
+                executor.submit(each)
+            except Exception as error:
+                self._done(failed(each, error, self.clock.now(), 0.0))
 
     def _done(self, result: Result) -> None:
         with self._book:
@@ -313,8 +323,7 @@ class Engine:
             publish([events.LeadershipLost(at=now, term=term, instance=str(member.instance))])
 
     def is_to_activate_again(self, now: datetime) -> bool:
-        """Tell whether the own set must be activated anew: its rows, or all holders of the
-        active one, are gone.
+        """Tell whether the own set must be activated anew: rows or all other holders are gone.
 
         Args:
             now: the instant of the tick.
@@ -336,5 +345,6 @@ class Engine:
             now: the instant of the tick.
         """
         refresh()
+        self._vigil.interrupt()
         text = f"{type(error).__name__}: {words_of(error)}"
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

@@ -14,6 +14,8 @@ from ..store.guard import Member
 from .clock import Clock
 from .connections import refresh
 
+_LONGEST_JOIN = 10.0
+
 
 class Heartbeat:
     """Write a heartbeat every ``renew``, whatever the loop is doing.
@@ -42,7 +44,7 @@ class Heartbeat:
         """End, and wait for the end."""
         self._ended.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(_LONGEST_JOIN)
         self._thread = None
 
     def _beat(self) -> None:

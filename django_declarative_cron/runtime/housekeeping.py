@@ -14,6 +14,9 @@ from ..store.guard import Member
 EVERY = 20
 """A task's surplus is looked for at each so manieth of its runs."""
 
+QUIET = timedelta(seconds=2)
+"""How far away the next start must be for other work to begin."""
+
 _NAMES_AT_ONCE = 5
 _AGES = timedelta(minutes=1)
 
@@ -40,6 +43,17 @@ class Housekeeping:
         for event in told:
             if isinstance(event, TaskRunStarted) and event.run_count % EVERY == 0:
                 self._names.append(event.task_name)
+
+    def use_the_quiet(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
+        """Do a small piece of work where nothing is about to start.
+
+        Args:
+            member: who leads.
+            now: the instant of the tick.
+            next_wake: when the next task is to be considered, ``None`` where none is.
+        """
+        if next_wake is None or next_wake - now >= QUIET:
+            self.step(member, now)
 
     def step(self, member: Member, now: datetime) -> bool:
         """Do a small piece of work.

@@ -193,11 +193,10 @@ class Scheduler:
         """Give when the next task is to be considered."""
         return self._engine.next_wake()
 
-    def run_once(self) -> None:
-        """Do one pass, wait for what it started, and stop."""
+    def tick_once(self) -> None:
+        """Do the one pass of a scheduler without a loop, and stay alive for what it starts."""
         self._heartbeat.start()
         self.tick()
-        self.stop()
 
     def record(self, now: datetime | None = None) -> None:
         """Write the results that are waiting, and start nothing.

@@ -8,11 +8,13 @@ from ..core import events
 from ..signals import publish
 from ..store import instances, marks, survey
 from ..store.guard import Member
-from ..store.peek import peek
+from ..store.peek import Peek, peek
 from .clock import Clock
 
 AUDIT = timedelta(minutes=1)
 """How often a leader counts its rows."""
+
+_GAP = 2.0
 
 LEAP = 2.0
 """Seconds by which the wall clock may part from the monotonic one unremarked."""
@@ -62,6 +64,50 @@ class Pace:
         marks.reconsider_after_step(member, now)
         self._stepped_back = False
         return True
+
+
+class Vigil:
+    """Know for how long this instance has watched the others without a gap."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._last = 0.0
+
+    def look(self, member: Member, monotonic: float) -> None:
+        """Take note of a successful look at the deployment.
+
+        Args:
+            member: who watches; a gap in which others may have been kept from renewing
+                begins the vigil anew.
+            monotonic: seconds at the end of the look.
+        """
+        lease, renew = member.lease.total_seconds(), member.renew.total_seconds()
+        if self._since is None or monotonic - self._last > min(max(renew, _GAP), lease - renew):
+            self._since = monotonic
+        self._last = monotonic
+
+    def interrupt(self) -> None:
+        """Begin anew: the database did not answer, to the others neither perhaps."""
+        self._since = None
+
+    def finds(self, member: Member, seen: Peek) -> bool:
+        """Tell whether an instance is to be taken for dead.
+
+        Args:
+            member: who watches.
+            seen: what it saw last.
+        """
+        return seen.shows_silence(member, vigil=self.lasts(member))
+
+    def lasts(self, member: Member) -> bool:
+        """Tell whether the vigil has lasted for a whole lease.
+
+        Args:
+            member: who watches.
+        """
+        if self._since is None:
+            return False
+        return self._last - self._since >= member.lease.total_seconds()
 
 
 class Audit:

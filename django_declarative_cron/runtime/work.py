@@ -214,7 +214,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 def _one_line(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = "(its text cannot be read)"
     name = type(error).__name__
     return f"{name}: {text}" if text else name
@@ -227,7 +227,7 @@ def _traceback(error: BaseException) -> str:
         own = own.tb_next
     try:
         return "".join(traceback.format_exception(type(error), error, own))
-    except Exception:
+    except BaseException:
         return f"{type(error).__name__} (its traceback cannot be read)"
 
 

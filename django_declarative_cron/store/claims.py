@@ -64,7 +64,12 @@ class Claimed:
 
 
 def claim_due(
-    member: Member, declarations: Mapping[str, Declaration], now: datetime, *, reaping: bool
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    now: datetime,
+    *,
+    reaping: bool,
+    vigil: bool = False,
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
@@ -73,12 +78,13 @@ def claim_due(
         declarations: its registration set by name.
         now: the instant of the tick.
         reaping: look for runs of dead processes too.
+        vigil: this instance has watched for a whole lease.
 
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
     try:
-        return _claim(member, declarations, now, reaping, BATCH)
+        return _claim(member, declarations, now, reaping, vigil)
     except (IntegrityError, DataError):
         return _claim_one_by_one(member, declarations, now)
 
@@ -88,7 +94,7 @@ def _claim(
     declarations: Mapping[str, Declaration],
     now: datetime,
     reaping: bool,
-    limit: int,
+    vigil: bool,
 ) -> Claimed:
     with locked(member) as held:
         if held is None:
@@ -96,9 +102,9 @@ def _claim(
         claimed = Claimed(stand(held, member), events=held.events)
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
-                claimed.events += instances.reap(held, member, now)
-            due = list(_due(held, member, now)[:limit])
-            claimed.more = len(due) == limit
+                claimed.events += instances.reap(held, member, now, vigil=vigil)
+            due = list(_due(held, member, now)[:BATCH])
+            claimed.more = len(due) == BATCH
             _claim_tasks(held, member, declarations, due, now, claimed)
     return claimed
 
@@ -145,7 +151,9 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
         if held is None or row is None:
             return []
         told = rows.set_aside(row, reason, now + ASIDE)
-        database.upsert(member.using, [row], rows.STATE_FIELDS)
+        # Only these columns: what is wrong with the others would spoil this write as well.
+        mine = ScheduledTask.objects.using(member.using).filter(pk=pk)
+        mine.update(broken_reason=row.broken_reason, wake_at=row.wake_at)
     return [told]
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -55,6 +55,10 @@ class Member:
     lease: timedelta
     renew: timedelta
     database_time: BaseExpression
+
+
+LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
+"""The heartbeat of a process that gave itself up."""
 
 
 class Standing(Enum):
@@ -102,7 +106,9 @@ def locked(member: Member, *, create: bool = False) -> Iterator[Locked | None]:
     """
     with database.atomic(member.using):
         if create:
-            SchedulerState.objects.using(member.using).get_or_create(deployment=member.deployment)
+            # A write first: SQLite would refuse one after a read while another writes.
+            fresh = SchedulerState(deployment=member.deployment)
+            SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
         row = _lock(_states(member), member.using, member.database_time)
         yield None if row is None else Locked(row, row.database_now)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce
@@ -14,9 +14,7 @@ from ..core.decide import Story, settle
 from ..core.state import TaskState
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import database, rows
-from .guard import Locked, Member, release
-
-LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
+from .guard import LONG_AGO, Locked, Member, release
 
 Lapse = tuple[datetime, datetime]
 """Where a clock leapt from and to; backwards where it was set back."""
@@ -180,16 +178,22 @@ def has_living_holder(member: Member, digest: str, now: datetime) -> bool:
     return holders.filter(heartbeat_at__gt=now - member.lease).exists()
 
 
-def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+def reap(held: Locked, member: Member, now: datetime, *, vigil: bool = False) -> list[events.Event]:
     """End the runs of dead processes as interrupted (semantics 3, "who is dead").
+
+    A silent process may only have been kept from the database, as everybody was.
+    So silence counts where the caller has watched for a whole lease and reached the
+    database all the while; without that only those count that gave themselves up.
 
     Args:
         held: the locked row of the deployment.
         member: who leads.
         now: the instant of the tick.
+        vigil: the caller has watched so long.
     """
-    found = _runs_of_the_dead(held, member)
-    _bury(held, member)
+    silent_since = held.database_now - member.lease if vigil else LONG_AGO
+    found = _runs_of_the_dead(held, member, silent_since)
+    _bury(held, member, silent_since)
     if not found:
         return []
     tasks = _tasks_of(held, member, found)
@@ -203,25 +207,40 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     return told
 
 
-def _bury(held: Locked, member: Member) -> None:
+def _bury(held: Locked, member: Member, silent_since: datetime) -> None:
     """Mark silent instances as stopped; one that lives after all beats again."""
     silent = SchedulerInstance.objects.using(member.using).filter(
         scheduler=held.row,
         stopped_at=None,
-        heartbeat_at__lte=held.database_now - member.lease,
+        heartbeat_at__lte=silent_since,
     )
     silent.exclude(id=member.instance).update(stopped_at=held.database_now)
 
 
-def _runs_of_the_dead(held: Locked, member: Member) -> list[TaskRun]:
+def _runs_of_the_dead(held: Locked, member: Member, silent_since: datetime) -> list[TaskRun]:
     living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
-        stopped_at=None, heartbeat_at__gt=held.database_now - member.lease
+        stopped_at=None, heartbeat_at__gt=silent_since
     )
     running = TaskRun.objects.using(member.using).filter(
         scheduler=held.row, running_slot__isnull=False
     )
     dead = running.filter(Q(instance=None) | ~Exists(living)).exclude(instance=member.instance)
     return list(dead)
+
+
+def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
+    """Let tasks go on whose run in progress has no row any more.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who initialises; its own runs may still end.
+        now: the instant of the initialisation.
+    """
+    open_run = TaskRun.objects.filter(id=OuterRef("running_run"), running_slot__isnull=False)
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, running_run__isnull=False
+    )
+    tasks.filter(~Exists(open_run)).update(running_run=None, wake_at=now)
 
 
 def _tasks_of(held: Locked, member: Member, found: Iterable[TaskRun]) -> dict[str, ScheduledTask]:

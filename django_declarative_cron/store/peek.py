@@ -13,7 +13,7 @@ from django.db.models import OuterRef, Subquery
 
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from .database import DatabaseNow
-from .guard import Member, Standing
+from .guard import LONG_AGO, Member, Standing
 
 _COLUMNS = (
     "leader",
@@ -67,14 +67,17 @@ class Peek:
         expires = self.lease_expires_at
         return self.leader is None or expires is None or expires <= self.database_now
 
-    def shows_silence(self, member: Member) -> bool:
+    def shows_silence(self, member: Member, *, vigil: bool) -> bool:
         """Tell whether an instance that has not stopped shows no life any more.
 
         Args:
             member: who asks; its lease is the measure.
+            vigil: it has watched for a whole lease; otherwise only those count that
+                gave themselves up.
         """
         oldest = self.oldest_heartbeat
-        return oldest is not None and oldest <= self.database_now - member.lease
+        silent_since = self.database_now - member.lease if vigil else LONG_AGO
+        return oldest is not None and oldest <= silent_since
 
 
 def peek(member: Member) -> Peek | None:

@@ -67,6 +67,7 @@ def reconcile(
         told = _apply(held, member, todo, now)
         require_match(tasks, declarations)
         marks.reconsider(held, member, now)
+        instances.free_of_lost_runs(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
         if standing is Standing.LEADING:
             told = [*instances.reap(held, member, now), *told]

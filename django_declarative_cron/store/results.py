@@ -71,15 +71,16 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> list[ev
         if held is None:
             return []
         runs = _open_runs(held, member, results)
-        tasks = _tasks_of(held, member, runs)
+        tasks = _tasks_of(held, member, results)
         told: list[events.Event] = []
         for result in results:
-            run = runs.get(result.run)
+            task = tasks.get(result.run)
+            run = runs.get(result.run) or _lost_row(member, task, result)
             if run is None:
                 told.append(_late(result))
                 continue
             _end(run, result)
-            told += _settled(run, result, tasks.get(result.run), now)
+            told += _settled(run, result, task, now)
         database.upsert(member.using, runs.values(), _RUN_FIELDS)
         database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
     return told
@@ -96,12 +97,21 @@ def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> dict[
 
 
 def _tasks_of(
-    held: Locked, member: Member, runs: dict[int, TaskRun]
+    held: Locked, member: Member, results: Sequence[Result]
 ) -> dict[int | None, ScheduledTask]:
+    ended = {result.run for result in results}
     tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, name__in=[run.task_name for run in runs.values()]
+        scheduler=held.row, name__in={result.task_name for result in results}
     )
-    return {task.running_run: task for task in tasks if task.running_run is not None}
+    return {task.running_run: task for task in tasks if task.running_run in ended}
+
+
+def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:
+    """Stand in for the row of a run that somebody deleted while its task still waits for it."""
+    stored = TaskRun.objects.using(member.using).filter(pk=result.run)
+    if task is None or stored.exists():
+        return None
+    return TaskRun(task_name=result.task_name, attempt=task.attempt, epoch=task.epoch)
 
 
 def _end(run: TaskRun, result: Result) -> None:

@@ -23,7 +23,7 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.runtime import foreground
 from django_declarative_cron.runtime.scheduler import Scheduler
-from django_declarative_cron.store import instances, results
+from django_declarative_cron.store import guard, results
 
 from . import callbacks, child_settings
 from .conftest import DELAY, HERE, Cron, run_child
@@ -241,7 +241,7 @@ def test_a_result_that_cannot_be_written_leaves_an_interrupted_run(
     assert (answer.code, answer.err) == (1, "The database refused: the connection is gone")
     instance = _run().instance
     assert instance is not None
-    assert instance.heartbeat_at == instances.LONG_AGO
+    assert instance.heartbeat_at == guard.LONG_AGO
 
 
 def test_ctrl_c_in_a_child(child_environment: dict[str, str]) -> None:

@@ -13,7 +13,12 @@ from django.db import connections
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.declaration import Declaration, digest_of_set
-from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
 from django_declarative_cron.store import claims, guard, instances, reconcile
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member, Standing
@@ -220,7 +225,7 @@ def test_the_idle_look_is_one_query_and_sees_what_is_there(
     assert seen.next_wake == ScheduledTask.objects.order_by("wake_at")[0].wake_at
     assert abs((seen.database_now - datetime.now(UTC)).total_seconds()) < 60
     assert not seen.is_vacant
-    assert not seen.shows_silence(first)
+    assert not seen.shows_silence(first, vigil=True)
 
 
 def test_one_running_row_for_a_task_is_all_the_database_takes(
@@ -240,3 +245,31 @@ def test_one_running_row_for_a_task_is_all_the_database_takes(
     TaskRun.objects.create(scheduled_for=now, **values)
     with pytest.raises(IntegrityError):
         TaskRun.objects.create(scheduled_for=now + timedelta(minutes=1), **values)
+
+
+def test_silence_counts_only_for_who_has_watched_for_a_whole_lease(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    by_name = {declaration.name: declaration for declaration in declarations}
+    first, second = member(), member()
+    _initialize(first, declarations)
+    ScheduledTask.objects.update(wake_at=datetime.now(UTC), boot_at=datetime.now(UTC))
+    claims.claim_due(first, by_name, datetime.now(UTC), reaping=False)
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    SchedulerInstance.objects.update(heartbeat_at=hour_ago)
+    SchedulerState.objects.update(lease_expires_at=hour_ago)
+    assert _initialize(second, declarations) is Standing.LEADING
+    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=False)
+    assert TaskRun.objects.filter(outcome="running", instance=first.instance).count() == 20
+    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=True)
+    assert TaskRun.objects.filter(outcome="interrupted", instance=first.instance).count() == 20
+
+
+def test_a_task_whose_run_has_no_row_is_freed_at_the_next_initialisation(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    _initialize(member(), declarations)
+    ScheduledTask.objects.filter(name="t3").update(running_run=987_654, wake_at=None)
+    _initialize(member(), declarations)
+    row = ScheduledTask.objects.get(name="t3")
+    assert (row.running_run, row.wake_at is None) == (None, False)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -26,6 +28,8 @@ from ...store import database
 from ..ready import require_tables
 
 _LOOK_AT_THE_LOOP = 1.0
+_LOOK_AT_THE_SIGNAL = timedelta(seconds=0.2)
+_FAREWELL = timedelta(seconds=2)
 
 
 class Command(BaseCommand):
@@ -65,7 +69,7 @@ class Command(BaseCommand):
         shutdown.install()
         self._initialize(scheduler)
         if given["once"]:
-            scheduler.run_once()
+            self._once(scheduler, shutdown, options.GRACE)
             return
         self._banner(scheduler, options)
         self._serve(scheduler, shutdown)
@@ -95,32 +99,59 @@ class Command(BaseCommand):
             f"grace {options.GRACE.total_seconds():g} s. SIGTERM or Ctrl-C stops it."
         )
 
+    def _once(self, scheduler: Scheduler, shutdown: Shutdown, grace: timedelta) -> None:
+        scheduler.tick_once()
+        while not scheduler.stop(grace=_LOOK_AT_THE_SIGNAL):
+            if shutdown.received is not None:
+                self._end(scheduler, grace)
+                return
+
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         while not shutdown.wait(_LOOK_AT_THE_LOOP):
             if not scheduler.is_alive:
-                raise CommandError("The loop of the scheduler has ended.", returncode=1)
+                self._fail("The loop of the scheduler has ended.", scheduler)
+
+    def _fail(self, message: str, scheduler: Scheduler) -> None:
+        self.stderr.write(self.style.ERROR(message))
+        _leave_at_once(scheduler, 1)
 
     def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
         self.stdout.write("Stopping: nothing new starts; waiting for runs in flight.")
+        _exit_after(grace + _FAREWELL)
         try:
             drained = scheduler.stop(grace=grace)
         except StopSchedulerError as error:
-            raise CommandError(error.message, returncode=1) from error
+            self._fail(error.message, scheduler)
+            return
         if not drained:
             self.stdout.write(
                 f"{scheduler.running} run(s) did not end within the grace; "
                 "the next scheduler finds them interrupted."
             )
-            _leave_at_once(scheduler)
+            _leave_at_once(scheduler, 0)
 
 
-def _leave_at_once(scheduler: Scheduler) -> None:
-    """End the process although callbacks still run in its threads."""
+def _leave_at_once(scheduler: Scheduler, code: int) -> None:
+    """End the process although callbacks still run in its threads, or the database is silent."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    scheduler.abandon()
-    os._exit(0)
+    farewell = threading.Thread(target=_abandon, args=(scheduler,), daemon=True)
+    farewell.start()
+    farewell.join(_FAREWELL.total_seconds())
+    os._exit(code)
+
+
+def _abandon(scheduler: Scheduler) -> None:
+    with suppress(Exception):
+        scheduler.abandon()
+
+
+def _exit_after(delay: timedelta) -> None:
+    """End the process in any case: a database that does not answer may hold everything up."""
+    timer = threading.Timer(delay.total_seconds(), os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 def _options(given: dict[str, Any]) -> conf.Options:

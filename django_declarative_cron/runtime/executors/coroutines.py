@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from ..clock import Clock
@@ -23,6 +24,7 @@ class CoroutineExecutor:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
+        self._closing = threading.Event()
 
     def submit(self, work: Work) -> None:
         """Begin one run.
@@ -36,16 +38,18 @@ class CoroutineExecutor:
         """Let the loop and its thread end; to be called when every run has ended."""
         with self._lock:
             loop, self._loop = self._loop, None
+            self._closing.set()
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
+                self._closing = threading.Event()
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
                     target=_serve,
-                    args=(self._loop,),
+                    args=(self._loop, self._closing),
                     name="declarative-cron-asyncio",
                     daemon=True,
                 ).start()
@@ -66,10 +70,13 @@ async def _perform(work: Work, clock: Clock) -> None:
     work.done(result)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
+    """Run the loop until it is closed; a callback that stops it, or breaks it, ends only itself."""
     asyncio.set_event_loop(loop)
     try:
-        loop.run_forever()
+        while not closing.is_set():
+            with suppress(BaseException):
+                loop.run_forever()
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import Clock
@@ -25,12 +26,41 @@ class ThreadExecutor:
 
         Args:
             work: a claimed run.
+
+        Raises:
+            RuntimeError: no thread could be started; the run will not be called.
         """
-        self._pool.submit(self._run, work)
+        ticket = _Ticket(work)
+        try:
+            self._pool.submit(self._run, ticket)
+        except BaseException:
+            # It may stand in the queue all the same; nobody may call it any more.
+            ticket.withdraw()
+            raise
 
     def close(self) -> None:
         """Let the threads end; to be called when every run has ended."""
         self._pool.shutdown(wait=False)
 
-    def _run(self, work: Work) -> None:
-        work.done(perform(work, self._clock))
+    def _run(self, ticket: _Ticket) -> None:
+        work = ticket.redeem()
+        if work is not None:
+            work.done(perform(work, self._clock))
+
+
+class _Ticket:
+    """A run that is called once or not at all."""
+
+    def __init__(self, work: Work) -> None:
+        self._work: Work | None = work
+        self._lock = threading.Lock()
+
+    def redeem(self) -> Work | None:
+        """Give the run, the first time it is asked for."""
+        with self._lock:
+            work, self._work = self._work, None
+        return work
+
+    def withdraw(self) -> None:
+        """Let nobody have it."""
+        self.redeem()

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Max, Q, QuerySet
+from django.db import connections
+from django.db.models import F, Max, Q, QuerySet
 from django.db.models.expressions import BaseExpression
+from django.db.models.lookups import Exact
 
 from ...models import (
     Outcome,
@@ -80,7 +82,7 @@ def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
 
 
 def _told(using: str, state: SchedulerState, begins: datetime | None, newest: int) -> Iterator[Ran]:
-    runs = _runs(using, state)
+    runs = TaskRun.objects.using(using).filter(_of(using, state), started_at__isnull=False)
     if begins is not None:
         open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
         runs = runs.filter(Q(started_at__gte=begins) | open_then)
@@ -93,6 +95,16 @@ def _told(using: str, state: SchedulerState, begins: datetime | None, newest: in
         if len(rows) < CHUNK:
             return
         last = rows[-1][0]
+
+
+def _of(using: str, state: SchedulerState) -> Q:
+    """Choose the rows of a deployment in the order of their keys.
+
+    SQLite, where an index offers itself, would follow that and sort everything for each page.
+    """
+    if connections[using].vendor == "sqlite":
+        return Q(Exact(F("scheduler_id") + 0, state.pk))
+    return Q(scheduler=state)
 
 
 # --- instances ---

@@ -1,0 +1,149 @@
+"""Executors, handlers and rows that fail: a claimed run always comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.executors.threads import ThreadPoolExecutor
+from django_declarative_cron.runtime.watch import Vigil
+from django_declarative_cron.store.database import DatabaseNow
+from django_declarative_cron.store.guard import Member
+
+from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
+
+RunNow = Callable[..., None]
+
+
+def _registrations(**callbacks: Any) -> list[Any]:
+    return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
+
+
+def test_a_claim_that_no_thread_can_take_is_a_failure_and_the_others_run(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    real, refused = ThreadPoolExecutor.submit, []
+
+    def submit(self: Any, *args: Any) -> Any:
+        if not refused:
+            refused.append(args)
+            raise RuntimeError("can't start new thread")
+        return real(self, *args)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    names = ("a", "b", "c")
+    scheduler.initialize(_registrations(**{n: lambda n=n: called.append(n) for n in names}))
+    run_now(*names)
+    (failure,) = heard.wait_for("TaskRunFailed")
+    heard.wait_for("TaskRunCompleted", 2)
+    assert failure.error == "RuntimeError: can't start new thread"
+    assert sorted([*called, failure.task_name]) == list(names)
+    assert not TaskRun.objects.filter(outcome="running").exists()
+
+
+def test_a_callback_that_stops_the_event_loop_ends_nobody_else(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow
+) -> None:
+    async def stops_it() -> None:
+        asyncio.get_running_loop().stop()
+
+    async def breaks_it() -> None:
+        async def child() -> None:
+            raise SystemExit(3)
+
+        asyncio.get_running_loop().create_task(child())
+        await asyncio.sleep(0.01)
+
+    async def innocent() -> None:
+        await asyncio.sleep(0.05)
+
+    scheduler.initialize(_registrations(a=stops_it, b=breaks_it, c=innocent))
+    run_now("a", "b", "c")
+    heard.wait_for("TaskRunCompleted", 3)
+    run_now("c")
+    heard.wait_for("TaskRunCompleted", 4)
+
+
+class _Broken(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError("the disk of the log is full")
+
+
+@pytest.fixture
+def broken_log() -> Iterator[None]:
+    logger = logging.getLogger("django_declarative_cron")
+    handler, level = _Broken(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+def test_a_log_handler_that_raises_keeps_nothing_from_running(
+    broken_log: None, scheduler: Scheduler, heard: Heard, run_now: RunNow
+) -> None:
+    scheduler.initialize(_registrations(t=lambda: None))
+    run_now("t")
+    heard.wait_for("TaskRunCompleted")
+
+
+def test_a_run_whose_row_somebody_deleted_leaves_its_task_free(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow
+) -> None:
+    def deletes_history() -> None:
+        TaskRun.objects.all().delete()
+
+    scheduler.initialize(_registrations(t=deletes_history))
+    run_now("t")
+    heard.wait_for("TaskRunCompleted")
+    run_now("t")
+    heard.wait_for("TaskRunCompleted", 2)
+
+
+def test_an_error_that_cannot_be_worded_ends_the_run_all_the_same(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow
+) -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(1)
+
+    def callback() -> None:
+        raise Unspeakable
+
+    scheduler.initialize(_registrations(t=callback))
+    run_now("t")
+    (failure,) = heard.wait_for("TaskRunFailed")
+    assert failure.error.startswith("Unspeakable")
+
+
+def test_a_vigil_lasts_only_where_nothing_kept_the_watcher_from_looking() -> None:
+    member = Member(
+        using="default",
+        deployment="default",
+        instance=uuid4(),
+        digest="",
+        lease=timedelta(seconds=15),
+        renew=timedelta(seconds=5),
+        database_time=DatabaseNow(),
+    )
+    vigil = Vigil()
+    for second in range(15):
+        vigil.look(member, float(second))
+    assert not vigil.lasts(member)
+    vigil.look(member, 15.0)
+    assert vigil.lasts(member)
+    vigil.interrupt()
+    assert not vigil.lasts(member)
+    for second in (20.0, 21.0, 40.0, 41.0):
+        vigil.look(member, second)
+    assert not vigil.lasts(member)
