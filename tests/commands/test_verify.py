@@ -77,7 +77,7 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     assert answer.code == 1
     assert "The history has 3 violations." in answer.err
     assert answer.lines[0].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
-    assert answer.lines[1].startswith("S1     2024-01-01 11:58 UTC  a     scheduler  started without")
+    assert answer.lines[1].split()[:3] == ["S1", "2024-01-01", "11:58"]
     assert "S1: a run starts only where it is owed." in answer.lines
     assert max(map(len, answer.lines)) <= 80
 
