@@ -77,7 +77,8 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     assert answer.code == 1
     assert "The history has 3 violations." in answer.err
     assert answer.lines[0].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
-    assert answer.lines[1].split()[:3] == ["S1", "2024-01-01", "11:58"]
+    first = ["S1", "2024-01-01", "11:58", "UTC", "a", "scheduler", "started", "without"]
+    assert answer.lines[1].split()[:8] == first
     assert "S1: a run starts only where it is owed." in answer.lines
     assert max(map(len, answer.lines)) <= 80
 
@@ -124,6 +125,17 @@ def test_what_is_still_open_is_said(cron: Cron, sim: Simulation) -> None:
     assert "Still open: L1 'a' since 2024-01-01 11:00 UTC." in answer.lines
     data = cron("verify", "--format", "json", clock=sim.clock).data
     assert [each["owner"] for each in data["open_obligations"]] == ["inconclusive"]
+
+
+def test_of_much_that_is_open_the_rest_is_counted(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([(f"t{number:02}", HOURLY, sim.job(), DELAY) for number in range(13)])
+    sim.clock.advance(datetime(2024, 1, 1, 11, 1, tzinfo=UTC))
+    _beat(sim)
+    lines = cron("verify", clock=sim.clock).lines
+    assert lines[-2:] == [
+        "Still open: L1 't09' since 2024-01-01 11:00 UTC.",
+        "Still open: 3 more.",
+    ]
 
 
 def test_what_came_late_as_nothing_could_work_is_said(cron: Cron, sim: Simulation) -> None:

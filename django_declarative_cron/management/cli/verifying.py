@@ -40,6 +40,7 @@ _AXIOMS = {
     "EA6": "after a crash nothing ends that has not started again",
 }
 _SHOWN = 50
+_SHOWN_OPEN = 10
 _LOOK_EVERY = 500
 _TELL_EVERY = 0.3
 
@@ -175,9 +176,12 @@ class _Judged:
             yield f"Late as nothing could work (suspended, cut off from the database): {spans}."
 
     def _open(self) -> Iterator[str]:
-        for each in self.verdict.open_obligations[:_SHOWN]:
+        still_open = self.verdict.open_obligations
+        for each in still_open[:_SHOWN_OPEN]:
             of = f" {safe(each.task)!r}" if each.task else ""
             yield f"Still open: {each.axiom}{of} since {self._local(each.at)}."
+        if len(still_open) > _SHOWN_OPEN:
+            yield f"Still open: {len(still_open) - _SHOWN_OPEN:,} more."
 
     def _left_out(self) -> Iterator[str]:
         aside, away = self.told.set_aside, self.told.away

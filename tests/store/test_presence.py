@@ -1,0 +1,148 @@
+"""When a deployment had a scheduler: lives put together, freezes, minutes lived twice."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from django_declarative_cron.store.history.presence import (
+    Life,
+    Span,
+    frozen,
+    lived_twice,
+    presences,
+)
+from django_declarative_cron.store.history.writer import Writer
+
+from .stories import utc
+
+
+def _life(began: int, ended: int | None, **changes: Any) -> Life:
+    """Make a life; hours, and a stop where no other end is named."""
+    values: dict[str, Any] = {"is_orderly": ended is not None, **changes}
+    if "asked" in values:
+        values["asked"] = _hour(values["asked"])
+    values["lapses"] = tuple((_hour(a), _hour(b)) for a, b in values.get("lapses", ()))
+    return Life(uuid4(), _hour(began), None if ended is None else _hour(ended), **values)
+
+
+def _hour(hour: int) -> Any:
+    return utc(f"{hour:02}:00")
+
+
+def _hours(spans: list[Span]) -> list[tuple[int, int]]:
+    return [(since.hour, until.hour) for since, until in spans]
+
+
+CRASH = {"is_orderly": False}
+
+TOGETHER: list[tuple[str, list[Life], list[tuple[Any, ...]]]] = [
+    ("one that lives", [_life(1, None)], [(1, None, False, None)]),
+    ("one that stops", [_life(1, 5, asked=4)], [(1, 5, True, 4)]),
+    ("a stop that nobody noted as asked for", [_life(1, 5)], [(1, 5, True, 5)]),
+    ("one that crashes", [_life(1, 5, **CRASH)], [(1, 5, False, None)]),
+    ("one that dies stopping", [_life(1, 5, asked=4, **CRASH)], [(1, 5, False, 4)]),
+    ("one that drains", [_life(1, None, asked=4)], [(1, None, False, 4)]),
+    (
+        "one after another",
+        [_life(6, 7), _life(1, 5, **CRASH)],
+        [(1, 5, False, None), (6, 7, True, 7)],
+    ),
+    ("again at once", [_life(1, 5), _life(5, 7)], [(1, 5, True, 5), (5, 7, True, 7)]),
+    ("a crash with a survivor", [_life(1, 5, **CRASH), _life(4, 7)], [(1, 7, True, 7)]),
+    ("a stop with a survivor", [_life(1, 5), _life(4, 7, **CRASH)], [(1, 7, False, None)]),
+    ("within a longer one", [_life(1, 9, asked=8), _life(2, 3)], [(1, 9, True, 8)]),
+    (
+        "one drains, the next lives",
+        [_life(1, None, asked=4), _life(4, None)],
+        [(1, None, False, None)],
+    ),
+    ("all are asked", [_life(1, 9, asked=4), _life(2, 9, asked=5)], [(1, 9, True, 5)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("lives", "expected"), [each[1:] for each in TOGETHER], ids=[each[0] for each in TOGETHER]
+)
+def test_lives_that_overlap_are_one_presence(
+    lives: list[Life], expected: list[tuple[Any, ...]]
+) -> None:
+    found = [
+        (
+            each.began.hour,
+            each.ended and each.ended.hour,
+            each.is_orderly,
+            each.asked and each.asked.hour,
+        )
+        for each in presences(lives)
+    ]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("lives", "expected"),
+    [
+        ([_life(1, 9)], []),
+        ([_life(1, 9, lapses=[(3, 5), (6, 7)])], [(3, 5), (6, 7)]),
+        ([_life(1, 9, lapses=[(3, 5), (4, 7)])], [(3, 7)]),
+        ([_life(1, None, lapses=[(3, 5)])], [(3, 5)]),
+        ([_life(1, 9, lapses=[(3, 6)]), _life(2, 9)], []),
+        ([_life(1, 9, lapses=[(3, 6)]), _life(2, 9, lapses=[(4, 8)])], [(4, 6)]),
+        ([_life(1, 9, lapses=[(3, 6)]), _life(2, 5)], [(5, 6)]),
+        ([_life(1, 9, lapses=[(5, 3)])], []),
+    ],
+)
+def test_a_deployment_is_frozen_while_all_its_instances_are(
+    lives: list[Life], expected: list[tuple[int, int]]
+) -> None:
+    [presence] = presences(lives)
+    assert _hours(frozen(presence)) == expected
+
+
+def test_clocks_set_back_show_minutes_twice() -> None:
+    [presence] = presences([_life(1, 9, lapses=[(5, 3), (6, 7), (8, 7)])])
+    assert _hours(lived_twice(presence)) == [(3, 5), (7, 8)]
+
+
+def _written(spans: list[tuple[int, int]], instants: list[int]) -> list[tuple[str, int, int]]:
+    writer = Writer()
+    writer.freeze((_hour(since), _hour(until)) for since, until in spans)
+    return [
+        (record["event"], record["at"].hour, record.get("until", record["at"]).hour)
+        for at in instants
+        for record in writer.write(_hour(at), "Tick")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spans", "instants", "expected"),
+    [
+        ([(2, 4)], [1, 5], [("Tick", 1, 1), ("Freeze", 2, 4), ("Tick", 5, 5)]),
+        ([(2, 4)], [1, 3], [("Tick", 1, 1), ("Freeze", 2, 3), ("Tick", 3, 3)]),
+        (
+            [(2, 4)],
+            [3, 5],
+            [("Freeze", 2, 3), ("Tick", 3, 3), ("Freeze", 3, 4), ("Tick", 5, 5)],
+        ),
+        ([(2, 4)], [4], [("Freeze", 2, 4), ("Tick", 4, 4)]),
+        ([(2, 4)], [1], [("Tick", 1, 1)]),
+        ([(2, 3), (4, 5)], [6], [("Freeze", 2, 3), ("Freeze", 4, 5), ("Tick", 6, 6)]),
+    ],
+)
+def test_what_acts_is_not_frozen(
+    spans: list[tuple[int, int]], instants: list[int], expected: list[tuple[str, int, int]]
+) -> None:
+    assert _written(spans, instants) == expected
+
+
+def test_a_freeze_that_an_action_cut_goes_on_after_it() -> None:
+    writer = Writer()
+    writer.freeze([(_hour(2), _hour(4))])
+    records = [record for at in (3, 5) for record in writer.write(_hour(at), "Tick")]
+    assert [record["at"] for record in records][2] > _hour(3)
+
+
+def test_an_instant_never_lies_before_the_one_before() -> None:
+    assert _written([], [3, 2, 4]) == [("Tick", 3, 3), ("Tick", 3, 3), ("Tick", 4, 4)]
