@@ -1,0 +1,72 @@
+"""The bounds of 001: what a poll costs, counted in statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.testing import Simulation
+
+pytestmark = pytest.mark.django_db
+
+DELAY = timedelta(minutes=5)
+
+
+def _statements(done: Callable[[], None]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        done()
+    return len(captured)
+
+
+def _at_eleven(due: int, idle: int = 0, duration: timedelta = timedelta(0)) -> tuple[Any, int]:
+    """Start what is due at eleven; give the simulation and what the poll took."""
+    TaskRun.objects.all().delete()
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    job = sim.job(duration=duration)
+    sim.initialize(
+        [
+            *((f"due-{number}", "0 11 * * *", job, DELAY) for number in range(due)),
+            *((f"idle-{number}", "0 0 1 7 *", job, DELAY) for number in range(idle)),
+        ]
+    )
+    statements = _statements(lambda: sim.jump_to("2024-01-01T11:00:00Z"))
+    assert TaskRun.objects.count() == due
+    return sim, statements
+
+
+def _handful(few: int, rows: int) -> int:
+    """Allow more where the database limits the parameters of a statement."""
+    limit = connection.features.max_query_params
+    return few + (0 if limit is None else 6 * (rows * 40 // limit + 1))
+
+
+def test_a_poll_costs_by_what_is_due_and_not_by_what_is_registered() -> None:
+    assert _at_eleven(due=3, idle=10)[1] == _at_eleven(due=3, idle=2000)[1]
+
+
+def test_many_due_tasks_start_in_a_handful_of_statements() -> None:
+    few, many = _at_eleven(due=10)[1], _at_eleven(due=900)[1]
+    assert few < 40
+    assert many <= _handful(few, 900)
+
+
+def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
+    def restart(tasks: int) -> int:
+        sim, _ = _at_eleven(due=tasks, duration=timedelta(hours=1))
+        sim.crash()
+        job = sim.job()
+        registrations = [(f"due-{number}", "0 11 * * *", job, DELAY) for number in range(tasks)]
+        statements = _statements(lambda: sim.initialize(registrations))
+        restarted = TaskRun.objects.filter(reason="orphaned", outcome="succeeded")
+        assert restarted.count() == tasks
+        return statements
+
+    few, many = restart(10), restart(500)
+    assert few < 60
+    assert many <= _handful(few, 500)
