@@ -440,6 +440,15 @@ def test_minutes_that_were_lived_twice_are_not_judged(back: str) -> None:
     assert told.verdict.starts >= 29
 
 
+def test_a_history_may_end_in_minutes_that_are_lived_a_second_time() -> None:
+    sim = start("12:30:00")
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.jump_to(utc("08:30"))
+    sim.advance_to("2024-01-01T09:00:00Z")
+    told = judged(sim)
+    assert (told.broken, told.told.set_aside["clock"], told.told.away) == ([], 1, ["t"])
+
+
 def test_rows_that_somebody_deleted_or_damaged_are_not_judged() -> None:
     sim = start("10:00:00")
     registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES), ("u", HOURLY, sim.job(), LONG)]

@@ -160,7 +160,7 @@ class History:
 
     def _lives_twice(self, until: datetime, at: datetime) -> Iterable[Record]:
         """Let all tasks be away while minutes pass that have passed before."""
-        self._lived_until = until
+        self._lived_until = max(until, self._lived_until or until)
         if self._leave(self._entries, "clock", until):
             self._change_list(at)
         self._expect(self._entries, at)
@@ -187,8 +187,8 @@ class History:
                 # Nothing new was declared: its row had been lost or damaged.
                 self._absences.leave(name, "rows", at)
         self._absences.enable([each.name for each in entries.values() if each.is_enabled], at)
-        if self._lived_until is not None and at < self._lived_until:
-            self._leave(entries.keys() - before.keys(), "clock", self._lived_until)
+        if self._lived_until is not None and at <= self._lived_until:
+            self._leave(entries, "clock", self._lived_until)
 
     def _initialized(self, at: datetime) -> Iterator[Record]:
         yield from self._write(at, "IS", registrations=self._list())
