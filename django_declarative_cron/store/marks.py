@@ -32,11 +32,13 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
         now: the instant to judge by.
     """
     ahead = now + BELIEVABLE
+    owed = Q(orphaned=True) | Q(boot_at__isnull=False) | Q(run_requested_at__isnull=False)
     tasks = ScheduledTask.objects.using(member.using).filter(
         scheduler=held.row, running_run=None, wake_at__gt=now
     )
     tasks.filter(
-        Q(discharged_at__gt=ahead)
+        owed
+        | Q(discharged_at__gt=ahead)
         | Q(registered_at__gt=ahead)
         | Q(pending_retry_until__isnull=False)
     ).update(wake_at=now)

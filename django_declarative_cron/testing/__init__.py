@@ -10,8 +10,16 @@ Nothing here starts a thread or waits: time passes when a test says so.
 """
 
 from .clock import Instant, ManualClock
-from .jobs import Job, SimulatedFailure
+from .jobs import Job, SimulatedCrash, SimulatedFailure
 from .simulation import Simulation
 from .trace import Record
 
-__all__ = ["Instant", "Job", "ManualClock", "Record", "SimulatedFailure", "Simulation"]
+__all__ = [
+    "Instant",
+    "Job",
+    "ManualClock",
+    "Record",
+    "SimulatedCrash",
+    "SimulatedFailure",
+    "Simulation",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Value
@@ -39,16 +39,15 @@ class ManualClock:
         return _VirtualNow(self)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Refuse to wait: nothing in a simulation may.
+        """Let the time of a wait pass at once.
 
         Args:
-            event: what would end the wait.
+            event: what ends it.
             seconds: the longest wait.
-
-        Raises:
-            RuntimeError: always.
         """
-        raise RuntimeError("a simulation never waits; advance its clock instead")
+        if not event.is_set():
+            self.advance(self._now + timedelta(seconds=max(seconds, 0)))
+        return event.is_set()
 
     def advance(self, to: datetime) -> None:
         """Let time pass.

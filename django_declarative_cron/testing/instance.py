@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import Error as DatabaseError
 
 from ..exceptions import ScheduleTaskError
+from ..models import TaskRun
+from ..runtime.engine import ACTS
 from ..runtime.lifecycle import State
 from ..runtime.scheduler import Scheduler
-from .jobs import Queue
+from .jobs import Queue, SimulatedCrash
+from .trace import Entry, Record
 
 if TYPE_CHECKING:
     from .simulation import Simulation
@@ -20,12 +24,18 @@ if TYPE_CHECKING:
 class Instance:
     """One scheduler instance of a simulation: a process on the shared clock."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        self.index = index
         self.scheduler: Scheduler | None = None
         self.wake: datetime | None = None
+        self.is_hanging = False
+        self._simulation = simulation
         self._is_stopping = False
+        self._leads_anew = False
         self._queue = Queue()
+        self._registered: Record = {}
+        self._ends: dict[int, Entry] = {}
+        self._beaten_at: datetime | None = None
 
     def initialize(self, registrations: object) -> None:
         """Initialise this instance, then poll once.
@@ -33,39 +43,60 @@ class Instance:
         Args:
             registrations: as for ``Scheduler.initialize``.
         """
-        simulation = self._simulation
         if self.scheduler is None:
             self._queue = Queue()
-            self.scheduler = simulation.new_scheduler(self._queue)
-        simulation.act("IS", registrations=registrations)
+            self.scheduler = self._simulation.new_scheduler(self._queue)
+        with self._mortal():
+            self._initialize(self.scheduler, registrations)
+            self.poll()
+
+    def _initialize(self, scheduler: Scheduler, registrations: object) -> None:
+        listed = self._simulation.described(registrations)
+        self._act("IS", **listed)
         try:
-            self.scheduler.initialize(registrations)
+            scheduler.initialize(registrations)
         except ScheduleTaskError:
-            simulation.act("IEf", registrations=registrations, cause="storage")
+            self._act("IEf", **listed, cause="storage")
             raise
-        except BaseException:
-            simulation.act("IEf", registrations=registrations)
+        except Exception:
+            self._act("IEf", **listed)
             raise
-        simulation.act("IEs", registrations=registrations)
-        self.poll()
+        self._became_active(listed)
 
     def poll(self) -> None:
         """Do one pass at the present instant, and call what it starts."""
-        simulation = self._simulation
-        if self.scheduler is None or self.scheduler.state not in (State.RUNNING, State.STOPPING):
+        if self.scheduler is None or self.is_hanging:
             return
-        simulation.deliver()
-        now = simulation.now
-        self.wake = self.scheduler.tick(now)
+        if self.scheduler.state in (State.RUNNING, State.STOPPING):
+            with self._mortal():
+                self._poll(self.scheduler)
+
+    def _poll(self, scheduler: Scheduler) -> None:
+        self._simulation.deliver()
+        now = self._simulation.now
+        self._beat(scheduler, now)
+        self.wake = scheduler.tick(now)
+        self._note_return()
         if self._queue.waiting:
             self._call_claimed()
-            # A database that refuses a result keeps it waiting for the next pass.
-            with suppress(DatabaseError):
-                self.scheduler.record(now)
-                self.wake = self.scheduler.next_wake()
-        if self.scheduler.state is State.STOPPING:
-            self.scheduler.tick(now)
+            self._record(scheduler, now)
+        if scheduler.state is State.STOPPING:
+            scheduler.tick(now)
         self._note_stop()
+
+    def _record(self, scheduler: Scheduler, now: datetime) -> None:
+        try:
+            scheduler.record(now)
+            self.wake = scheduler.next_wake()
+        except DatabaseError:
+            # It keeps the results and tries again in its next pass.
+            self.wake = now + ACTS
+
+    def _beat(self, scheduler: Scheduler, now: datetime) -> None:
+        pace = self._simulation.pace_of_heartbeats
+        if pace is not None and (self._beaten_at is None or abs(now - self._beaten_at) >= pace):
+            self._beaten_at = now
+            scheduler.beat()
 
     def stop(self) -> None:
         """Stop this instance; the clock runs on to the end of its last run.
@@ -74,38 +105,99 @@ class Instance:
         """
         if self.scheduler is None:
             return
-        self._simulation.act("SS")
+        self._act("SS")
         self._is_stopping = True
-        self.scheduler.request_stop()
-        if not self.scheduler.is_inside:
-            # The next pass writes down that a stop was asked for.
-            self.scheduler.tick(self._simulation.now)
-        while self.scheduler.running and not self.scheduler.is_inside:
-            self._simulation.run_to_next_end()
-        self.scheduler.stop()
-        self._note_stop()
+        with self._mortal():
+            self.scheduler.request_stop()
+            if not self.scheduler.is_inside:
+                self.poll()
+            while self.scheduler and self.scheduler.running and not self.scheduler.is_inside:
+                self._simulation.run_to_next_end()
+            if self.scheduler is not None:
+                self.scheduler.stop()
+                self._note_stop()
 
     def _note_stop(self) -> None:
         """Write the end of a stop into the trace, once it is complete."""
         complete = self.scheduler is not None and self.scheduler.state is not State.STOPPING
         if self._is_stopping and complete:
             self._is_stopping, self.wake = False, None
-            self._simulation.act("SE")
+            self._act("SE")
+            self._simulation.stir()
 
     def crash(self) -> None:
-        """Let the process be gone at once, with all it was doing."""
+        """Let the process be gone at once, with all it was doing.
+
+        The end of a run whose result was not recorded is gone with it (semantics 8).
+        """
         if self.scheduler is None:
             return
         self.scheduler.abandon()
-        self.scheduler = self.wake = None
-        self._is_stopping = False
+        self._note_return()
+        self.scheduler = self.wake = self._beaten_at = None
+        self._is_stopping = self.is_hanging = False
         self._simulation.forget(self)
-        self._simulation.act("Crash")
+        self._simulation.withdraw(self._ends[pk] for pk in self.unrecorded)
+        self._ends = {}
+        self._act("Crash")
+        self._simulation.stir()
+
+    def hang(self) -> None:
+        """Let the process live and do nothing: no pass, no heartbeat; its callbacks go on."""
+        self.is_hanging = self.scheduler is not None
+
+    def recover(self) -> None:
+        """Let a process that hung go on, as if nothing had been."""
+        self.is_hanging = False
+        self._simulation.stir()
 
     @property
     def is_active(self) -> bool:
         """Tell whether the instance polls."""
-        return self.scheduler is not None and self.scheduler.state is State.RUNNING
+        running = self.scheduler is not None and self.scheduler.state is State.RUNNING
+        return running and not self.is_hanging
+
+    @property
+    def unrecorded(self) -> set[int]:
+        """Give the ids of its runs whose callback has ended and whose result is not written."""
+        open_rows = TaskRun.objects.filter(pk__in=self._ends, outcome=TaskRun.Outcome.RUNNING)
+        return set(open_rows.values_list("pk", flat=True))
+
+    def ended(self, run: int, entry: Entry) -> None:
+        """Take note of the end of one of its runs, which it has still to record.
+
+        Args:
+            run: id of its row.
+            entry: of the end in the trace.
+        """
+        self._ends[run] = entry
+
+    @contextmanager
+    def _mortal(self) -> Iterator[None]:
+        """Let the process be gone where something inside says so."""
+        try:
+            yield
+        except SimulatedCrash:
+            self.crash()
+
+    def _became_active(self, listed: Record) -> None:
+        self._registered = self._simulation.registered = listed
+        self._leads_anew = False
+        self._act("IEs", **listed)
+
+    def leads(self) -> None:
+        """Take note that this instance gained the lead."""
+        self._leads_anew = True
+
+    def _note_return(self) -> None:
+        """Tell of a set that nobody initialised again but its scheduler (semantics 9)."""
+        if self._leads_anew and self._registered != self._simulation.registered:
+            self._act("IS", **self._registered)
+            self._became_active(self._registered)
+        self._leads_anew = False
+
+    def _act(self, event: str, **values: Any) -> None:
+        self._simulation.act(self, event, **values)
 
     def _call_claimed(self) -> None:
         while self._queue.waiting:

@@ -7,15 +7,25 @@ import inspect
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.inside import inside
 from ..runtime.work import Run, Work, failed, invoke, succeeded
 from ..store.results import Result
 
+if TYPE_CHECKING:
+    from .instance import Instance
+
 
 class SimulatedFailure(Exception):
     """What a simulated job raises when its outcome is ``fail``."""
+
+
+class SimulatedCrash(BaseException):
+    """Let the process of the instance that is at work be gone, wherever this is raised.
+
+    A callback may raise it, or a wrapper around the database's statements.
+    """
 
 
 @dataclass(eq=False)
@@ -55,7 +65,7 @@ class End:
 
     at: datetime
     order: int
-    owner: object = field(compare=False)
+    owner: Instance = field(compare=False)
     work: Work = field(compare=False)
     error: BaseException | None = field(compare=False)
 
@@ -100,6 +110,8 @@ def outcome(work: Work) -> BaseException | None:
             value = invoke(work)
             if inspect.isawaitable(value):
                 asyncio.run(_awaited(value))
+    except SimulatedCrash:
+        raise
     except BaseException as error:
         return error
     return None

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 
 from .. import conf
 from ..exceptions import DeclarativeCronError
 from ..models import ScheduledTask, TaskRun
+from ..runtime.engine import ACTS
 from ..runtime.scheduler import Scheduler
 from ..runtime.work import Work
+from ..signals import SIGNALS
 from .clock import Instant, ManualClock, instant
+from .deployment import seen_by
 from .instance import Instance
 from .jobs import End, Job, Queue, outcome
-from .trace import Record, Trace, described
+from .trace import Entry, Record, Trace, described
 
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHORTEST_LEASE = 2 * _MINUTE
 _FOR_EVER = timedelta(days=400 * 365)
 
 
@@ -34,6 +38,8 @@ class Simulation:
         instances: number of schedulers on the one clock.
         deployment: which of several deployments in the database it is; that of the
             settings unless given. People's acts go to that of the settings.
+        lease: how long an instance unheard of counts as alive, at least two minutes, as
+            each lives from pass to pass. Unless given, only a crash ends a lease.
     """
 
     def __init__(
@@ -42,18 +48,31 @@ class Simulation:
         time_zone: str = "UTC",
         instances: int = 1,
         deployment: str | None = None,
+        lease: timedelta | None = None,
     ) -> None:
+        if lease is not None and lease < _SHORTEST_LEASE:
+            raise ValueError(f"a lease of {lease} ends between two passes; give two minutes")
         self.clock = ManualClock(instant(start))
         self.time_zone = time_zone
         self.deployment = deployment or conf.options().DEPLOYMENT
-        self._instances = [Instance(self) for _ in range(instances)]
+        self.registered: Record = {}
+        self._lease = lease
+        self._instances = [Instance(self, index) for index in range(instances)]
         self._ends: list[End] = []
         self._order = itertools.count()
         self._trace = Trace()
+        self._stirred_at: datetime | None = None
+        # It is held weakly: the simulation stops listening when nobody knows it any more.
+        SIGNALS["leadership_gained"].connect(self._note_leader)
 
     def __getitem__(self, index: int) -> Instance:
         """Give one of the scheduler instances."""
         return self._instances[index]
+
+    @property
+    def instances(self) -> int:
+        """Give the number of scheduler instances."""
+        return len(self._instances)
 
     @property
     def now(self) -> datetime:
@@ -86,6 +105,7 @@ class Simulation:
 
     def poll(self) -> None:
         """Do one pass of every instance at the present instant."""
+        self.deliver()
         for instance in self._instances:
             instance.poll()
 
@@ -99,17 +119,18 @@ class Simulation:
         for instance in self._instances:
             instance.crash()
 
-    def advance_to(self, to: Instant) -> None:
+    def advance_to(self, to: Instant, at_least_every: timedelta = _MINUTE) -> None:
         """Let time pass, with a pass at each instant the loop asked for and each minute.
 
         Args:
             to: the end, included.
+            at_least_every: the longest time without a pass, where a minute is too short.
         """
         target = instant(to)
         if target < self.now:
             raise ValueError(f"{target} is over; the clock leaps back with jump_to")
         while self.now < target:
-            self.clock.advance(min(target, self._nextinstant()))
+            self.clock.advance(min(target, self._next_instant(at_least_every)))
             self.poll()
 
     def jump_to(self, to: Instant) -> None:
@@ -121,13 +142,14 @@ class Simulation:
         target = instant(to)
         frozen_from = self.now
         for end in sorted(end for end in self._ends if end.at <= target):
-            if frozen_from < end.at < target:
+            if frozen_from < end.at:
                 self._trace.freeze(frozen_from, end.at)
                 frozen_from = end.at + _TICK
             self._deliver_one(end)
         self._trace.freeze(frozen_from, target)
         self.clock.leap(target)
         self.poll()
+        self.stir()
 
     # --- what is seen ---
 
@@ -156,9 +178,36 @@ class Simulation:
         """
         return ScheduledTask.objects.get(scheduler__deployment=self.deployment, name=name)
 
-    def trace(self) -> list[Record]:
-        """Give the event records so far, for ``theory.check``."""
-        return self._trace.up_to(self.now)
+    def trace(self, task: str | None = None) -> list[Record]:
+        """Give the event records so far, for ``theory.check``.
+
+        Args:
+            task: as this one alone sees the deployment, see ``deployment``; to be named
+                where there are several instances.
+
+        Raises:
+            ValueError: there are several instances and no task is named.
+        """
+        entries = self._trace.entries(self.now)
+        if task is not None:
+            return seen_by(task, entries)
+        if len(self._instances) > 1:
+            raise ValueError("the theory knows one scheduler: name a task, trace('a'), or each one")
+        return [entry.record for entry in entries]
+
+    def actions(self) -> list[Entry]:
+        """Give all that happened so far, each with the index of the instance it happened to."""
+        return self._trace.entries(self.now)
+
+    @property
+    def in_flight(self) -> set[int]:
+        """Give the ids of the runs whose end is still to come."""
+        return {end.work.id for end in self._ends}
+
+    @property
+    def task_names(self) -> list[str]:
+        """Give the names of all tasks that were ever registered or run, sorted."""
+        return self._trace.task_names()
 
     # --- how it works ---
 
@@ -171,12 +220,38 @@ class Simulation:
             declare=partial(conf.declarations, time_zone=self.time_zone),
         )
 
-    def _nextinstant(self) -> datetime:
+    def _options(self) -> conf.Options:
+        """Give options by which nothing is forgotten, and no lease ends unless it was to."""
+        lease = self._lease or _FOR_EVER
+        return replace(
+            conf.options(),
+            DEPLOYMENT=self.deployment,
+            LEASE=lease,
+            RENEW=self.pace_of_heartbeats or lease / 2,
+            HISTORY_MAX_AGE=_FOR_EVER,
+            HISTORY_MAX_RUNS=1_000_000_000,
+        )
+
+    @property
+    def pace_of_heartbeats(self) -> timedelta | None:
+        """Give how often an instance says that it lives; never where leases do not end."""
+        return None if self._lease is None else self._lease / 3
+
+    def stir(self) -> None:
+        """Let every instance look again within a second, as its loop does.
+
+        For what happened to the rows behind the backs of the instances, such as a person's act.
+        """
+        self._stirred_at = self.now + ACTS
+
+    def _next_instant(self, at_least_every: timedelta) -> datetime:
         """Give the next instant at which something is to happen."""
-        minute = self.now.replace(second=0, microsecond=0) + _MINUTE
-        wakes = [i.wake for i in self._instances if i.wake is not None and i.is_active]
-        ends = [self._ends[0].at] if self._ends else []
-        return min(max(at, self.now + _TICK) for at in [minute, *wakes, *ends])
+        instants = [self.now - (self.now - _EPOCH) % at_least_every + at_least_every]
+        instants += [i.wake for i in self._instances if i.wake is not None and i.is_active]
+        instants += [self._ends[0].at] if self._ends else []
+        if self._stirred_at is not None and self._stirred_at > self.now:
+            instants.append(self._stirred_at)
+        return min(max(at, self.now + _TICK) for at in instants)
 
     def call(self, owner: Instance, work: Work) -> None:
         """Call a claimed run, and plan its end.
@@ -185,7 +260,7 @@ class Simulation:
             owner: the instance that claimed it.
             work: the run.
         """
-        self.act("RS", task=work.run.task_name)
+        self.act(owner, "RS", task=work.run.task_name)
         error = outcome(work)
         duration = getattr(work.target.function, "duration", timedelta(0))
         end = End(self.now + duration, next(self._order), owner, work, error)
@@ -202,8 +277,11 @@ class Simulation:
         self._ends.remove(end)
         heapq.heapify(self._ends)
         event = "REs" if end.error is None else "REf"
-        self.act(event, at=end.at, task=end.work.run.task_name)
+        entry = self.act(end.owner, event, at=end.at, task=end.work.run.task_name)
+        end.owner.ended(end.work.id, entry)
         end.work.done(end.result())
+        if len(self._instances) > 1:
+            self.stir()
 
     def run_to_next_end(self) -> None:
         """Let time pass to the end of a run in flight.
@@ -214,40 +292,40 @@ class Simulation:
         if not self._ends:
             raise RuntimeError("runs are in flight that nothing will end")
         if self._ends[0].at > self.now:
-            self.clock.advance(self._ends[0].at)
+            self.advance_to(self._ends[0].at)
         self.deliver()
+
+    def _note_leader(self, instance: str, **_: object) -> None:
+        for each in self._instances:
+            if each.scheduler is not None and str(each.scheduler.id) == instance:
+                each.leads()
 
     def forget(self, owner: Instance) -> None:
         """Let the planned ends of a process that is gone never happen."""
         self._ends = [end for end in self._ends if end.owner is not owner]
         heapq.heapify(self._ends)
 
-    def act(self, event: str, *, at: datetime | None = None, **values: Any) -> None:
+    def act(
+        self, instance: Instance, event: str, *, at: datetime | None = None, **values: object
+    ) -> Entry:
         """Write an action into the trace.
 
         Args:
+            instance: who acts.
             event: its name in the theory's alphabet.
             at: its instant; the present one unless given.
             values: its other fields.
         """
-        if "registrations" in values:
-            values.update(self._described(values["registrations"]))
-        self._trace.action(event, at or self.now, **values)
+        return self._trace.action(instance.index, event, at or self.now, **values)
 
-    def _described(self, registrations: object) -> Record:
+    def withdraw(self, entries: Iterable[Entry]) -> None:
+        """Strike out of the trace what turned out to have been seen by nobody."""
+        self._trace.withdraw(entries)
+
+    def described(self, registrations: object) -> Record:
+        """Give what a record says of a registration list, and whether it is one to accept."""
         try:
             declarations = conf.declarations(registrations, time_zone=self.time_zone)
         except DeclarativeCronError:
             return {"registrations": [], "valid": False}
         return {"registrations": described(declarations)}
-
-    def _options(self) -> conf.Options:
-        """Give options by which only a crash ends a lease, and nothing is forgotten."""
-        return replace(
-            conf.options(),
-            DEPLOYMENT=self.deployment,
-            LEASE=_FOR_EVER,
-            RENEW=_FOR_EVER / 2,
-            HISTORY_MAX_AGE=_FOR_EVER,
-            HISTORY_MAX_RUNS=1_000_000_000,
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,21 +12,37 @@ from ..core.declaration import Declaration
 Record = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One record, and whose it is.
+
+    Args:
+        record: for the judge.
+        instance: index of the scheduler instance; ``None`` for what happens to all of them.
+    """
+
+    record: Record
+    instance: int | None = None
+
+
 class Trace:
     """Actions in their order; those of one instant keep it, each at its own position."""
 
     def __init__(self) -> None:
-        self._records: list[Record] = []
+        self._entries: list[Entry] = []
 
-    def action(self, event: str, at: datetime, **values: Any) -> None:
+    def action(self, instance: int, event: str, at: datetime, **values: Any) -> Entry:
         """Write down an action.
 
         Args:
+            instance: index of who acts.
             event: its name in the theory's alphabet.
             at: its instant.
             values: its other fields.
         """
-        self._records.append({"at": at, "event": event, **values})
+        entry = Entry({"at": at, "event": event, **values}, instance)
+        self._entries.append(entry)
+        return entry
 
     def freeze(self, since: datetime, until: datetime) -> None:
         """Write down that nothing could work for a while (004 Frozen).
@@ -35,15 +52,32 @@ class Trace:
             until: its end, not covered.
         """
         if since < until:
-            self._records.append({"at": since, "event": "Freeze", "until": until})
+            self._entries.append(Entry({"at": since, "event": "Freeze", "until": until}))
 
-    def up_to(self, now: datetime) -> list[Record]:
-        """Give all records, closed by a tick.
+    def withdraw(self, entries: Iterable[Entry]) -> None:
+        """Strike out what turned out to have been seen by nobody.
+
+        Args:
+            entries: as ``action`` gave them.
+        """
+        gone = set(map(id, entries))
+        self._entries = [entry for entry in self._entries if id(entry) not in gone]
+
+    def entries(self, now: datetime) -> list[Entry]:
+        """Give all entries, closed by a tick.
 
         Args:
             now: where the trace ends.
         """
-        return [*self._records, {"at": now, "event": "Tick"}]
+        return [*self._entries, Entry({"at": now, "event": "Tick"})]
+
+    def task_names(self) -> list[str]:
+        """Give the names of all tasks that were ever registered or run, sorted."""
+        names: set[str] = set()
+        for entry in self._entries:
+            names.update(each["name"] for each in entry.record.get("registrations", ()))
+            names.update(filter(None, [entry.record.get("task")]))
+        return sorted(names)
 
 
 def described(declarations: Iterable[Declaration]) -> list[Record]:
@@ -58,6 +92,9 @@ def described(declarations: Iterable[Declaration]) -> list[Record]:
             "cron": declaration.cron,
             "retry_delay": declaration.retry_delay,
             "timezone": declaration.timezone,
+            "gap": declaration.schedule.gap,
+            "fold": declaration.schedule.fold,
+            "overlap_policy": declaration.overlap_policy,
         }
         for declaration in declarations
     ]

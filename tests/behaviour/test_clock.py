@@ -9,6 +9,7 @@ import pytest
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.store import overrides
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -92,3 +93,22 @@ def test_an_occurrence_that_comes_a_second_time_is_a_row_of_its_own(
     sim.advance_to("2024-01-01T12:00:00Z")
     assert [run.scheduled_for for run in sim.runs("t")] == [utc("12:00")] * 2
     assert TaskRun.objects.filter(outcome="succeeded").count() == 2
+
+
+@pytest.mark.beyond_the_theory
+def test_what_is_owed_at_once_does_not_wait_for_the_old_time_after_a_step_back(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00")
+    registrations = [
+        ("asked", "0 12 * * *", sim.job(), FIVE_MINUTES),
+        ("cut", "0 10 * * *", sim.job(duration=timedelta(hours=9)), FIVE_MINUTES),
+    ]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:30:00Z")
+    overrides.request_run(["asked"], overrides.Act(author="somebody", at=sim.now))
+    sim.crash()
+    sim.jump_to("2024-01-01T10:27:00Z")
+    sim.initialize(registrations)
+    assert [run.reason for run in sim.runs("asked")] == ["manual"]
+    assert [run.reason for run in sim.runs("cut")] == ["boot", "orphaned"]

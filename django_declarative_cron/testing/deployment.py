@@ -1,0 +1,136 @@
+"""What the theory, which knows one scheduler, sees of a deployment of several instances.
+
+The theory's crash ends every run and its stop waits for all of them, while an instance that
+goes takes only its own runs with it. So a trace of several instances is told for one task at a
+time: at most one instance runs it, and each event of an instance either concerns the task
+through and through or not at all.
+
+=======================================  =====================================================
+what an instance does                    what the task sees
+=======================================  =====================================================
+initialises, or goes back to its own     ``IS`` and ``IEs``: the deployment was initialised
+set as nobody holds the active one
+stops, the last to hold the active set   ``SS``, and ``SE`` once its own run has ended: runs of
+                                         other tasks are nothing to it, so L3 says nothing
+stops otherwise                          nothing: the others go on
+crashes while it runs the task           ``Crash``; where others hold the active set, at once
+                                         ``IS`` and ``IEs`` too: they take over, and how long
+                                         they need for it is measured by L1
+crashes, the last to hold the set        ``Crash``
+crashes otherwise                        nothing: who takes over serves within L1 what is due
+stops or crashes while another, that     nothing: no run may be said to end, and nothing is
+holds an older set, runs the task        owed while it goes on
+=======================================  =====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from .trace import Entry, Record
+
+
+def seen_by(task: str, entries: Iterable[Entry]) -> list[Record]:
+    """Tell the trace of a deployment as one task sees it.
+
+    Args:
+        task: its name.
+        entries: of all instances, oldest first.
+    """
+    view = _View(task)
+    for entry in entries:
+        view.follow(entry)
+    return view.told
+
+
+class _View:
+    def __init__(self, task: str) -> None:
+        self.told: list[Record] = []
+        self._task = task
+        self._active: list[Record] = []
+        self._held: dict[int | None, list[Record]] = {}
+        self._asked: dict[int | None, Record] = {}
+        self._stopping: set[int | None] = set()
+        self._runner: int | None = None
+
+    def follow(self, entry: Entry) -> None:
+        """Tell the next entry, if the task sees it."""
+        kind, instance = entry.record["event"], entry.instance
+        record = self._of_the_task(entry.record)
+        match kind:
+            case "IS" | "IEs" | "IEf":
+                self._initialization(kind, record, entry)
+            case "SS":
+                self._stop(record, instance)
+            case "SE":
+                self._stopped(record["at"], instance)
+            case "Crash":
+                self._crash(record, instance)
+            case "RS" | "REs" | "REf":
+                self._run(kind, record, instance)
+            case _:
+                self.told.append(record)
+
+    def _of_the_task(self, record: Record) -> Record:
+        if "registrations" not in record:
+            return record
+        mine = [each for each in record["registrations"] if each["name"] == self._task]
+        return {**record, "registrations": mine}
+
+    def _initialization(self, kind: str, record: Record, entry: Entry) -> None:
+        self.told.append(record)
+        if kind == "IS":
+            self._asked[entry.instance] = record
+            return
+        self._asked.pop(entry.instance, None)
+        if kind == "IEs":
+            self._active = entry.record["registrations"]
+            self._held[entry.instance] = self._active
+
+    def _run(self, kind: str, record: Record, instance: int | None) -> None:
+        if record["task"] == self._task:
+            self._runner = instance if kind == "RS" else None
+            self.told.append(record)
+            if kind != "RS":
+                self._stopped(record["at"], instance)
+
+    def _stop(self, record: Record, instance: int | None) -> None:
+        self._held.pop(instance, None)
+        if not (self._is_held or self._runs_elsewhere_than(instance)):
+            self._stopping.add(instance)
+            self.told.append(record)
+            if self._runner is None:
+                self._stopped(record["at"], instance)
+
+    def _stopped(self, at: datetime, instance: int | None) -> None:
+        if instance in self._stopping:
+            self._stopping.discard(instance)
+            self.told.append({"at": at, "event": "SE"})
+
+    def _crash(self, record: Record, instance: int | None) -> None:
+        self._held.pop(instance, None)
+        self._stopping.discard(instance)
+        asked = self._asked.pop(instance, None)
+        if self._runs_elsewhere_than(instance) or (self._is_held and self._runner is None):
+            self._unsay(asked)
+            return
+        self._runner = None
+        self.told.append(record)
+        if self._is_held:
+            self._take_over(record["at"])
+
+    def _take_over(self, at: datetime) -> None:
+        listed = self._of_the_task({"registrations": self._active})
+        self.told += [{"at": at, "event": event, **listed} for event in ("IS", "IEs")]
+
+    @property
+    def _is_held(self) -> bool:
+        return self._active in self._held.values()
+
+    def _runs_elsewhere_than(self, instance: int | None) -> bool:
+        return self._runner not in (None, instance)
+
+    def _unsay(self, asked: Record | None) -> None:
+        """Strike out the beginning of what a process did not live to end."""
+        self.told = [record for record in self.told if record is not asked]
