@@ -127,14 +127,16 @@ def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
 
 
 def stop_requested(member: Member, now: datetime) -> None:
-    """Write down that a process begins to stop.
+    """Write down that a process begins to stop, and give up its lead: its runs may take long.
 
     Args:
         member: who stops.
         now: the instant of the request.
     """
-    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    mine.update(stop_requested_at=now)
+    with database.atomic(member.using):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine.update(stop_requested_at=now)
 
 
 def leave(member: Member, now: datetime) -> None:

@@ -64,13 +64,13 @@ def reconcile(
         instances.register(held, member, process)
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
         todo = plan(declarations, stored(tasks))
-        told = _apply(held, member, todo, now)
+        # First, because a run of the dead holds up no task that begins anew.
+        told = instances.reap(held, member, now)
+        told += _apply(held, member, todo, now)
         require_match(tasks, declarations)
         marks.reconsider(held, member, now)
         instances.free_of_lost_runs(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
-        if standing is Standing.LEADING:
-            told = [*instances.reap(held, member, now), *told]
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
         first = Coalesce("initialized_at", Value(now, InstantField()))
         mine.update(initialized_at=first, digest=member.digest)

@@ -82,6 +82,22 @@ def test_in05_an_override_forgets_the_interruption(simulation: Started) -> None:
     assert sim.starts("t")[1:] == [utc("11:00")]
 
 
+def test_an_override_in_a_minute_it_names_does_not_wait_for_a_run_of_the_dead(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00")
+    job = sim.job(duration=LONG)
+    sim.initialize([("t", "0 10 * * *", job, FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:00:30Z")
+    sim.crash()
+    job.duration = timedelta(0)
+    sim.initialize([("t", "0 10,11 * * *", job, FIVE_MINUTES)])
+    assert [(run.outcome, run.reason) for run in sim.runs("t")] == [
+        ("interrupted", "boot"),
+        ("succeeded", "boot"),
+    ]
+
+
 def test_in07_an_interruption_and_an_override_do_not_touch_each_other(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -200,7 +216,6 @@ def test_a_late_result_never_overwrites_what_came_after(
     assert [type(e).__name__ for e in told].count("TaskRunLate") == 1
 
 
-@pytest.mark.beyond_the_theory
 def test_a_standby_that_saw_work_overdue_takes_over_when_the_leader_is_gone(
     simulation: Started,
 ) -> None:
