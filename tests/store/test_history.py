@@ -99,6 +99,18 @@ def _stop_and_again_at_once(sim: Simulation) -> None:
     sim.advance_to("2024-01-01T10:05:00Z")
 
 
+def _another_set_in_the_instant_of_the_restart(sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=2))
+    registrations = [("t", MINUTELY, job, FIVE_MINUTES), ("u", HOURLY, sim.job(), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T10:05:00Z")
+    sim.crash()
+    sim.jump_to("2024-01-01T10:07:30Z")
+    sim.initialize(registrations)
+    sim.initialize(registrations[:1])
+    sim.advance_to("2024-01-01T10:15:00Z")
+
+
 def _long_stop(sim: Simulation) -> None:
     registrations = [
         ("slow", "1 10 * * *", sim.job(duration=timedelta(hours=3)), FIVE_MINUTES),
@@ -204,6 +216,7 @@ STORIES: list[Callable[[Simulation], None]] = [
     _crash_and_restart,
     _crash_while_nothing_runs,
     _stop_and_again_at_once,
+    _another_set_in_the_instant_of_the_restart,
     _long_stop,
     _overrides,
     _override_while_running,
@@ -396,6 +409,17 @@ def test_what_people_do_is_no_violation(
     assert (told.broken, told.told.away) == ([], [])
     assert told.told.set_aside["people"] >= aside
     assert told.verdict.starts == told.told.runs - told.told.set_aside["people"] >= 2
+
+
+def test_a_stop_may_wait_for_a_run_that_is_not_judged() -> None:
+    sim = start("10:00:00")
+    sim.initialize([("t", "0 0 * * *", sim.job(duration=LONG), FIVE_MINUTES)])
+    overrides.request_run(["t"], act(sim))
+    sim.poll()
+    sim.stop()
+    told = judged(sim)
+    assert (told.broken, told.told.set_aside["people"]) == ([], 1)
+    assert (_at(told.records, "SS"), _at(told.records, "SE")) == ([utc("10:00")], [utc("10:30")])
 
 
 def test_a_task_that_is_paused_is_out_of_sight() -> None:

@@ -121,6 +121,8 @@ class _Judged:
     def __init__(self, told: History, verdict: Verdict) -> None:
         self.told = told
         self.verdict = verdict
+        # A stop is told to wait where a run is in flight that is not judged.
+        self._late = [each for each in verdict.late if each.axiom == "L1"]
         self._zone = conf.project_zone()
 
     # --- for people ---
@@ -168,12 +170,12 @@ class _Judged:
         return f"{runs} from {self._local(begins)} to {self._local(self.told.until)}"
 
     def _waits(self) -> Iterator[str]:
-        worst, late = self.verdict.worst_start_latency, self.verdict.late
+        worst, late = self.verdict.worst_start_latency, self._late
         if worst is not None:
             yield f"The longest wait for a start: {duration(worst.total_seconds())}."
         if late:
-            spans = count(len(late), "answer")
-            yield f"Late as nothing could work (suspended, cut off from the database): {spans}."
+            starts = count(len(late), "start")
+            yield f"Late as nothing could work (suspended, cut off from the database): {starts}."
 
     def _open(self) -> Iterator[str]:
         still_open = self.verdict.open_obligations
@@ -221,7 +223,7 @@ class _Judged:
             "violations": [_violation(each) for each in verdict.violations],
             "worst_start_latency": _seconds(verdict.worst_start_latency),
             "open_obligations": [_violation(each) for each in verdict.open_obligations],
-            "late": [_late(each) for each in verdict.late],
+            "late": [_late(each) for each in self._late],
             "not_judged": {
                 **{cause: told.set_aside[cause] for cause in ("people", "clock", "rows", "start")},
                 "out_of_sight": told.away,
@@ -248,7 +250,6 @@ def _violation(each: Violation) -> dict[str, Any]:
 
 def _late(each: Late) -> dict[str, Any]:
     return {
-        "axiom": each.axiom,
         "task": each.task,
         "since": iso(each.since),
         "at": iso(each.at),

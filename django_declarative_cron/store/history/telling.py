@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from .absence import Absences, Cause
@@ -40,6 +41,20 @@ class Sources:
     begun: Mapping[str, datetime]
 
 
+class Busy(NamedTuple):
+    """A run in flight.
+
+    Args:
+        run: id of its row.
+        until: its end, or that of the history.
+        is_told: whether the judge knows of it.
+    """
+
+    run: int
+    until: datetime
+    is_told: bool
+
+
 class History:
     """The history of a deployment, told once.
 
@@ -60,12 +75,13 @@ class History:
         self._writer = Writer()
         self._sets = iter(sources.sets)
         self._next_set = next(self._sets, None)
+        self._set_in_hand: Registered | None = None
         self._entries: Mapping[str, Entry] = {}
         self._presences = {life.instance: each for each in sources.presences for life in each.lives}
         self._present: Presence | None = None
         self._is_active = False
         self._list_changed_at: datetime | None = None
-        self._busy: dict[str, int] = {}
+        self._busy: dict[str, Busy] = {}
         self._lived_until: datetime | None = None
 
     @property
@@ -134,8 +150,8 @@ class History:
         self._writer.freeze(frozen(presence))
         for since, until in lived_twice(presence):
             self._agenda.add(since, Rank.ACT, partial(self._lives_twice, until))
-        coming = self._next_set
-        # A set that came with the first instance says it itself.
+        # A set that comes with the first instance says it itself.
+        coming = self._set_in_hand
         if coming is None or (coming.at, self._number_of(coming.instance)) != (at, presence.number):
             yield from self._initialized(at)
         self._expect(self._absences, at)
@@ -143,6 +159,10 @@ class History:
     def _asked(self, presence: Presence, at: datetime) -> Iterator[Record]:
         yield from self._write(at, "SS")
         self._is_active = False
+        untold = [busy.until for busy in self._busy.values() if not busy.is_told]
+        if untold:
+            # The stop waits for runs that the judge does not know of.
+            self._writer.freeze([(at, max(untold))])
 
     def _ends(self, presence: Presence, at: datetime) -> Iterator[Record]:
         yield from self._write(at, "SE" if presence.is_orderly else "Crash")
@@ -169,8 +189,9 @@ class History:
     # --- registrations ---
 
     def _take_next_set(self, registered: Registered) -> Iterator[Record]:
+        self._set_in_hand, self._next_set = registered, next(self._sets, None)
         yield from self._up_to(registered.at, self._number_of(registered.instance))
-        self._next_set = next(self._sets, None)
+        self._set_in_hand = None
         yield from self._flush_list()
         self._register(registered.entries, registered.at)
         if self._is_active:
@@ -263,9 +284,9 @@ class History:
         is_told = not self._writer.is_muted and name not in self._absences
         if is_told:
             yield from self._write(at, "RS", task=name)
-        self._busy[name] = run.id
         self._count(name)
-        self._plan_end(run, is_told)
+        ends_at = self._plan_end(run, is_told)
+        self._busy[name] = Busy(run.id, ends_at or self.until, is_told)
 
     def _leaves_by(self, run: Ran) -> bool:
         """Let a task be away by a start that the theory does not know of."""
@@ -282,7 +303,7 @@ class History:
             if absence is not None:
                 self.set_aside[absence.cause] += 1
 
-    def _plan_end(self, run: Ran, is_told: bool) -> None:
+    def _plan_end(self, run: Ran, is_told: bool) -> datetime | None:
         over = self._present.ended if self._present is not None else None
         at, values = run.finished_at, {}
         if run.outcome == "interrupted" and at is not None:
@@ -295,9 +316,11 @@ class History:
             event = "REs" if run.outcome == "succeeded" else "REf"
             telling = partial(self._ended, run, event if is_told else "", values)
             self._agenda.add(at, Rank.END, telling)
+        return at
 
     def _ended(self, run: Ran, event: str, values: Record, at: datetime) -> Iterator[Record]:
-        if self._busy.get(run.task) == run.id:
+        busy = self._busy.get(run.task)
+        if busy is not None and busy.run == run.id:
             del self._busy[run.task]
         if event:
             yield from self._write(at, event, task=run.task, **values)

@@ -28,9 +28,9 @@ class Writer:
         """Let some times be frozen.
 
         Args:
-            spans: later than all before, oldest first.
+            spans: in any order; what was told already stays as it is.
         """
-        self._frozen.extend(spans)
+        self._frozen = deque(sorted([*self._frozen, *spans]))
 
     def write(self, at: datetime, event: str, **values: Any) -> Iterator[Record]:
         """Give a record, and the freezes before it.
