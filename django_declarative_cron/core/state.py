@@ -153,12 +153,18 @@ def _skipped(event: events.TaskSkipped, state: TaskState) -> TaskState:
 
 @apply.register
 def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
+    def believed(instant: datetime | None) -> datetime | None:
+        return None if instant is None else min(instant, event.at)
+
     return replace(
         state,
         registered_at=min(state.registered_at, event.at),
         discharged_at=min(state.mark, event.at),
         pending_retry_until=event.pending_retry_until,
-        paused_since=None if state.paused_since is None else min(state.paused_since, event.at),
+        # An occurrence ahead of the clock comes again, and its runs are numbered anew then.
+        occurrence_at=believed(state.occurrence_at),
+        boot_at=believed(state.boot_at),
+        paused_since=believed(state.paused_since),
     )
 
 

@@ -18,8 +18,8 @@ crashes while it runs the task           ``Crash``; where others hold the active
                                          they need for it is measured by L1
 crashes, the last to hold the set        ``Crash``
 crashes otherwise                        nothing: who takes over serves within L1 what is due
-stops or crashes while another, that     nothing: no run may be said to end, and nothing is
-holds an older set, runs the task        owed while it goes on
+stops or crashes, the last to hold the   nothing before that run has ended: no run may be said to
+set, while another one runs the task     end, and nothing is owed while it goes on
 =======================================  =====================================================
 """
 
@@ -53,6 +53,7 @@ class _View:
         self._asked: dict[int | None, Record] = {}
         self._stopping: set[int | None] = set()
         self._runner: int | None = None
+        self._is_active = False
 
     def follow(self, entry: Entry) -> None:
         """Tell the next entry, if the task sees it."""
@@ -87,6 +88,7 @@ class _View:
         if kind == "IEs":
             self._active = entry.record["registrations"]
             self._held[entry.instance] = self._active
+            self._is_active = True
 
     def _run(self, kind: str, record: Record, instance: int | None) -> None:
         if record["task"] == self._task:
@@ -94,14 +96,22 @@ class _View:
             self.told.append(record)
             if kind != "RS":
                 self._stopped(record["at"], instance)
+                self._end_activity(record["at"], instance)
 
     def _stop(self, record: Record, instance: int | None) -> None:
         self._held.pop(instance, None)
-        if not (self._is_held or self._runs_elsewhere_than(instance)):
-            self._stopping.add(instance)
-            self.told.append(record)
-            if self._runner is None:
-                self._stopped(record["at"], instance)
+        if not self._runs_elsewhere_than(instance):
+            self._end_activity(record["at"], instance)
+
+    def _end_activity(self, at: datetime, instance: int | None) -> None:
+        """Tell of a stop, as nobody holds the active set any more."""
+        if self._is_held or not self._is_active:
+            return
+        self._is_active = False
+        self._stopping.add(instance)
+        self.told.append({"at": at, "event": "SS"})
+        if self._runner is None:
+            self._stopped(at, instance)
 
     def _stopped(self, at: datetime, instance: int | None) -> None:
         if instance in self._stopping:
@@ -116,6 +126,7 @@ class _View:
             self._unsay(asked)
             return
         self._runner = None
+        self._is_active = self._is_held
         self.told.append(record)
         if self._is_held:
             self._take_over(record["at"])

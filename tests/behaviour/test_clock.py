@@ -112,3 +112,22 @@ def test_what_is_owed_at_once_does_not_wait_for_the_old_time_after_a_step_back(
     sim.initialize(registrations)
     assert [run.reason for run in sim.runs("asked")] == ["manual"]
     assert [run.reason for run in sim.runs("cut")] == ["boot", "orphaned"]
+
+
+@pytest.mark.beyond_the_theory
+def test_a_retry_after_a_step_back_does_not_use_up_the_attempts_of_what_comes_again(
+    simulation: Started,
+) -> None:
+    sim = simulation("12:00:00")
+    sim.initialize([("t", "0 12 * * *", sim.job(["fail"]), timedelta(minutes=10))])
+    sim.jump_to("2024-01-01T11:40:00Z")
+    sim.advance_to("2024-01-01T12:25:00Z")
+    assert sim.starts("t")[1:] == [utc("11:50"), utc("12:00"), utc("12:10"), utc("12:20")]
+    assert [(run.scheduled_for, run.attempt) for run in sim.runs("t")] == [
+        (utc("12:00"), 1),
+        (utc("11:40"), 2),
+        (utc("12:00"), 1),
+        (utc("12:00"), 2),
+        (utc("12:00"), 3),
+    ]
+    assert sim.task("t").broken_reason == ""
