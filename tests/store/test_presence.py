@@ -92,9 +92,13 @@ def test_lives_that_overlap_are_one_presence(
         ([_life(1, 9, lapses=[(3, 6)]), _life(2, 9, lapses=[(4, 8)])], [(4, 6)]),
         ([_life(1, 9, lapses=[(3, 6)]), _life(2, 5)], [(5, 6)]),
         ([_life(1, 9, lapses=[(5, 3)])], []),
+        ([_life(1, 9, asked=3), _life(5, None)], [(3, 5)]),
+        ([_life(1, 9, asked=3), _life(2, 4, **CRASH), _life(5, None)], [(4, 5)]),
+        ([_life(1, 9, asked=3)], []),
+        ([_life(1, None, asked=3, lapses=[(2, 5)]), _life(6, None)], [(2, 6)]),
     ],
 )
-def test_a_deployment_is_frozen_while_all_its_instances_are(
+def test_a_deployment_is_frozen_while_none_of_its_instances_can_start_anything(
     lives: list[Life], expected: list[tuple[int, int]]
 ) -> None:
     [presence] = presences(lives)

@@ -88,29 +88,30 @@ def _presence(number: int, lives: list[Life]) -> Presence:
 
 
 def frozen(presence: Presence) -> list[Span]:
-    """Give the times in which no living instance could work (004 Frozen), oldest first.
+    """Give the times in which no living instance could start anything, oldest first.
+
+    Its process did not live through them (004 Frozen), or it was asked to stop.
 
     Args:
         presence: where to look.
     """
-    if not any(life.lapses for life in presence.lives):
-        return []
     gaps: list[Span] = []
     until = presence.began
-    for since, end in sorted(span for life in presence.lives for span in _awake(life)):
+    for since, end in sorted(span for life in presence.lives for span in _at_work(life)):
         if since > until:
             gaps.append((until, since))
         until = max(until, end)
     return gaps
 
 
-def _awake(life: Life) -> Iterator[Span]:
-    since = life.began
+def _at_work(life: Life) -> Iterator[Span]:
+    since, end = life.began, life.asked or life.ended or NEVER
     for lapsed, resumed in sorted(lapse for lapse in life.lapses if lapse[0] < lapse[1]):
         if since < lapsed:
-            yield since, lapsed
+            yield since, min(lapsed, end)
         since = max(since, resumed)
-    yield since, life.ended or NEVER
+    if since < end:
+        yield since, end
 
 
 def lived_twice(presence: Presence) -> list[Span]:
