@@ -18,7 +18,7 @@ QUIET = timedelta(seconds=2)
 """How far away the next start must be for other work to begin."""
 
 _NAMES_AT_ONCE = 5
-_AGES = timedelta(minutes=1)
+_AGES = timedelta(minutes=10)
 
 
 class Housekeeping:
@@ -33,6 +33,7 @@ class Housekeeping:
         self._max_runs = options.HISTORY_MAX_RUNS
         self._names: deque[str] = deque()
         self._aged_at: datetime | None = None
+        self._looked_through = 0
 
     def note(self, told: Iterable[Event]) -> None:
         """Remember the tasks that may have too many runs by now.
@@ -68,12 +69,19 @@ class Housekeeping:
         if self._names:
             for _ in range(min(_NAMES_AT_ONCE, len(self._names))):
                 self._of_one(member, self._names.popleft())
-        elif self._is_time(now) and pruning.prune_old(member, now - self._max_age) == 0:
-            self._aged_at = now
+        elif self._is_time(now):
+            self._by_age(member, now)
         return bool(self._names)
 
     def _is_time(self, now: datetime) -> bool:
         return self._aged_at is None or abs(now - self._aged_at) >= _AGES
+
+    def _by_age(self, member: Member, now: datetime) -> None:
+        self._looked_through = pruning.prune_old(
+            member, now - self._max_age, after=self._looked_through
+        )
+        if not self._looked_through:
+            self._aged_at = now
 
     def _of_one(self, member: Member, name: str) -> None:
         if pruning.prune_surplus(member, name, self._max_runs) >= pruning.BATCH:

@@ -22,19 +22,23 @@ BATCH = 500
 _REMEMBERED = (Outcome.SUCCEEDED, Outcome.FAILED)
 
 
-def prune_old(member: Member, before: datetime) -> int:
-    """Delete a batch of runs that ended before an instant.
+def prune_old(member: Member, before: datetime, after: int = 0) -> int:
+    """Delete, of a batch of runs that ended before an instant, those nobody needs.
+
+    What is kept for ever is passed over: however much that is, the rest is reached.
 
     Args:
         member: whose deployment.
         before: the instant.
+        after: the id of the run after which to go on.
 
     Returns:
-        how many were deleted.
+        the id after which to go on, 0 when nothing old is left to be looked at.
     """
-    old = _history(member).filter(finished_at__lt=before).order_by("id")
+    old = _history(member).filter(finished_at__lt=before, id__gt=after).order_by("id")
     found = dict(old.values_list("id", "task_name")[:BATCH])
-    return _delete(member, found, found.values(), None)
+    _delete(member, found, found.values(), None)
+    return max(found) if len(found) == BATCH else 0
 
 
 def prune_surplus(member: Member, name: str, keep: int) -> int:
