@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from ..core import events
 from ..signals import publish
-from ..store import instances, marks, survey
+from ..store import instances, marks
 from ..store.guard import Member
-from ..store.peek import Peek, peek
+from ..store.peek import Peek, is_whole, peek
 from .clock import Clock
 
 AUDIT = timedelta(minutes=1)
@@ -135,7 +135,7 @@ class Audit:
         if self._done_at is not None and abs(now - self._done_at) < AUDIT:
             return False
         self._done_at = now
-        return not survey.is_whole(member, tasks)
+        return not is_whole(member, tasks)
 
 
 def is_orphaned(member: Member) -> bool:

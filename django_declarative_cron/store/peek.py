@@ -1,4 +1,4 @@
-"""The idle look: one query, compiled once, without a lock."""
+"""The idle looks: one query each, compiled once, without a lock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import OuterRef, Subquery
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from .database import DatabaseNow
@@ -96,9 +96,25 @@ def peek(member: Member) -> Peek | None:
     return None if row is None else _read(row, member)
 
 
+def is_whole(member: Member, tasks: int) -> bool:
+    """Tell whether a deployment still has the rows its leader wrote.
+
+    Args:
+        member: who leads.
+        tasks: number of tasks in its registration set.
+    """
+    sql, parameters = _compiled_count(member.using, member.deployment, member.instance)
+    with connections[member.using].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        row = cursor.fetchone()
+    return row is not None and bool(row[0]) and row[1] >= tasks
+
+
+# Building a query costs several times what running it does.
+
+
 @lru_cache(maxsize=64)
 def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
-    """Compile the query: building it costs several times what running it does."""
     first = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
     others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
     oldest = others.exclude(id=instance).order_by("heartbeat_at")
@@ -107,7 +123,21 @@ def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[A
         database_now=DatabaseNow(),
         next_wake=Subquery(first.order_by("wake_at").values("wake_at")[:1]),
         oldest_heartbeat=Subquery(oldest.values("heartbeat_at")[:1]),
-    ).values_list(*_COLUMNS)
+    )
+    return _text(query.values_list(*_COLUMNS), using)
+
+
+@lru_cache(maxsize=64)
+def _compiled_count(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    query = states.annotate(
+        has_instance=Exists(SchedulerInstance.objects.filter(id=instance)),
+        task_count=Count("tasks"),
+    )
+    return _text(query.values_list("has_instance", "task_count"), using)
+
+
+def _text(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...]]:
     sql, parameters = query.query.get_compiler(using).as_sql()
     return sql, tuple(parameters)
 

@@ -1,4 +1,4 @@
-"""What is stored, as far as a plan or an idle look needs it; nothing is written here."""
+"""What is stored, as far as a plan needs it; nothing is written here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
 from ..exceptions import TaskListMismatchError
-from ..models import ScheduledTask, SchedulerInstance, SchedulerState
+from ..models import ScheduledTask, SchedulerState
 from . import rows
 from .guard import Member
 
@@ -52,20 +52,6 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
     except TaskListMismatchError as error:
         return error
     return None
-
-
-def is_whole(member: Member, tasks: int) -> bool:
-    """Tell whether a deployment still has the rows its leader wrote.
-
-    Args:
-        member: who leads.
-        tasks: number of tasks in its registration set.
-    """
-    rows_left = ScheduledTask.objects.using(member.using).filter(
-        scheduler__deployment=member.deployment
-    )
-    myself = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    return rows_left.count() >= tasks and myself.exists()
 
 
 def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:

@@ -25,8 +25,8 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.runtime import activation, drain
-from django_declarative_cron.store import instances, results, survey
+from django_declarative_cron.runtime import activation, drain, watch
+from django_declarative_cron.store import instances, results
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
 
@@ -259,8 +259,8 @@ def test_a_stop_gives_up_within_its_grace_and_completes_by_itself(
     assert scheduler.stop(grace=timedelta(milliseconds=20)) is False
     reconciling.let.set()
     initialisation.result()
+    assert len(heard.wait_for("SchedulerStopped")) == 1
     assert scheduler.state == "Stopped"
-    assert len(heard.of("SchedulerStopped")) == 1
 
 
 def test_a_stop_beside_another_one_keeps_to_its_own_grace(
@@ -523,6 +523,7 @@ def test_a_receiver_of_an_initialisation_may_stop(
     on(event, lambda: answers.append(scheduler.stop()))
     scheduler.initialize([("t", EVERY_MINUTE, _nothing, FIVE_MINUTES)])
     assert answers == [False]
+    heard.wait_for("SchedulerStopped")
     assert scheduler.state == "Stopped"
     assert len(heard.of("SchedulerStopped")) == 1
     assert not scheduler.is_alive
@@ -571,7 +572,7 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auditing = Held(lambda *_: False)
-    monkeypatch.setattr(survey, "is_whole", auditing)
+    monkeypatch.setattr(watch, "is_whole", auditing)
     scheduler.initialize(_registrations(t=_nothing))
     auditing.wait()
     stop = Call(scheduler.stop)
