@@ -50,6 +50,7 @@ def test_loading_asks_no_database_and_starts_nothing(project_environment: dict[s
     assert run(f"{EFFECTS}{LOAD}print(seen)", project_environment) == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "effect",
     [

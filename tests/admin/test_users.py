@@ -6,7 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_users_with_a_uuid_and_without_a_name_are_written_down(
     project_environment: dict[str, str],
 ) -> None:

@@ -202,6 +202,7 @@ def test_long_work_shows_on_a_terminal_how_far_it_is(
     assert piped.getvalue() == ""
 
 
+@pytest.mark.slow
 def test_a_real_scheduler_leaves_a_history_that_breaks_nothing(
     child_environment: dict[str, str],
 ) -> None:

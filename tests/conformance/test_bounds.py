@@ -56,6 +56,7 @@ def test_many_due_tasks_start_in_a_handful_of_statements() -> None:
     assert many <= _handful(few, 900)
 
 
+@pytest.mark.slow
 def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
     def restart(tasks: int) -> int:
         sim, _ = _at_eleven(due=tasks, duration=timedelta(hours=1))

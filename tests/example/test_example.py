@@ -35,6 +35,7 @@ def test_the_migrations_are_complete(example: Example) -> None:
     assert (done.returncode, done.stdout) == (0, "No changes detected in app 'shop'\n")
 
 
+@pytest.mark.slow
 def test_the_tasks_do_what_they_say(example: Example) -> None:
     done = example.call("manage.py", "test", "shop", PYTHONWARNINGS="error")
     assert done.returncode == 0, done.stderr
@@ -43,6 +44,7 @@ def test_the_tasks_do_what_they_say(example: Example) -> None:
     assert int(found[1]) > 30
 
 
+@pytest.mark.slow
 def test_one_pass_runs_the_tasks_and_leaves_the_malformed_file(ready: Example) -> None:
     done = ready.call("manage.py", "runscheduler", "--once")
     assert done.returncode == 0, done.stderr
@@ -53,6 +55,7 @@ def test_one_pass_runs_the_tasks_and_leaves_the_malformed_file(ready: Example) -
     assert f'{MALFORMED}: on line 4 the quantity "4O" is not a whole number' in failure
 
 
+@pytest.mark.slow
 def test_making_it_ready_again_changes_nothing(ready: Example) -> None:
     files = names(ready.var / "inbox")
     done = ready.call("run.py", "--check", "--port", "0")

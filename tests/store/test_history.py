@@ -227,6 +227,7 @@ STORIES: list[Callable[[Simulation], None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.strip("_"))
 @pytest.mark.parametrize("at", ["10:00:00", "10:00:30"])
 def test_a_healthy_history_breaks_nothing(story: Callable[[Simulation], None], at: str) -> None:
@@ -237,6 +238,7 @@ def test_a_healthy_history_breaks_nothing(story: Callable[[Simulation], None], a
     assert told.verdict.starts == told.told.runs == TaskRun.objects.exclude(started_at=None).count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "story",
     [_two_instances, _a_new_release_comes_while_the_old_one_drains],
@@ -250,6 +252,7 @@ def test_instances_are_one_scheduler_to_the_theory(story: Callable[[Simulation],
     assert told.verdict.starts == told.told.runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("zone", "begins", "ends"),
     [
@@ -391,6 +394,7 @@ ACTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("done", "aside"), ACTS, ids=lambda each: getattr(each, "__name__", ""))
 @pytest.mark.parametrize(
     ("outcomes", "duration"),
@@ -449,6 +453,7 @@ def test_many_acts_of_one_instant_change_the_list_once() -> None:
 # --- what the rows do not tell -------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", ["11:57:00", "11:40:00", "11:10:00"])
 def test_minutes_that_were_lived_twice_are_not_judged(back: str) -> None:
     sim = start("11:30:00")
@@ -504,6 +509,7 @@ def test_runs_of_a_scheduler_whose_row_is_gone_are_not_judged() -> None:
     assert told.told.set_aside["rows"] == 12
 
 
+@pytest.mark.slow
 def test_a_part_of_a_history_is_judged_from_each_tasks_next_occurrence_on() -> None:
     sim = start("10:50:00")
     _crash_and_restart(sim)
