@@ -69,8 +69,7 @@ class Simulation:
         """Give one of the scheduler instances."""
         return self._instances[index]
 
-    @property
-    def instances(self) -> int:
+    def __len__(self) -> int:
         """Give the number of scheduler instances."""
         return len(self._instances)
 
@@ -195,6 +194,13 @@ class Simulation:
             raise ValueError("the theory knows one scheduler: name a task, trace('a'), or each one")
         return [entry.record for entry in entries]
 
+    @property
+    def task_names(self) -> list[str]:
+        """Give the names of all tasks that were ever registered or run, sorted."""
+        return self._trace.task_names()
+
+    # --- how it works: what users have no use of ---
+
     def actions(self) -> list[Entry]:
         """Give all that happened so far, each with the index of the instance it happened to."""
         return self._trace.entries(self.now)
@@ -203,13 +209,6 @@ class Simulation:
     def in_flight(self) -> set[int]:
         """Give the ids of the runs whose end is still to come."""
         return {end.work.id for end in self._ends}
-
-    @property
-    def task_names(self) -> list[str]:
-        """Give the names of all tasks that were ever registered or run, sorted."""
-        return self._trace.task_names()
-
-    # --- how it works ---
 
     def new_scheduler(self, queue: Queue) -> Scheduler:
         return Scheduler(

@@ -31,7 +31,7 @@ def simulation(db: None, request: pytest.FixtureRequest) -> Iterator[Started]:
 
 
 def _judged(sim: Simulation) -> list[theory.Violation]:
-    if sim.instances == 1:
+    if len(sim) == 1:
         return theory.check(sim.trace())
     return [found for name in sim.task_names for found in theory.check(sim.trace(name))]
 
