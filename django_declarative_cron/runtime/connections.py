@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class TransactionLeftOpenError(RuntimeError):
@@ -36,6 +42,20 @@ def clean_up() -> None:
         raise TransactionLeftOpenError(
             f"the callback left a transaction open on {names}; what it wrote there is rolled back"
         )
+
+
+def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call in a thread of a pool, and leave no connection there.
+
+    Args:
+        function: what is called.
+        args: of the call.
+        kwargs: of the call.
+    """
+    try:
+        return function(*args, **kwargs)
+    finally:
+        connections.close_all()
 
 
 def _is_broken(connection: BaseDatabaseWrapper) -> bool:

@@ -11,6 +11,7 @@ from django.db import connections
 from ..signals import report
 from .clock import Clock
 from .engine import ACTS
+from .pulse import Pulse
 
 Tick = Callable[[datetime], datetime | None]
 
@@ -28,6 +29,7 @@ class Loop:
     def __init__(
         self, clock: Clock, tick: Tick, woken: threading.Event, is_idle: Callable[[], bool]
     ) -> None:
+        self.pulse = Pulse(clock)
         self._clock = clock
         self._tick = tick
         self._woken = woken
@@ -60,7 +62,10 @@ class Loop:
     def _run(self) -> None:
         while not self._ended:
             self._woken.clear()
-            self._clock.wait(self._woken, self._seconds_after_tick())
+            self.pulse.begin()
+            sleep = self._seconds_after_tick()
+            self.pulse.end(sleep)
+            self._clock.wait(self._woken, sleep)
         connections.close_all()
 
     def _seconds_after_tick(self) -> float:
@@ -69,6 +74,7 @@ class Loop:
             following = self._tick(now)
         except Exception as error:
             report("A pass of the scheduler", error)
+            self.pulse.fail(error)
             following = None
         limit = threading.TIMEOUT_MAX if self._is_idle() else ACTS.total_seconds()
         if following is None:

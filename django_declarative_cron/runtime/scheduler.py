@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
-from django.db import connections
 
 from .. import conf
 from ..core.declaration import Declaration
@@ -16,9 +15,11 @@ from ..core.events import Event
 from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import report
 from ..store import instances
+from ..store.guard import Standing
 from . import announce
 from .activation import Activation
 from .clock import Clock, system_clock
+from .connections import then_close
 from .drain import drain
 from .engine import Engine
 from .executors import Executor
@@ -29,6 +30,7 @@ from .housekeeping import Housekeeping
 from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
+from .pulse import Pulse
 
 __all__ = ["Scheduler", "State"]
 
@@ -85,9 +87,19 @@ class Scheduler:
         return self._engine.declarations
 
     @property
+    def standing(self) -> Standing:
+        """Give what this instance is to its deployment."""
+        return self._engine.standing
+
+    @property
     def is_alive(self) -> bool:
         """Tell whether the loop's thread runs."""
         return self._loop.is_alive
+
+    @property
+    def pulse(self) -> Pulse:
+        """Give what the loop says of itself."""
+        return self._loop.pulse
 
     @property
     def is_inside(self) -> bool:
@@ -131,7 +143,7 @@ class Scheduler:
         Args:
             registrations: as for ``initialize``.
         """
-        await asyncio.to_thread(_then_close, self.initialize, registrations)
+        await asyncio.to_thread(then_close, self.initialize, registrations)
 
     def _begin_initialize(self) -> type[Event]:
         try:
@@ -256,7 +268,7 @@ class Scheduler:
 
     async def astop(self) -> bool:
         """Do what ``stop`` does, from a coroutine."""
-        return bool(await asyncio.to_thread(_then_close, self.stop))
+        return bool(await asyncio.to_thread(then_close, self.stop))
 
     def request_stop(self) -> None:
         """Start nothing more from now on; return at once."""
@@ -335,11 +347,3 @@ class Scheduler:
 
     def _is_idle(self, engine: Engine) -> bool:
         return self.polling is Polling.INACTIVE and not engine.unfinished
-
-
-def _then_close(function, *args):  # type: ignore[no-untyped-def]
-    """Call in a thread of the pool and leave no connection there."""
-    try:
-        return function(*args)
-    finally:
-        connections.close_all()

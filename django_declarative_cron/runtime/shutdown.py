@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
+import threading
+from collections.abc import Callable
+from datetime import timedelta
 from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Shutdown:
-    """Wait for SIGTERM or SIGINT in the main thread.
-
-    A handler that took a lock could meet the thread it interrupted holding it,
-    so the handler writes one byte into a pipe and the waiter reads.
-    """
+class LastResort:
+    """End the process in any case, once it was asked to end and a while has passed."""
 
     def __init__(self) -> None:
-        self._read, self._write = os.pipe()
+        self._timer: threading.Timer | None = None
+
+    def arm(self, delay: timedelta) -> None:
+        """End it after a delay, instead of the one that was named before.
+
+        Args:
+            delay: from now.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(delay.total_seconds(), os._exit, (0,))
+        self._timer.daemon = True
+        self._timer.start()
+
+
+class Shutdown:
+    """Wait for SIGTERM or SIGINT.
+
+    The interpreter writes the number of a signal into a pipe as soon as it arrives, and
+    a thread reads it there. So nothing runs in the middle of what the main thread does,
+    and a second signal is obeyed although the main thread waits in a driver's code.
+
+    Args:
+        at_first: called in that thread when the first signal has come.
+    """
+
+    def __init__(self, at_first: Callable[[], None] = lambda: None) -> None:
         self.received: signal.Signals | None = None
+        self._at_first = at_first
+        self._came = threading.Event()
+        self._read, self._write = os.pipe()
 
     def install(self) -> None:
         """Take the signals over; to be called in the main thread."""
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in SIGNALS:
-            signal.signal(number, self._handle)
+            signal.signal(number, _to_the_pipe)
+        threading.Thread(target=self._watch, name="declarative-cron-signals", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the first signal.
@@ -35,11 +65,22 @@ class Shutdown:
         Returns:
             whether a signal has come.
         """
-        readable, _, _ = select.select([self._read], [], [], seconds)
-        return bool(readable)
+        return self._came.wait(seconds)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _watch(self) -> None:
+        while True:
+            for number in os.read(self._read, 16):
+                if number in SIGNALS:
+                    self._take(signal.Signals(number))
+
+    def _take(self, number: signal.Signals) -> None:
         if self.received is not None:
             os._exit(128 + number)
-        self.received = signal.Signals(number)
-        os.write(self._write, b"!")
+        # First: whoever waits may arm something longer as soon as it is told.
+        self._at_first()
+        self.received = number
+        self._came.set()
+
+
+def _to_the_pipe(number: int, frame: FrameType | None) -> None:
+    """Do nothing: that there is a handler makes the interpreter write into the pipe."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.admin.filters import status_query
 from django_declarative_cron.admin.marks import STATUS_WORDS
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.core.status import Status, status_of
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.rows import state_of
+from django_declarative_cron.store.status import status_query
 
 from . import rows
 from .rows import NOW

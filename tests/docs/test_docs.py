@@ -27,6 +27,8 @@ from django_declarative_cron.core.problem import Check
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
+from django_declarative_cron.runtime.probes import PATHS
+from django_declarative_cron.runtime.pulse import LIMIT
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.testing import Simulation
 
@@ -37,7 +39,7 @@ from .pages import DOCS, PAGES, README, Page, code, codes, read
 NEVER_SAID = [
     *("exactly once", "coming soon", "in a later version", "will be added", "TODO"),
     *("@every", "cancel_previous", "enqueue", "atomic=", '"atomic"', "timed out"),
-    *("cron explain", "cron health", "cron history", "cron prune"),
+    *("cron explain", "cron history", "cron prune"),
 ]
 
 
@@ -343,10 +345,31 @@ def test_the_words_of_the_admin_are_the_admins() -> None:
 
 def test_the_container_waits_longer_than_the_scheduler() -> None:
     text = DOCS["deploying.md"].text
-    (seconds,) = re.findall(r"stop_grace_period: (\d+)s", text)
-    assert timedelta(seconds=int(seconds)) > Options().GRACE
+    names = "stop_grace_period:|terminationGracePeriodSeconds:|TimeoutStopSec="
+    waits = re.findall(rf"(?:{names}) ?(\d+)s?$", text, re.MULTILINE)
+    assert len(waits) == 3
+    for seconds in waits:
+        assert timedelta(seconds=int(seconds) - 2) >= Options().GRACE
     assert f"which is {Options().GRACE.seconds} seconds" in text
     assert f"within `LEASE`, {Options().LEASE.seconds} seconds" in text
+
+
+def test_what_starts_the_scheduler_elsewhere_is_understood() -> None:
+    text = DOCS["deploying.md"].text
+    lists = re.findall(r'\["(?:CMD", ")?python", "manage.py", ([^\]]*)\]', text)
+    lines = [" ".join(re.findall(r'"([^"]*)"', words)) for words in lists]
+    lines += re.findall(r"^ExecStart=\S+ manage.py (.*)$", text, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        understood(line)
+
+
+def test_the_probes_are_those_that_are_answered() -> None:
+    paths = re.findall(r"httpGet: {path: (\S+),", DOCS["deploying.md"].text)
+    assert set(paths) == set(PATHS)
+    for path in PATHS:
+        assert f"`GET {path}`" in DOCS["commands.md"].text
+    assert f"hung for more than {LIMIT:.0f} seconds" in DOCS["commands.md"].text
 
 
 def test_the_extras_are_those_of_the_distribution() -> None:

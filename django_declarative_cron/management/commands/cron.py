@@ -16,7 +16,7 @@ from django.db import Error as DatabaseError
 
 from ...core.reading import UnresolvableError
 from ...runtime.clock import Clock, system_clock
-from ..cli import acts, listing, planning, running, upcoming, verifying
+from ..cli import acts, listing, planning, probing, running, upcoming, verifying
 from ..cli.subcommand import Context
 from ..cli.terminal import Terminal
 
@@ -30,6 +30,7 @@ SUBCOMMANDS = {
         acts.PAUSE,
         acts.RESUME,
         acts.CLEAR_RETRY,
+        probing.HEALTH,
         verifying.VERIFY,
     )
 }

@@ -3,6 +3,9 @@
 Exit codes: 0 stopped as asked; 1 the scheduler failed; 2 wrong use, such as an
 unmigrated database or registrations with a mistake; 128 + N ended at once by a
 second signal N.
+
+As process 1 of a container it becomes the child of a small program that hands signals
+on and reaps zombies (``runtime.reaper``).
 """
 
 from __future__ import annotations
@@ -22,14 +25,19 @@ from django.db import Error as DatabaseError
 
 from ... import conf
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
+from ...runtime import health
+from ...runtime.notify import Notifier
+from ...runtime.probes import Probes
+from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
-from ...runtime.shutdown import Shutdown
+from ...runtime.shutdown import LastResort, Shutdown
 from ...store import database
 from ..ready import require_tables
 
 _LOOK_AT_THE_LOOP = 1.0
 _LOOK_AT_THE_SIGNAL = timedelta(seconds=0.2)
 _FAREWELL = timedelta(seconds=2)
+_LONGEST_START_AFTER_SIGNAL = timedelta(seconds=10)
 
 
 class Command(BaseCommand):
@@ -55,25 +63,47 @@ class Command(BaseCommand):
             metavar="SECONDS",
             help="how long a stop waits for runs in flight",
         )
+        parser.add_argument(
+            "--health-port",
+            type=_port,
+            metavar="PORT",
+            help="answer probes at /live and /ready on this port; 0 takes one that is free",
+        )
+        parser.add_argument(
+            "--health-host",
+            default="",
+            metavar="HOST",
+            help="address to answer probes at; all addresses of the machine unless given",
+        )
 
     def handle(self, *args: Any, **given: Any) -> None:
-        try:
-            require_tables(database.alias())
-        except DatabaseError as error:
-            raise CommandError(f"The database does not answer: {error}", returncode=1) from error
+        step_aside()
+        self._last_resort = LastResort()
+        shutdown = Shutdown(lambda: self._last_resort.arm(_LONGEST_START_AFTER_SIGNAL))
+        shutdown.install()
+        self._require_database()
         self._check_settings()
         _show_events()
         options = _options(given)
         scheduler = Scheduler(options=lambda: options, background=not given["once"])
-        shutdown = Shutdown()
-        shutdown.install()
-        self._initialize(scheduler)
         if given["once"]:
+            self._initialize(scheduler)
             self._once(scheduler, shutdown, options.GRACE)
             return
+        self._probes(scheduler, given)
+        self._initialize(scheduler)
         self._banner(scheduler, options)
+        notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
+        notifier.ready()
         self._serve(scheduler, shutdown)
+        notifier.stopping()
         self._end(scheduler, options.GRACE)
+
+    def _require_database(self) -> None:
+        try:
+            require_tables(database.alias())
+        except DatabaseError as error:
+            raise CommandError(f"The database does not answer: {error}", returncode=1) from error
 
     def _check_settings(self) -> None:
         """Refuse settings with mistakes, all of them at once."""
@@ -90,6 +120,18 @@ class Command(BaseCommand):
         except DeclarativeCronError as error:
             notes = getattr(error, "__notes__", [])
             raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
+
+    def _probes(self, scheduler: Scheduler, given: dict[str, Any]) -> None:
+        port, host = given["health_port"], given["health_host"]
+        if port is None:
+            return
+        probes = Probes(lambda: health.report(scheduler))
+        try:
+            probes.start(host, port)
+        except OSError as error:
+            where = f"{host or '*'}:{port}"
+            raise CommandError(f"No probes at {where}: {error}", returncode=1) from error
+        self.stdout.write(f"Probes: /live and /ready on port {probes.port}.")
 
     def _banner(self, scheduler: Scheduler, options: conf.Options) -> None:
         tasks = len(scheduler.declarations)
@@ -117,7 +159,8 @@ class Command(BaseCommand):
 
     def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
         self.stdout.write("Stopping: nothing new starts; waiting for runs in flight.")
-        _exit_after(grace + _FAREWELL)
+        # A database that does not answer may hold everything up.
+        self._last_resort.arm(grace + _FAREWELL)
         try:
             drained = scheduler.stop(grace=grace)
         except StopSchedulerError as error:
@@ -147,13 +190,6 @@ def _abandon(scheduler: Scheduler) -> None:
         scheduler.abandon()
 
 
-def _exit_after(delay: timedelta) -> None:
-    """End the process in any case: a database that does not answer may hold everything up."""
-    timer = threading.Timer(delay.total_seconds(), os._exit, (0,))
-    timer.daemon = True
-    timer.start()
-
-
 def _options(given: dict[str, Any]) -> conf.Options:
     options = conf.options()
     if given["workers"] is not None:
@@ -178,6 +214,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise ArgumentTypeError(f"{number} is no port")
     return number
 
 

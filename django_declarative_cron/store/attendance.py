@@ -1,0 +1,106 @@
+"""Which schedulers have checked in, for people and probes who look; nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models.expressions import BaseExpression
+
+from ..core.status import Status
+from ..models import ScheduledTask, SchedulerInstance, SchedulerState
+from .guard import LONG_AGO
+from .status import status_query
+
+MOST = 100
+"""How many instances are looked at; a deployment has a handful."""
+
+PATIENCE = timedelta(seconds=30)
+"""How old a heartbeat may be unless a longer lease allows more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Who has checked in with a deployment.
+
+    Args:
+        now: the database's time.
+        leader: the instance that leads, if any.
+        present: instances that have not stopped, the newest heartbeat first.
+        last: the instance that was heard of last, ``None`` where none ever was.
+        overdue: number of tasks that wait for a start for longer than they should.
+    """
+
+    now: datetime
+    leader: UUID | None
+    present: tuple[SchedulerInstance, ...]
+    last: SchedulerInstance | None
+    overdue: int
+
+    def age(self, instance: SchedulerInstance) -> timedelta:
+        """Give how long ago an instance was heard of, by the database's clock.
+
+        Args:
+            instance: any.
+        """
+        heartbeat: datetime = instance.heartbeat_at
+        return max(self.now - heartbeat, timedelta(0))
+
+    def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
+        """Give the instances that were heard of lately.
+
+        Args:
+            within: how lately.
+        """
+        return [each for each in self.present if self.age(each) <= within]
+
+
+def gave_up(instance: SchedulerInstance) -> bool:
+    """Tell whether an instance ended with runs in flight, and said so.
+
+    Args:
+        instance: any.
+    """
+    return bool(instance.heartbeat_at <= LONG_AGO)
+
+
+def patience(lease: timedelta) -> timedelta:
+    """Give how old the newest heartbeat of a living deployment may be.
+
+    Args:
+        lease: of the deployment; a heartbeat comes several times within it.
+    """
+    return max(PATIENCE, lease)
+
+
+def attendance(
+    using: str, deployment: str, now: datetime, database_time: BaseExpression
+) -> Attendance | None:
+    """Look who is there, in three or four queries whatever the number of rows.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        now: the instant by which tasks are overdue.
+        database_time: expression of the database's time.
+
+    Returns:
+        what was found, ``None`` where no scheduler ever came.
+    """
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    state = states.annotate(database_now=database_time).first()
+    if state is None:
+        return None
+    known = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    newest = known.defer("lapses").order_by("-heartbeat_at")
+    present = tuple(newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)[:MOST])
+    late = status_query(Status.OVERDUE, now)
+    return Attendance(
+        now=state.database_now,
+        leader=state.leader_id,
+        present=present,
+        last=present[0] if present else newest.first(),
+        overdue=ScheduledTask.objects.using(using).filter(late, scheduler=state).count(),
+    )
