@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from django_declarative_cron.testing import ManualClock
 from django_declarative_cron.testing.clock import instant
 
 from .conftest import PATIENCE
+from .test_process import Process, notes, start  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="systemd is of Linux")
 
@@ -39,10 +41,10 @@ class Manager:
         return self._socket.recv(4096).decode().split("\n")
 
     def hears_nothing(self) -> bool:
-        """Tell whether no message is waiting."""
+        """Tell whether no message is waiting; one that was is ``last``."""
         self._socket.setblocking(False)
         try:
-            self._socket.recv(4096)
+            self.last = self._socket.recv(4096).decode().split("\n")
         except BlockingIOError:
             return True
         return False
@@ -140,3 +142,20 @@ def test_a_manager_that_is_away_is_no_error(tmp_path: Path) -> None:
     told = notifier(Health(), NOTIFY_SOCKET=str(tmp_path / "gone"), WATCHDOG_USEC="1000000")
     told.look()
     told.stopping()
+
+
+@pytest.mark.slow
+def test_a_service_tells_of_its_start_its_life_and_its_end(
+    manager: Manager,
+    start: Callable[..., Process],  # noqa: F811
+) -> None:
+    process = start(NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="400000")
+    assert manager.hear() == ["READY=1"]
+    assert manager.hear()[-1] == "WATCHDOG=1"
+    assert manager.hear()[-1] == "WATCHDOG=1"
+    process.signal(signal.SIGTERM)
+    assert process.exit_code() == 0, process.output
+    heard: list[str] = []
+    while not manager.hears_nothing():
+        heard += manager.last
+    assert "STOPPING=1" in heard
