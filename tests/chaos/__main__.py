@@ -1,0 +1,44 @@
+"""Let a storm blow, judge what came of it, and say so.
+
+``DDC_CHAOS_MINUTES``, ``DDC_CHAOS_SCHEDULERS``, ``DDC_CHAOS_TASKS``, ``DDC_CHAOS_LEASE``,
+``DDC_CHAOS_GAP``, ``DDC_CHAOS_LONGEST`` and ``DDC_CHAOS_SEED`` say which, ``DDC_TEST_DATABASE``
+where. The exit code is 0 where nothing is wrong. ``DDC_CHAOS_KEEP`` names a directory that
+gets the logs and the evidence where something is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from . import place
+from .plan import Plan
+
+
+def main() -> int:
+    kind = os.environ.get("DDC_TEST_DATABASE") or "postgres"
+    with place.made(kind) as (database, directory):
+        plan = replace(Plan.from_environment(), evidence=str(directory / "evidence.jsonl"))
+        Path(plan.evidence).touch()
+        os.environ.update(database.environment, DJANGO_SETTINGS_MODULE="tests.chaos.settings")
+        os.environ.update(plan.environment())
+        import django
+
+        django.setup()
+        from .course import run
+
+        report = run(plan, database, directory)
+        sys.stdout.write(report.text() + "\n")
+        keep = os.environ.get("DDC_CHAOS_KEEP")
+        if keep and not report.is_fine:
+            shutil.copytree(
+                directory, keep, dirs_exist_ok=True, ignore=shutil.ignore_patterns("server")
+            )
+        return 0 if report.is_fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The rows, occurrence by occurrence: each is accounted for, and none ran twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Accounts:
+    """What the rows say.
+
+    Args:
+        occurrences: minutes that the schedules named, up to what is accounted for.
+        outcomes: of all rows.
+        runs: rows that started.
+        unaccounted: minutes without a row.
+        twice: occurrences with two successes.
+        at_once: pairs of runs of one task that overlap.
+        still_running: runs without an end.
+        late: tasks that were not considered to the end although nothing kept them.
+    """
+
+    occurrences: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    unaccounted: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    at_once: list[str] = field(default_factory=list)
+    still_running: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+
+
+def audit(stopped_at: datetime) -> Accounts:
+    """Read all rows; every task is minutely.
+
+    Args:
+        stopped_at: when the last scheduler was asked to stop.
+    """
+    found = Accounts()
+    for task in ScheduledTask.objects.order_by("name"):
+        rows = list(TaskRun.objects.filter(task_name=task.name).order_by("id"))
+        _of_one(found, task, rows, stopped_at)
+    return found
+
+
+def _of_one(
+    found: Accounts, task: ScheduledTask, rows: list[TaskRun], stopped_at: datetime
+) -> None:
+    started = sorted((r for r in rows if r.started_at is not None), key=lambda r: r.started_at)
+    found.runs += len(started)
+    found.outcomes.update(row.outcome for row in rows)
+    found.still_running += [f"{r} {r.pk}" for r in rows if r.outcome == Outcome.RUNNING]
+    covered = {minute for row in rows for minute in _covers(row)}
+    named = list(_minutes(_floor(task.registered_at), task.discharged_at))
+    found.occurrences += len(named)
+    found.unaccounted += [f"{task.name} {each}" for each in named if each not in covered]
+    succeeded = Counter(
+        row.scheduled_for
+        for row in started
+        if row.outcome == Outcome.SUCCEEDED and row.reason != "manual"
+    )
+    found.twice += [f"{task.name} {each}" for each, times in succeeded.items() if times > 1]
+    found.at_once += [f"{a} {a.pk} and {b.pk}" for a, b in pairwise(started) if _overlap(a, b)]
+    due = _floor(stopped_at)
+    busy = any(row.finished_at is None or row.finished_at >= due for row in started)
+    if task.discharged_at < due and not busy:
+        found.late.append(f"{task.name} {task.discharged_at}")
+
+
+def _covers(row: TaskRun) -> Iterator[datetime]:
+    return _minutes(row.scheduled_from or row.scheduled_for, row.scheduled_for)
+
+
+def _overlap(first: TaskRun, second: TaskRun) -> bool:
+    return first.finished_at is None or second.started_at < first.finished_at
+
+
+def _floor(instant: datetime) -> datetime:
+    return instant.replace(second=0, microsecond=0)
+
+
+def _minutes(first: datetime, last: datetime) -> Iterator[datetime]:
+    while first <= last:
+        yield first
+        first += MINUTE

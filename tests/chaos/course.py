@@ -1,0 +1,196 @@
+"""The course of a storm, from the empty database to the verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from . import accounts, evidence
+from .accounts import Accounts
+from .evidence import Attempt, Overlap
+from .fleet import Fleet
+from .place import Postgres, Sqlite
+from .plan import Plan
+from .storm import Storm
+from .watch import Watch
+
+GRACE = 3.0
+_SHOWN = 5
+# Asked to end before it could listen, killed, or without a database when it began.
+_EXITS = (0, 1, -signal.SIGTERM, -signal.SIGKILL)
+
+
+@dataclass
+class Report:
+    """What came of a storm."""
+
+    plan: Plan
+    storm: Storm
+    watch: Watch
+    exits: Counter[int]
+    attempts: list[Attempt]
+    overlaps: list[Overlap]
+    repeated: list[tuple[Attempt, Attempt]]
+    accounts: Accounts
+    verdict: dict[str, Any]
+    errors: Counter[str]
+    took: float
+
+    def wrong(self) -> dict[str, list[Any]]:
+        """Give everything that must not be."""
+        found = self.accounts
+        return {
+            "two calls at once": [each for each in self.overlaps if not each.woken],
+            "an occurrence succeeded twice, by the evidence": list(self.repeated),
+            "two runs at once, by the rows": list(found.at_once),
+            "an occurrence succeeded twice, by the rows": list(found.twice),
+            "an occurrence without a row": list(found.unaccounted),
+            "a run without an end": list(found.still_running),
+            "a task left behind": list(found.late),
+            "more calls than runs": [len(self.attempts)] if len(self.attempts) > found.runs else [],
+            "violations": list(self.verdict.get("violations", ["no verdict"])),
+            "exit codes": [code for code in self.exits if code not in _EXITS],
+        }
+
+    @property
+    def is_fine(self) -> bool:
+        return not any(self.wrong().values())
+
+    def text(self) -> str:
+        """Say it all."""
+        return "\n".join([*self._weather(), *self._takeovers(), *self._sums(), *self._faults()])
+
+    def _weather(self) -> list[str]:
+        plan = self.plan
+        events = ", ".join(f"{name} {count}" for name, count in sorted(self.storm.counts.items()))
+        return [
+            f"{plan.minutes:g} min of {plan.schedulers} schedulers and {plan.tasks} minutely tasks"
+            f" on {connection.vendor}, lease {plan.lease:g} s, seed {plan.seed};"
+            f" {self.took:.0f} s with beginning and end",
+            f"events: {events}",
+            f"exits by code: {dict(sorted(self.exits.items()))}; terms {self.watch.terms}",
+            f"database away: {_spread(sorted(self.storm.away))}",
+        ]
+
+    def _takeovers(self) -> list[str]:
+        names = {"stop": "clean stop", "kill": "kill -9", "pause": "SIGSTOP"}
+        return [
+            f"takeover after {name}: {_spread(self.watch.seconds(kind))}"
+            f"; under other trouble too: {_spread(self.watch.seconds(kind, disturbed=True))}"
+            for kind, name in names.items()
+        ]
+
+    def _sums(self) -> list[str]:
+        found = self.accounts
+        reasons = Counter(each.reason for each in self.attempts)
+        cut = sum(each.end is None for each in self.attempts)
+        woken = [each for each in self.overlaps if each.woken]
+        return [
+            f"occurrences {found.occurrences}, runs {found.runs}, calls {len(self.attempts)}"
+            f" ({cut} cut off): {dict(sorted(reasons.items()))}",
+            f"rows: {dict(sorted(found.outcomes.items()))}",
+            f"at once after waking from a stop beyond the lease: {len(woken)}"
+            f" {_spread(sorted(each.seconds for each in woken))}",
+            f"verify: worst start {self.verdict.get('worst_start_latency')} s,"
+            f" not judged {_counted(self.verdict.get('not_judged', {}))}",
+            f"errors logged: {dict(self.errors.most_common(_SHOWN))}",
+        ]
+
+    def _faults(self) -> list[str]:
+        lines = []
+        for name, found in self.wrong().items():
+            lines.append(f"{name}: {len(found)}")
+            lines += [f"    {each}" for each in found[:_SHOWN]]
+        return lines
+
+
+def run(plan: Plan, place: Postgres | Sqlite, directory: Path) -> Report:
+    """Run a storm.
+
+    Args:
+        plan: how long, how hard.
+        place: the empty database.
+        directory: for logs.
+    """
+    began = time.monotonic()
+    call_command("migrate", verbosity=0)
+    connection.close()
+    environment = {**place.environment, **plan.environment()}
+    fleet = Fleet(plan.schedulers, directory, environment, GRACE)
+    watch = Watch()
+    storm = Storm(plan, fleet, place, watch)
+    try:
+        storm.blow()
+        fleet.shut(GRACE + 10)
+        last = Fleet(1, directory, environment, plan.longest + 60)
+        stopped_at = _calm(plan, last)
+    finally:
+        watch.stop()
+        fleet.shut(0)
+    lives = [*fleet.lives(plan.lease), *last.lives(plan.lease)]
+    attempts = evidence.read(Path(plan.evidence))
+    return Report(
+        plan,
+        storm,
+        watch,
+        fleet.exits + last.exits,
+        attempts,
+        evidence.overlaps(attempts, lives),
+        evidence.repeated(attempts, lives),
+        accounts.audit(stopped_at),
+        _verdict(),
+        _errors(directory),
+        time.monotonic() - began,
+    )
+
+
+def _calm(plan: Plan, last: Fleet) -> datetime:
+    """Let one scheduler put everything right: find the dead, start their runs again, end."""
+    last.fill()
+    time.sleep(plan.lease * 2 + 5)
+    stopped_at = datetime.now(UTC)
+    last.shut(plan.longest + 90)
+    return stopped_at
+
+
+def _verdict() -> dict[str, Any]:
+    out = StringIO()
+    try:
+        call_command("cron", "verify", "--format", "json", stdout=out)
+    except CommandError as error:
+        if error.returncode != 1:
+            raise
+    verdict: dict[str, Any] = json.loads(out.getvalue())
+    return verdict
+
+
+def _errors(directory: Path) -> Counter[str]:
+    """Count the last lines of tracebacks in the logs."""
+    last = re.compile(r"^([A-Za-z_]\w*(?:\.\w+)*(?:Error|Exception|Exit|Interrupt)\b[^\n]*)", re.M)
+    found: Counter[str] = Counter()
+    for log in directory.glob("*.log"):
+        found.update(each[:100] for each in last.findall(log.read_text(errors="replace")))
+    return found
+
+
+def _counted(found: dict[str, Any]) -> dict[str, int]:
+    return {name: len(each) if isinstance(each, list) else each for name, each in found.items()}
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "none"
+    return f"{len(values)}, median {median(values):.2f} s, worst {values[-1]:.2f} s"

@@ -1,0 +1,136 @@
+"""Scheduler processes: started, stopped, killed, and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from .evidence import Life
+
+
+class Ship:
+    """One ``runscheduler``.
+
+    Args:
+        log: file that it writes to.
+        environment: of it.
+        grace: in seconds.
+    """
+
+    def __init__(self, log: Path, environment: dict[str, str], grace: float) -> None:
+        self.born = time.monotonic()
+        self.died: float | None = None
+        self.asked = self.is_stopped = False
+        self.paused: list[tuple[float, float]] = []
+        with log.open("ab") as output:
+            self.child = subprocess.Popen(
+                [sys.executable, "-m", "django", "runscheduler", "--grace", str(grace)],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self.died is None
+
+    def signal(self, number: signal.Signals) -> float:
+        """Send a signal; give the second at which it was sent."""
+        at = time.monotonic()
+        self.child.send_signal(number)
+        return at
+
+    def kill(self) -> float:
+        """End it without a word, and what it started with it where that ends by itself."""
+        at = self.signal(signal.SIGKILL)
+        self.child.wait()
+        return at
+
+    def ask(self) -> float:
+        """Ask it to end."""
+        self.asked = True
+        return self.signal(signal.SIGTERM)
+
+    def life(self, lease: float) -> Life:
+        """Give what is known of it, with the pauses that were longer than the lease."""
+        died = time.monotonic() if self.died is None else self.died
+        paused = tuple((a, b) for a, b in self.paused if b - a > lease * 0.9)
+        return Life(self.pid, self.born, died, paused, not self.asked or self.child.returncode != 0)
+
+    def _watch(self) -> None:
+        self.child.wait()
+        self.died = time.monotonic()
+
+
+class Fleet:
+    """So many schedulers, whatever happens to them.
+
+    Args:
+        size: number of processes.
+        directory: where their logs go.
+        environment: of them.
+        grace: in seconds.
+    """
+
+    def __init__(
+        self, size: int, directory: Path, environment: dict[str, str], grace: float
+    ) -> None:
+        self._size = size
+        self._directory = directory
+        self._environment = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
+        self._grace = grace
+        self.ships: list[Ship] = []
+        self.gone: list[Ship] = []
+        self.exits: Counter[int] = Counter()
+
+    def fill(self) -> None:
+        """Put a new process in the place of each that has ended."""
+        for ship in [each for each in self.ships if not each.is_alive]:
+            self.ships.remove(ship)
+            self.gone.append(ship)
+            self.exits[ship.child.returncode] += 1
+        while len(self.ships) < self._size:
+            log = self._directory / f"scheduler-{len(self.ships) + len(self.gone):04}.log"
+            self.ships.append(Ship(log, self._environment, self._grace))
+
+    def awake(self) -> list[Ship]:
+        """Give those that live, are not stopped and were not asked to end."""
+        return [s for s in self.ships if s.is_alive and not s.is_stopped and not s.asked]
+
+    def of(self, pid: int | None) -> Ship | None:
+        """Give the process of an id."""
+        return next((ship for ship in self.ships if ship.pid == pid and ship.is_alive), None)
+
+    def shut(self, patience: float) -> None:
+        """Ask all to end, and wait; who does not is killed and counted as such."""
+        for ship in self.ships:
+            if ship.is_alive:
+                ship.ask()
+        deadline = time.monotonic() + patience
+        for ship in self.ships:
+            try:
+                ship.child.wait(max(deadline - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                ship.kill()
+            while ship.is_alive:
+                time.sleep(0.01)
+        for ship in self.ships:
+            self.exits[ship.child.returncode] += 1
+        self.gone += self.ships
+        self.ships = []
+
+    def lives(self, lease: float) -> list[Life]:
+        """Give what is known of all processes."""
+        return [ship.life(lease) for ship in [*self.gone, *self.ships]]

@@ -1,0 +1,142 @@
+"""What befalls the schedulers and their database, by chance and at once."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+
+from .fleet import Fleet, Ship
+from .place import Postgres, Sqlite
+from .plan import Plan
+from .watch import Watch
+
+_STEP = 0.05
+
+
+class Storm:
+    """One storm over one fleet.
+
+    Args:
+        plan: how long, how hard.
+        fleet: the processes.
+        place: their database.
+        watch: looks who leads.
+    """
+
+    def __init__(self, plan: Plan, fleet: Fleet, place: Postgres | Sqlite, watch: Watch) -> None:
+        self._plan = plan
+        self._fleet = fleet
+        self._place = place
+        self._watch = watch
+        self._chance = random.Random(plan.seed)
+        self._stopped: list[tuple[float, float, Ship]] = []
+        self.counts: Counter[str] = Counter()
+        self.away: list[float] = []
+
+    def blow(self) -> None:
+        """Let it all happen, until the time is over and everybody is awake."""
+        until = time.monotonic() + self._plan.minutes * 60
+        event = ask = time.monotonic()
+        while (now := time.monotonic()) < until:
+            self._fleet.fill()
+            self._wake(now)
+            if now >= ask:
+                self._ask_for_runs()
+                ask = now + 1.0
+            if now >= event:
+                self._befall()
+                event = time.monotonic() + self._chance.expovariate(1 / self._plan.gap)
+            time.sleep(_STEP)
+        self._wake(float("inf"))
+
+    def _befall(self) -> None:
+        kinds: list[tuple[Callable[[], None], int]] = [
+            (self._kill, 50),
+            (self._ask_to_end, 20),
+            (self._stop_for_a_moment, 8),
+            (self._stop_for_long, 7),
+        ]
+        if self._place.can_fail:
+            kinds += [(self._terminate, 11), (self._restart, 4)]
+        what, weights = zip(*kinds, strict=True)
+        self._chance.choices(what, weights)[0]()
+
+    # --- to processes ---
+
+    def _kill(self) -> None:
+        ship = self._any()
+        if ship is not None:
+            self._watch.vacate("kill", ship.pid, ship.kill())
+            self.counts["kill -9"] += 1
+
+    def _ask_to_end(self) -> None:
+        ship = self._any()
+        if ship is not None:
+            self._watch.vacate("stop", ship.pid, ship.ask())
+            self.counts["SIGTERM"] += 1
+
+    def _stop_for_a_moment(self) -> None:
+        self._stop(self._chance.uniform(0.1, 0.6), "SIGSTOP within the lease")
+
+    def _stop_for_long(self) -> None:
+        self._stop(self._chance.uniform(1.2, 2), "SIGSTOP beyond the lease")
+
+    def _stop(self, leases: float, kind: str) -> None:
+        ship = self._any()
+        if ship is not None:
+            at = ship.signal(signal.SIGSTOP)
+            ship.is_stopped = True
+            self._watch.vacate("pause", ship.pid, at)
+            self._stopped.append((at + leases * self._plan.lease, at, ship))
+            self.counts[kind] += 1
+
+    def _wake(self, now: float) -> None:
+        for entry in [each for each in self._stopped if each[0] <= now]:
+            self._stopped.remove(entry)
+            _, since, ship = entry
+            if ship.is_alive:
+                ship.paused.append((since, ship.signal(signal.SIGCONT)))
+                ship.is_stopped = False
+                self._watch.disturb()
+
+    def _any(self) -> Ship | None:
+        """Choose a process; every second time the one that leads."""
+        awake = self._fleet.awake()
+        leading = [ship for ship in awake if ship.pid == self._watch.leader]
+        if leading and self._chance.random() < 0.5:
+            return leading[0]
+        return self._chance.choice(awake) if awake else None
+
+    # --- to the database ---
+
+    def _terminate(self) -> None:
+        self._watch.disturb()
+        self.counts["backends terminated"] += self._place.terminate(self._chance.uniform(0.3, 1))
+
+    def _restart(self) -> None:
+        self._watch.disturb()
+        self.away.append(self._place.restart(at_once=self._chance.random() < 0.5))
+        self.counts["database restarts"] += 1
+
+    # --- by people ---
+
+    def _ask_for_runs(self) -> None:
+        # Always the same few: what people do is not judged by the theory.
+        few = range(self._plan.tasks - self._plan.tasks // 10, self._plan.tasks)
+        numbers = self._chance.sample(few, 2)
+        act = Act(author="an operator", at=datetime.now(UTC))
+        try:
+            asked = overrides.request_run({f"task-{n:03}" for n in numbers}, act)
+            self.counts["runs asked for"] += len(asked)
+        except DatabaseError:
+            connection.close()

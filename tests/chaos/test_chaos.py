@@ -1,0 +1,39 @@
+"""A short storm; ``tox -e chaos`` has the long one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+SHORT = {
+    "postgresql": {"MINUTES": "0.6", "SCHEDULERS": "3", "TASKS": "40", "GAP": "1.4"},
+    "sqlite": {"MINUTES": "0.35", "SCHEDULERS": "2", "TASKS": "20", "GAP": "1.4"},
+}
+LEASE = {"LEASE": "2", "LONGEST": "8"}
+
+
+@pytest.mark.slow
+def test_whatever_befalls_them_nothing_is_lost_and_nothing_runs_twice(
+    project_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """P32, P35."""
+    short = {
+        f"DDC_CHAOS_{name}": value for name, value in (SHORT[connection.vendor] | LEASE).items()
+    }
+    measured = [name for name in os.environ if name.startswith("COVERAGE_")]
+    kept = {key: value for key, value in project_environment.items() if key not in measured}
+    vendor = "sqlite" if connection.vendor == "sqlite" else "postgres"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.chaos"],
+        env={**kept, **short, "DDC_TEST_DATABASE": vendor, "DATABASE_URL": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

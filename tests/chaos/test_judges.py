@@ -1,0 +1,163 @@
+"""The judges of a storm find what they are there to find, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+
+from . import accounts, evidence
+from .evidence import Attempt, Life
+from .plan import Plan
+
+ALIVE = Life(1, 0, 100)
+OTHER = Life(2, 0, 100)
+KILLED = Life(1, 0, 10, killed=True)
+PAUSED = Life(1, 0, 100, paused=((10, 40),))
+
+
+def call(pid: int, start: float, end: float | None, **fields: Any) -> Attempt:
+    given = {"task": "a", "occurrence": "10:00", "reason": "due", "succeeded": end is not None}
+    return Attempt(pid=pid, start=start, end=end, **{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "life", "seconds", "woken"),
+    [
+        (call(1, 1, 5), call(2, 5, 9), ALIVE, None, False),
+        (call(1, 1, 5), call(2, 4, 9), ALIVE, 1, False),
+        (call(1, 1, 9), call(2, 4, 5), ALIVE, 1, False),
+        (call(1, 1, 5), call(2, 4, 9, task="b"), ALIVE, None, False),
+        (call(1, 5, None), call(2, 11, 12), KILLED, None, False),
+        (call(1, 5, None), call(2, 9, 12), KILLED, 1, False),
+        (call(1, 5, 45), call(2, 30, 60), PAUSED, 15, True),
+        (call(1, 41, 60), call(2, 50, 70), PAUSED, 10, False),
+    ],
+)
+def test_calls_at_once_are_found(
+    first: Attempt, second: Attempt, life: Life, seconds: float | None, woken: bool
+) -> None:
+    found = evidence.overlaps([first, second], [life, OTHER])
+    assert [(each.seconds, each.woken) for each in found] == (
+        [] if seconds is None else [(seconds, woken)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "life", "twice"),
+    [
+        (call(1, 1, 5), call(2, 6, 9), ALIVE, True),
+        (call(1, 1, 5, succeeded=False), call(2, 6, 9), ALIVE, False),
+        (call(1, 1, 5), call(2, 6, 9, occurrence="10:01"), ALIVE, False),
+        (call(1, 1, 5), call(2, 6, 9, reason="manual"), ALIVE, False),
+        (call(1, 1, 5), call(2, 12, 13), KILLED, False),
+        (call(1, 1, 5), call(2, 9, 13), KILLED, True),
+        (call(1, 9, 11), call(2, 30, 35), PAUSED, False),
+    ],
+)
+def test_a_second_success_is_found_unless_the_first_was_lost(
+    first: Attempt, second: Attempt, life: Life, twice: bool
+) -> None:
+    assert bool(evidence.repeated([first, second], [life, OTHER])) == twice
+
+
+def test_what_was_written_down_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "evidence"
+    path.write_text(
+        '{"event": "start", "run": "x", "task": "a", "occurrence": "o", "reason": "due",'
+        ' "pid": 7, "at": 1.5}\n'
+        '{"event": "start", "run": "y", "task": "b", "occurrence": "o", "reason": "retry",'
+        ' "pid": 8, "at": 1.25}\n'
+        '{"event": "end", "run": "x", "succeeded": true, "pid": 7, "at": 2.5}\n'
+    )
+    assert evidence.read(path) == [
+        Attempt("b", "o", "retry", 8, 1.25),
+        Attempt("a", "o", "due", 7, 1.5, 2.5, True),
+    ]
+
+
+# --- rows ----------------------------------------------------------------------
+
+START = datetime(2024, 1, 1, 10, 0, tzinfo=UTC)
+
+
+def minute(number: float) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+@pytest.fixture
+def state(db: None) -> SchedulerState:
+    return SchedulerState.objects.create(deployment="default")
+
+
+@pytest.fixture
+def task(state: SchedulerState) -> ScheduledTask:
+    return ScheduledTask.objects.create(
+        scheduler=state,
+        scheduler_identifier=uuid4(),
+        name="a",
+        cron="* * * * *",
+        timezone="UTC",
+        retry_delay=timedelta(seconds=1),
+        registered_at=minute(0.5),
+        discharged_at=minute(3),
+    )
+
+
+def store(task: ScheduledTask, at: float, **fields: Any) -> TaskRun:
+    given = {
+        "outcome": "succeeded",
+        "reason": "due",
+        "started_at": minute(at),
+        "finished_at": minute(at + 0.5),
+        "epoch": TaskRun.objects.count(),
+    }
+    return TaskRun.objects.create(
+        scheduler=task.scheduler,
+        task_name=task.name,
+        scheduled_for=minute(int(at)),
+        **{**given, **fields},
+    )
+
+
+def missed(task: ScheduledTask, first: int, last: int) -> None:
+    none = {"started_at": None, "finished_at": None}
+    store(
+        task, last, outcome="missed", scheduled_from=minute(first), count=last - first + 1, **none
+    )
+
+
+def test_a_whole_account_has_no_fault(task: ScheduledTask) -> None:
+    store(task, 0.5)
+    missed(task, 1, 2)
+    store(task, 3)
+    found = accounts.audit(minute(3.9))
+    assert (found.occurrences, found.runs) == (4, 2)
+    assert not any([found.unaccounted, found.twice, found.at_once, found.still_running, found.late])
+
+
+def test_every_fault_of_an_account_is_found(task: ScheduledTask) -> None:
+    store(task, 0.5)
+    store(task, 0.9)
+    store(task, 3, outcome="running", finished_at=None)
+    found = accounts.audit(minute(3.9))
+    assert [each[-14:-6] for each in found.unaccounted] == ["10:01:00", "10:02:00"]
+    assert len(found.twice) == len(found.at_once) == len(found.still_running) == 1
+    assert found.late == []
+
+
+def test_a_task_that_nobody_considered_is_found(task: ScheduledTask) -> None:
+    for each in (0.5, 1, 2, 3):
+        store(task, each)
+    assert len(accounts.audit(minute(4.5)).late) == 1
+
+
+def test_a_storm_is_told_to_other_processes() -> None:
+    plan = Plan(minutes=0.5, tasks=3, evidence="x")
+    assert Plan.from_environment(plan.environment()) == plan
+    assert len(plan.registrations()) == 3
