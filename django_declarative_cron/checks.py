@@ -37,6 +37,7 @@ W009   a callback cannot be called with the arguments declared
 W010   a single late renewal loses the lease
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
+I003   containers have to be told to wait for a long grace
 =====  =====================================================================
 """
 

@@ -6,9 +6,11 @@ Nothing is kept between calls, so a changed setting is seen at the next one.
 DECLARATIVE_CRON    default    meaning
 ==================  =========  ======================================================
 WORKERS             10         how many tasks run at the same time in one process
-LEASE               15 s       how long a leader or a run counts as alive unheard of
+LEASE               15 s       how long a leader leads unheard of
 RENEW               5 s        how often a process says that it is alive
+DEAD_AFTER          ``LEASE``  how long a process counts as alive unheard of
 GRACE               25 s       how long a stopping process waits for its runs
+COMPANION           True       keep a process beside it that says that it lives
 DEPLOYMENT          "default"  which of several schedulers in one database this is
 RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept

@@ -132,15 +132,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def report(doing: str, error: BaseException) -> None:
+def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
     """Write a log line, with its traceback, for a failure that the scheduler outlives.
 
     Args:
         doing: what failed.
         error: why.
+        then: how it goes on.
     """
     with suppress(Exception):
-        logger.error("%s failed; it is tried again", doing, exc_info=error)
+        logger.error("%s failed; %s", doing, then, exc_info=error)
 
 
 def safe(text: str) -> str:

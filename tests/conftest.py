@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import django
@@ -14,6 +15,7 @@ from django.db import connection
 import django_declarative_cron
 
 from .database import for_children
+from .process import Process
 
 PACKAGE = Path(django_declarative_cron.__file__).parent
 CHECKOUT = Path(__file__).parents[1]
@@ -73,3 +75,31 @@ def child_environment(
 ) -> dict[str, str]:
     """Give the environment of a child process that shares the test's database."""
     return {**project_environment, **for_children(connection.settings_dict)}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Give the file that callbacks write to."""
+    path = tmp_path / "notes.txt"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[..., Process]]:
+    """Start scheduler processes; whatever still runs at the end is killed."""
+    processes: list[Process] = []
+
+    def begin(*arguments: str, **environment: str) -> Process:
+        settings = {
+            "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
+            "DDC_TEST_NOTES": str(notes),
+            "PYTHONUNBUFFERED": "1",
+        }
+        processes.append(Process({**child_environment, **settings, **environment}, *arguments))
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.child.kill()
+        process.exit_code()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -16,6 +16,8 @@ from .problem import Check, Problem
 
 SETTING: Final = "DECLARATIVE_CRON"
 
+_KILLED_AFTER: Final = timedelta(seconds=30)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -23,9 +25,11 @@ class Options:
 
     Args:
         WORKERS: how many tasks run at the same time in one process.
-        LEASE: how long a leader or a run counts as alive unheard of.
+        LEASE: how long a leader leads unheard of.
         RENEW: how often a process says that it is alive.
+        DEAD_AFTER: how long a process counts as alive unheard of; ``LEASE`` unless given.
         GRACE: how long a stopping process waits for its runs.
+        COMPANION: whether ``runscheduler`` keeps a process beside it that says that it lives.
         DEPLOYMENT: which of several schedulers in one database this is.
         RELEASE: of the project; it is shown with each scheduler.
         HISTORY_MAX_AGE: how long finished runs are kept.
@@ -35,11 +39,18 @@ class Options:
     WORKERS: int = 10
     LEASE: timedelta = timedelta(seconds=15)
     RENEW: timedelta = timedelta(seconds=5)
+    DEAD_AFTER: timedelta | None = None
     GRACE: timedelta = timedelta(seconds=25)
+    COMPANION: bool = True
     DEPLOYMENT: str = "default"
     RELEASE: str = ""
     HISTORY_MAX_AGE: timedelta = timedelta(days=90)
     HISTORY_MAX_RUNS: int = 1000
+
+    @property
+    def longest_silence(self) -> timedelta:
+        """Give how long a process may be unheard of and count as alive."""
+        return self.LEASE if self.DEAD_AFTER is None else self.DEAD_AFTER
 
 
 class _RefusedError(ValueError):
@@ -83,22 +94,41 @@ def _unknown(key: str) -> Problem:
     return _problem(Check.UNKNOWN_OPTION, key, f"is no known option{tail}", hint)
 
 
-def _relations(options: Options) -> list[Problem]:
+def _relations(options: Options) -> Iterator[Problem]:
     renew, lease = options.RENEW.total_seconds(), options.LEASE.total_seconds()
     if renew >= lease:
         message = f"must be less than LEASE: {renew:g} s against {lease:g} s"
         hint = "A lease that runs out before it is renewed makes the lead change hands for ever."
-        return [_problem(Check.OPTION_RELATION, "RENEW", message, hint)]
-    if renew * 2 > lease:
+        yield _problem(Check.OPTION_RELATION, "RENEW", message, hint)
+    elif renew * 2 > lease:
         message = f"leaves no second try within LEASE: {renew:g} s against {lease:g} s"
         hint = "Let RENEW be a third of LEASE."
-        return [_problem(Check.LATE_RENEWAL, "RENEW", message, hint)]
-    return []
+        yield _problem(Check.LATE_RENEWAL, "RENEW", message, hint)
+    silence = options.longest_silence.total_seconds()
+    if silence < lease:
+        message = f"must be at least LEASE: {silence:g} s against {lease:g} s"
+        hint = "A leader would be taken for dead, and its runs started elsewhere, while it leads."
+        yield _problem(Check.OPTION_RELATION, "DEAD_AFTER", message, hint)
+    grace, killed = options.GRACE.total_seconds(), _KILLED_AFTER.total_seconds()
+    if grace >= killed:
+        message = f"leaves no time to end in order where a stop is cut off after {killed:g} s"
+        hint = (
+            f"Kubernetes kills {killed:g} s after SIGTERM, Compose after 10 s: set"
+            " terminationGracePeriodSeconds or stop_grace_period"
+            f" to more than {grace:g} s."
+        )
+        yield _problem(Check.LONG_GRACE, "GRACE", message, hint)
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise _RefusedError(f"must be a whole number of at least 1, not {reprlib.repr(value)}")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _RefusedError(f"must be True or False, not {reprlib.repr(value)}")
     return value
 
 
@@ -148,7 +178,9 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "WORKERS": _whole,
     "LEASE": _duration(_SECOND),
     "RENEW": _duration(timedelta(milliseconds=100)),
+    "DEAD_AFTER": lambda value: None if value is None else _duration(_SECOND)(value),
     "GRACE": _duration(timedelta(0)),
+    "COMPANION": _truth,
     "DEPLOYMENT": _text(1),
     "RELEASE": _text(0),
     "HISTORY_MAX_AGE": _duration(_SECOND),

@@ -42,6 +42,7 @@ class Check(StrEnum):
     LATE_RENEWAL = "declarative_cron.W010"
     SOME_YEARS = "declarative_cron.I001"
     FIRST_PASS_ONLY = "declarative_cron.I002"
+    LONG_GRACE = "declarative_cron.I003"
 
     @property
     def level(self) -> str:

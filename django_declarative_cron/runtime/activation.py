@@ -99,6 +99,7 @@ class Activation:
             digest=digest_of_set(declarations),
             lease=options.LEASE,
             renew=options.RENEW,
+            dead_after=options.DEAD_AFTER,
             database_time=self._clock.database_time(),
         )
 

@@ -16,17 +16,22 @@ from ..signals import publish
 from ..store import claims, instances, results
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
-from ..store.results import Result
 from . import announce
+from .calls import Calls
 from .clock import Clock
 from .connections import refresh
 from .executors import Executor
 from .housekeeping import Housekeeping
+from .lifecycle import Lifecycle, Polling
 from .watch import Audit, Pace, Vigil, is_orphaned
-from .work import Run, Work, failed, is_async
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
+
+STANDBY = timedelta(seconds=0.5)
+"""How long a standby may not see that nobody leads any more."""
+
+_SOON = 0.02
 
 
 class Engine:
@@ -36,7 +41,7 @@ class Engine:
         clock: the only source of time.
         threads: executor of synchronous callbacks.
         coroutines: executor of asynchronous ones.
-        owner: on whose behalf it calls.
+        life: of the scheduler on whose behalf it calls.
         housekeeping: forgets old history.
     """
 
@@ -45,7 +50,7 @@ class Engine:
         clock: Clock,
         threads: Executor,
         coroutines: Executor,
-        owner: object,
+        life: Lifecycle,
         housekeeping: Housekeeping,
     ) -> None:
         self.clock = clock
@@ -53,14 +58,11 @@ class Engine:
         self.stopping = threading.Event()
         self.gate = threading.RLock()
         self.standing = Standing.STANDBY
-        self._executors = (threads, coroutines)
-        self._owner = owner
+        self._calls = Calls(clock, threads, coroutines, life, self.woken.set)
+        self._life = life
         self._housekeeping = housekeeping
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
-        self._running: dict[int, claims.Claim] = {}
-        self._waiting: list[Result] = []
-        self._book = threading.Lock()
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
@@ -141,19 +143,25 @@ class Engine:
     @property
     def unfinished(self) -> int:
         """Count the runs that have not ended and the results not yet recorded."""
-        with self._book:
-            return len(self._running) + len(self._waiting)
+        return self._calls.unfinished
 
     @property
     def running(self) -> int:
         """Count the runs whose callback has not ended."""
-        with self._book:
-            return len(self._running)
+        return self._calls.running
 
     def close(self) -> None:
         """Give back what the executors hold."""
-        for executor in self._executors:
-            executor.close()
+        self._calls.close()
+
+    def patience(self) -> float:
+        """Give the most seconds until the next pass; a standby looks closer at the lead."""
+        if self._life.polling is Polling.INACTIVE and not self.unfinished:
+            return threading.TIMEOUT_MAX
+        seen, seconds = self._seen, ACTS.total_seconds()
+        if self.standing is not Standing.STANDBY or seen is None:
+            return seconds
+        return min(seconds, STANDBY.total_seconds(), max(seen.lapses_in, _SOON))
 
     # --- one pass ---
 
@@ -185,13 +193,11 @@ class Engine:
             django.db.Error: the results are kept.
         """
         with self._recording:
-            with self._book:
-                batch = list(self._waiting)
+            batch = self._calls.waiting
             if not batch or self._member is None:
                 return
             told = results.record(self._member, batch, now)
-            with self._book:
-                del self._waiting[: len(batch)]
+            self._calls.recorded(batch)
             self._known_wake = None
         publish(told)
 
@@ -265,12 +271,12 @@ class Engine:
                     reaping=reaping,
                     vigil=self._vigil.lasts(member),
                 )
-                work = self._take(claimed)
+                work = self._calls.take(claimed.claims, self._declarations, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:
                 publish(claimed.events)
             finally:
-                self._call(work)
+                self._calls.call(work)
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
@@ -280,33 +286,6 @@ class Engine:
             self._housekeeping.note(claimed.events)
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
         return considered
-
-    def _take(self, claimed: claims.Claimed) -> list[Work]:
-        """Make every committed claim a run of this instance, which a stop waits for."""
-        work = []
-        for claim in claimed.claims:
-            declaration = self._declarations[claim.task_name]
-            run = Run.of(claim.started, declaration, self.stopping)
-            work.append(Work(claim.run, run, declaration.target, self._done, self._owner))
-        with self._book:
-            self._running.update({claim.run: claim for claim in claimed.claims})
-        return work
-
-    def _call(self, work: list[Work]) -> None:
-        """Hand runs to their executors; none is ever dropped."""
-        threads, coroutines = self._executors
-        for each in work:
-            executor = coroutines if is_async(each.target.function) else threads
-            try:
-                executor.submit(each)
-            except Exception as error:
-                self._done(failed(each, error, self.clock.now(), 0.0))
-
-    def _done(self, result: Result) -> None:
-        with self._book:
-            if self._running.pop(result.run, None) is not None:
-                self._waiting.append(result)
-        self.woken.set()
 
     # --- what it notices ---
 
@@ -346,5 +325,6 @@ class Engine:
         """
         refresh()
         self._vigil.interrupt()
+        self._seen = None
         text = f"{type(error).__name__}: {words_of(error)}"
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

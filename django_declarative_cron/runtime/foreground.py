@@ -24,6 +24,7 @@ from ..store.instances import Process
 from ..store.overrides import Act
 from ..store.results import Result
 from .clock import Clock
+from .companion import Companion
 from .heartbeat import Heartbeat
 from .work import Run, Work, perform
 
@@ -49,7 +50,12 @@ class Ran:
 
 
 def run_now(
-    declaration: Declaration, act: Act, clock: Clock, *, started: Callable[[], None] = _nothing
+    declaration: Declaration,
+    act: Act,
+    clock: Clock,
+    *,
+    started: Callable[[], None] = _nothing,
+    companion: Companion | None = None,
 ) -> Ran:
     """Run a declared task to its end in this thread.
 
@@ -58,6 +64,8 @@ def run_now(
         act: who asks, when, why.
         clock: source of time.
         started: called once the start is committed.
+        companion: the process beside this one that vouches for it, if there is one; it is
+            dismissed when the run is recorded.
 
     Raises:
         NotRegisteredError: the task has no row.
@@ -70,7 +78,7 @@ def run_now(
     member = _member(options, clock)
     process = Process(socket.gethostname(), os.getpid(), options.RELEASE)
     start = foreground.start(member, process, declaration.name, act)
-    with _living(member, clock):
+    with _living(member, clock, companion):
         publish(start.events)
         started()
         result = perform(_work(start, declaration), clock)
@@ -88,14 +96,15 @@ def _member(options: conf.Options, clock: Clock) -> Member:
         digest="",
         lease=options.LEASE,
         renew=options.RENEW,
+        dead_after=options.DEAD_AFTER,
         database_time=clock.database_time(),
     )
 
 
 @contextmanager
-def _living(member: Member, clock: Clock) -> Iterator[None]:
+def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterator[None]:
     """Keep the leader from taking the run for one of a dead process; leave at the end."""
-    heartbeat = Heartbeat(clock, lambda: member)
+    heartbeat = Heartbeat(clock, lambda: member, companion)
     heartbeat.start()
     try:
         yield
@@ -108,6 +117,8 @@ def _living(member: Member, clock: Clock) -> Iterator[None]:
     # The run is recorded; an instance that could not leave is found silent later.
     with suppress(DatabaseError):
         instances.leave(member, clock.now())
+    if companion is not None:
+        companion.dismiss()
 
 
 def _work(start: Start, declaration: Declaration) -> Work:

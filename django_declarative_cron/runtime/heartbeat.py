@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from django.db import Error as DatabaseError
 from django.db import connections
 
 from ..signals import report
 from ..store import instances
 from ..store.guard import Member
 from .clock import Clock
+from .companion import Companion
 from .connections import refresh
 
 _LONGEST_JOIN = 10.0
@@ -23,11 +23,18 @@ class Heartbeat:
     Args:
         clock: by which it waits.
         member: gives who this instance is, ``None`` before the first initialisation.
+        companion: hears of each sign of life.
     """
 
-    def __init__(self, clock: Clock, member: Callable[[], Member | None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        member: Callable[[], Member | None],
+        companion: Companion | None = None,
+    ) -> None:
         self._clock = clock
         self._member = member
+        self._companion = companion
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -48,23 +55,30 @@ class Heartbeat:
         self._thread = None
 
     def _beat(self) -> None:
-        member = self._member()
-        while member is not None and not self._clock.wait(
-            self._ended, member.renew.total_seconds()
-        ):
-            beat(member)
+        member, lives = self._member(), True  # Its row is fresh.
+        while member is not None:
+            if lives and self._companion is not None:
+                self._companion.heard(member)
+            if self._clock.wait(self._ended, member.renew.total_seconds()):
+                break
+            lives = beat(member)
             member = self._member()
         connections.close_all()
 
 
-def beat(member: Member) -> None:
+def beat(member: Member) -> bool:
     """Say once that an instance lives; a refusal is logged and tried again next time.
 
     Args:
         member: who lives.
+
+    Returns:
+        whether it was said.
     """
     try:
-        instances.heartbeat(member)
-    except DatabaseError as error:
+        return instances.heartbeat(member)
+    except Exception as error:
+        # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)
         refresh()
+        return False

@@ -10,30 +10,29 @@ from django.db import connections
 
 from ..signals import report
 from .clock import Clock
-from .engine import ACTS
 from .pulse import Pulse
 
 Tick = Callable[[datetime], datetime | None]
 
 
 class Loop:
-    """Call ``tick`` in a thread, at every instant it asks for and at least every second.
+    """Call ``tick`` in a thread, at every instant it asks for and before patience ends.
 
     Args:
         clock: by which it sleeps.
         tick: one pass.
         woken: set by whoever wants a pass at once.
-        is_idle: tells that there is nothing to look at until somebody wakes it.
+        patience: gives the most seconds between two passes, where nobody wakes it.
     """
 
     def __init__(
-        self, clock: Clock, tick: Tick, woken: threading.Event, is_idle: Callable[[], bool]
+        self, clock: Clock, tick: Tick, woken: threading.Event, patience: Callable[[], float]
     ) -> None:
         self.pulse = Pulse(clock)
         self._clock = clock
         self._tick = tick
         self._woken = woken
-        self._is_idle = is_idle
+        self._patience = patience
         self._ended = False
         self._thread: threading.Thread | None = None
 
@@ -76,7 +75,7 @@ class Loop:
             report("A pass of the scheduler", error)
             self.pulse.fail(error)
             following = None
-        limit = threading.TIMEOUT_MAX if self._is_idle() else ACTS.total_seconds()
+        patience = self._patience()
         if following is None:
-            return limit
-        return min((following - self._clock.now()).total_seconds(), limit)
+            return patience
+        return min((following - self._clock.now()).total_seconds(), patience)

@@ -19,6 +19,7 @@ from ..store.guard import Standing
 from . import announce
 from .activation import Activation
 from .clock import Clock, system_clock
+from .companion import Companion
 from .connections import then_close
 from .drain import drain
 from .engine import Engine
@@ -47,6 +48,7 @@ class Scheduler:
         background: run the loop and the heartbeat in threads; a simulation ticks by hand.
         options: gives the options; those of ``DECLARATIVE_CRON`` unless given.
         declare: understands registrations; by the project's settings unless given.
+        companion: the process beside this one that vouches for it, if there is one.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class Scheduler:
         background: bool = True,
         options: Callable[[], conf.Options] = conf.options,
         declare: Callable[[object], list[Declaration]] = conf.declarations,
+        companion: Companion | None = None,
     ) -> None:
         self.clock = clock
         self._background = background
         self._given_executor = executor
         self._options = options
         self._declare = declare
+        self._companion = companion
         self._life = Lifecycle()
         self._be_new()
 
@@ -341,9 +345,6 @@ class Scheduler:
             self._life,
             Housekeeping(self._options()),
         )
-        self._loop = Loop(self.clock, self.tick, engine.woken, lambda: self._is_idle(engine))
-        self._heartbeat = Heartbeat(self.clock, lambda: engine.member)
+        self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
+        self._heartbeat = Heartbeat(self.clock, lambda: engine.member, self._companion)
         return engine
-
-    def _is_idle(self, engine: Engine) -> bool:
-        return self.polling is Polling.INACTIVE and not engine.unfinished

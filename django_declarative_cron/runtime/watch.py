@@ -100,14 +100,14 @@ class Vigil:
         return seen.shows_silence(member, vigil=self.lasts(member))
 
     def lasts(self, member: Member) -> bool:
-        """Tell whether the vigil has lasted for a whole lease.
+        """Tell whether the vigil has lasted for as long as a silence may.
 
         Args:
             member: who watches.
         """
         if self._since is None:
             return False
-        return self._last - self._since >= member.lease.total_seconds()
+        return self._last - self._since >= member.longest_silence.total_seconds()
 
 
 class Audit:

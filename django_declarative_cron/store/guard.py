@@ -46,6 +46,7 @@ class Member:
         lease: how long it leads without renewing.
         renew: how often it renews.
         database_time: expression of the database's time, given by the clock.
+        dead_after: how long a silent process counts as alive; as long as a lease unless given.
     """
 
     using: str
@@ -55,6 +56,12 @@ class Member:
     lease: timedelta
     renew: timedelta
     database_time: BaseExpression
+    dead_after: timedelta | None = None
+
+    @property
+    def longest_silence(self) -> timedelta:
+        """Give how long a process may be unheard of and count as alive."""
+        return self.lease if self.dead_after is None else self.dead_after
 
 
 LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)

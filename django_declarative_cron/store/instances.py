@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from ..core import events
@@ -81,16 +81,39 @@ def heartbeat(member: Member) -> bool:
     if state is None:
         return False
     now = state.database_now
-    living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     if state.leader_id == member.instance:
         mine = states.filter(leader=member.instance, term=state.term)
         mine.update(lease_expires_at=now + member.lease)
-    heard = living.filter(heartbeat_at__gt=now - member.lease)
+    living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    return _is_heard(living, member, now)
+
+
+def vouch(member: Member) -> bool:
+    """Say that a process lives which cannot say so itself; its lease is for itself to renew.
+
+    Args:
+        member: of whom it is said.
+
+    Returns:
+        whether it has a row, and has neither left in order nor given itself up.
+    """
+    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    here = mine.filter(
+        # Whoever left in order was heard of at that very instant.
+        Q(stopped_at=None) | Q(heartbeat_at__lt=F("stopped_at")),
+        heartbeat_at__gt=LONG_AGO,
+    )
+    row = here.annotate(database_now=member.database_time).first()
+    return row is not None and _is_heard(here, member, row.database_now)
+
+
+def _is_heard(mine: QuerySet[SchedulerInstance], member: Member, now: datetime) -> bool:
+    heard = mine.filter(heartbeat_at__gt=now - member.longest_silence)
     return bool(heard.update(heartbeat_at=now, stopped_at=None)) or _comes_back(member, now)
 
 
 def _comes_back(member: Member, now: datetime) -> bool:
-    """Let a process that was silent for longer than its lease live after all."""
+    """Let a process live after all that was silent for so long that it counted as dead."""
     with database.atomic(member.using):
         row = _own_row(member)
         if row is None:
@@ -156,12 +179,16 @@ def leave(member: Member, now: datetime) -> None:
 def give_up(member: Member) -> None:
     """Count a process as dead from now on: it goes, and its runs go with it.
 
+    One that has left in order keeps its row as it is.
+
     Args:
         member: who goes.
     """
     with database.atomic(member.using):
         release(member)
-        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine = SchedulerInstance.objects.using(member.using).filter(
+            id=member.instance, stopped_at=None
+        )
         asked = Coalesce("stop_requested_at", member.database_time)
         mine.update(heartbeat_at=LONG_AGO, stop_requested_at=asked)
 
@@ -177,15 +204,15 @@ def has_living_holder(member: Member, digest: str, now: datetime) -> bool:
     holders = SchedulerInstance.objects.using(member.using).filter(
         scheduler__deployment=member.deployment, digest=digest, stopped_at=None
     )
-    return holders.filter(heartbeat_at__gt=now - member.lease).exists()
+    return holders.filter(heartbeat_at__gt=now - member.longest_silence).exists()
 
 
 def reap(held: Locked, member: Member, now: datetime, *, vigil: bool = False) -> list[events.Event]:
     """End the runs of dead processes as interrupted (semantics 3, "who is dead").
 
     A silent process may only have been kept from the database, as everybody was.
-    So silence counts where the caller has watched for a whole lease and reached the
-    database all the while; without that only those count that gave themselves up.
+    So silence counts where the caller has watched for as long and reached the database
+    all the while; without that only those count that gave themselves up.
 
     Args:
         held: the locked row of the deployment.
@@ -193,7 +220,7 @@ def reap(held: Locked, member: Member, now: datetime, *, vigil: bool = False) ->
         now: the instant of the tick.
         vigil: the caller has watched so long.
     """
-    silent_since = held.database_now - member.lease if vigil else LONG_AGO
+    silent_since = held.database_now - member.longest_silence if vigil else LONG_AGO
     found = _runs_of_the_dead(held, member, silent_since)
     _bury(held, member, silent_since)
     if not found:

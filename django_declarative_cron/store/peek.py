@@ -67,16 +67,23 @@ class Peek:
         expires = self.lease_expires_at
         return self.leader is None or expires is None or expires <= self.database_now
 
+    @property
+    def lapses_in(self) -> float:
+        """Give the seconds until anyone may take the lead."""
+        if self.leader is None or self.lease_expires_at is None:
+            return 0.0
+        return (self.lease_expires_at - self.database_now).total_seconds()
+
     def shows_silence(self, member: Member, *, vigil: bool) -> bool:
         """Tell whether an instance that has not stopped shows no life any more.
 
         Args:
-            member: who asks; its lease is the measure.
-            vigil: it has watched for a whole lease; otherwise only those count that
-                gave themselves up.
+            member: who asks; the longest silence it grants is the measure.
+            vigil: it has watched for as long; otherwise only those count that gave
+                themselves up.
         """
         oldest = self.oldest_heartbeat
-        silent_since = self.database_now - member.lease if vigil else LONG_AGO
+        silent_since = self.database_now - member.longest_silence if vigil else LONG_AGO
         return oldest is not None and oldest <= silent_since
 
 

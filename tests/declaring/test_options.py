@@ -27,7 +27,9 @@ def test_defaults(settings: Any) -> None:
         "WORKERS": 10,
         "LEASE": timedelta(seconds=15),
         "RENEW": timedelta(seconds=5),
+        "DEAD_AFTER": None,
         "GRACE": timedelta(seconds=25),
+        "COMPANION": True,
         "DEPLOYMENT": "default",
         "RELEASE": "",
         "HISTORY_MAX_AGE": timedelta(days=90),
@@ -83,6 +85,9 @@ WHOLE = "must be a whole number of at least 1, not "
         ("LEASE", 0.5, "must be at least 1 s, not 0.5 s"),
         ("RENEW", 0, "must be at least 0.1 s, not 0 s"),
         ("GRACE", timedelta(seconds=-1), "must be at least 0 s, not -1 s"),
+        ("DEAD_AFTER", 0.5, "must be at least 1 s, not 0.5 s"),
+        ("DEAD_AFTER", "60", f"{DURATION}'60'"),
+        ("COMPANION", 1, "must be True or False, not 1"),
         ("HISTORY_MAX_AGE", 0, "must be at least 1 s, not 0 s"),
         ("HISTORY_MAX_RUNS", -1, f"{WHOLE}-1"),
         ("DEPLOYMENT", 5, "must be a text, not int"),
@@ -157,6 +162,45 @@ def test_renewing_must_come_before_the_lease_ends(
             conf.options()
     else:
         assert dataclasses.asdict(conf.options())["LEASE"] == timedelta(seconds=lease)
+
+
+@pytest.mark.parametrize(
+    ("options", "silence"),
+    [
+        ({"DEAD_AFTER": None}, 15),
+        ({"DEAD_AFTER": 15}, 15),
+        ({"DEAD_AFTER": 120}, 120),
+        ({"LEASE": 60}, 60),
+    ],
+)
+def test_silence_is_death_after_a_lease_unless_said(
+    configure: Any, options: dict[str, Any], silence: int
+) -> None:
+    configure(**options)
+    assert conf.option_problems() == []
+    assert conf.options().longest_silence == timedelta(seconds=silence)
+
+
+@pytest.mark.parametrize("options", [{"DEAD_AFTER": 14}, {"LEASE": 60, "DEAD_AFTER": 30}])
+def test_nobody_is_taken_for_dead_before_its_lease_ends(
+    configure: Any, options: dict[str, Any]
+) -> None:
+    configure(**options)
+    (problem,) = conf.option_problems()
+    assert str(problem.check) == "declarative_cron.E023"
+    assert problem.place == "DECLARATIVE_CRON['DEAD_AFTER']"
+    assert problem.message.startswith("must be at least LEASE: ")
+
+
+@pytest.mark.parametrize(("grace", "ids"), [(29, []), (30, ["declarative_cron.I003"])])
+def test_a_grace_that_containers_do_not_grant_by_themselves_is_noted(
+    configure: Any, grace: int, ids: list[str]
+) -> None:
+    configure(GRACE=grace)
+    problems = conf.option_problems()
+    assert [str(problem.check) for problem in problems] == ids
+    assert timedelta(seconds=grace) == conf.options().GRACE
+    assert all(f"more than {grace} s" in problem.hint for problem in problems)
 
 
 def test_all_mistakes_are_reported_at_once(configure: Any) -> None:

@@ -19,8 +19,8 @@ from django_declarative_cron.runtime import engine, health, pulse
 from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.runtime.loop import Loop
 
+from ..process import Process
 from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
-from .test_process import Process, notes, start  # noqa: F401
 
 TASKS = [("never", NEVER_TODAY, "tests.runtime.callbacks.note", FIVE_MINUTES)]
 
@@ -165,7 +165,7 @@ def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
         ticked.set()
 
     woken = threading.Event()
-    loop = Loop(clock, tick, woken, lambda: True)
+    loop = Loop(clock, tick, woken, lambda: threading.TIMEOUT_MAX)
     loop.start()
     assert ticked.wait(PATIENCE)
     wait_until(lambda: loop.pulse.last.passes)
@@ -175,7 +175,7 @@ def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
 
 
 @pytest.mark.slow
-def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> None:  # noqa: F811
+def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> None:
     """P34."""
     processes = [start("--health-port", "0", "--health-host", "127.0.0.1") for _ in range(2)]
     for process in processes:

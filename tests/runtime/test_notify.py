@@ -18,8 +18,8 @@ from django_declarative_cron.runtime.notify import EVERY, Notifier
 from django_declarative_cron.testing import ManualClock
 from django_declarative_cron.testing.clock import instant
 
+from ..process import Process
 from .conftest import PATIENCE
-from .test_process import Process, notes, start  # noqa: F401
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="systemd is of Linux")
 
@@ -147,7 +147,7 @@ def test_a_manager_that_is_away_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_service_tells_of_its_start_its_life_and_its_end(
     manager: Manager,
-    start: Callable[..., Process],  # noqa: F811
+    start: Callable[..., Process],
 ) -> None:
     process = start(NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="400000")
     assert manager.hear() == ["READY=1"]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,88 +14,12 @@ import pytest
 
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 
+from ..process import Process
 from .conftest import PATIENCE
 
 RunNow = Callable[..., None]
 
 pytestmark = pytest.mark.slow
-
-
-class Process:
-    """A ``runscheduler`` whose output is read as it comes."""
-
-    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
-        self._news = threading.Condition()
-        self.lines: list[str] = []
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "django", "runscheduler", *arguments],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.child.stdout is not None
-        with self.child.stdout as output:
-            for line in output:
-                with self._news:
-                    self.lines.append(line)
-                    self._news.notify_all()
-
-    def wait_for(self, text: str, count: int = 1) -> None:
-        """Wait until a text stands in so many lines of the output."""
-
-        def said() -> bool:
-            return sum(text in line for line in self.lines) >= count
-
-        with self._news:
-            assert self._news.wait_for(said, PATIENCE), (text, self.lines)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal."""
-        self.child.send_signal(number)
-
-    def exit_code(self) -> int:
-        """Wait for the end."""
-        code = self.child.wait(PATIENCE)
-        self._reader.join(PATIENCE)
-        return code
-
-    @property
-    def output(self) -> str:
-        """Give all it said."""
-        return "".join(self.lines)
-
-
-@pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    """Give the file that callbacks write to."""
-    path = tmp_path / "notes.txt"
-    path.touch()
-    return path
-
-
-@pytest.fixture
-def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[..., Process]]:
-    """Start scheduler processes; whatever still runs at the end is killed."""
-    processes: list[Process] = []
-
-    def begin(*arguments: str, **environment: str) -> Process:
-        settings = {
-            "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
-            "DDC_TEST_NOTES": str(notes),
-            "PYTHONUNBUFFERED": "1",
-        }
-        processes.append(Process({**child_environment, **settings, **environment}, *arguments))
-        return processes[-1]
-
-    yield begin
-    for process in processes:
-        process.child.kill()
-        process.exit_code()
 
 
 def test_sigterm_lets_a_run_see_the_stop_and_end(

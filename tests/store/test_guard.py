@@ -273,3 +273,78 @@ def test_a_task_whose_run_has_no_row_is_freed_at_the_next_initialisation(
     _initialize(member(), declarations)
     row = ScheduledTask.objects.get(name="t3")
     assert (row.running_run, row.wake_at is None) == (None, False)
+
+
+def test_vouching_is_a_sign_of_life_and_no_renewal(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    first = member()
+    _initialize(first, declarations)
+    before = datetime.now(UTC) - timedelta(seconds=10)
+    SchedulerInstance.objects.update(heartbeat_at=before)
+    SchedulerState.objects.update(lease_expires_at=before)
+    assert instances.vouch(first)
+    assert SchedulerInstance.objects.get().heartbeat_at > before
+    assert SchedulerState.objects.get().lease_expires_at == before
+
+
+def test_vouching_brings_back_who_was_only_silent(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    first = member()
+    _initialize(first, declarations)
+    heard = datetime.now(UTC) - timedelta(hours=1)
+    SchedulerInstance.objects.update(heartbeat_at=heard, stopped_at=heard + timedelta(minutes=1))
+    assert instances.vouch(first)
+    row = SchedulerInstance.objects.get()
+    assert row.stopped_at is None
+    assert [since for since, _ in row.lapses] == [heard.isoformat()]
+
+
+@pytest.mark.parametrize("end", ["leaves", "gives itself up", "never came"])
+def test_vouching_brings_back_nobody_who_went(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration], end: str
+) -> None:
+    first, now = member(), datetime.now(UTC)
+    if end != "never came":
+        _initialize(first, declarations)
+    if end == "leaves":
+        instances.leave(first, now)
+    elif end == "gives itself up":
+        instances.give_up(first)
+    before = list(SchedulerInstance.objects.values())
+    assert not instances.vouch(first)
+    assert list(SchedulerInstance.objects.values()) == before
+
+
+def test_who_has_left_in_order_is_not_counted_as_dead_afterwards(
+    transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
+) -> None:
+    first = member()
+    _initialize(first, declarations)
+    instances.leave(first, datetime.now(UTC))
+    before = list(SchedulerInstance.objects.values())
+    instances.give_up(first)
+    assert list(SchedulerInstance.objects.values()) == before
+
+
+def test_death_may_be_later_than_the_loss_of_the_lead(
+    transactional_db: None, member: Callable[..., Member], declarations: list[Declaration]
+) -> None:
+    by_name = {declaration.name: declaration for declaration in declarations}
+    first, second = member(), member(dead_after=timedelta(minutes=2))
+    for each in (first, second):
+        _initialize(each, declarations)
+    ScheduledTask.objects.update(wake_at=datetime.now(UTC), boot_at=datetime.now(UTC))
+    claims.claim_due(first, by_name, datetime.now(UTC), reaping=False)
+    for silent, outcome in (
+        (timedelta(minutes=1), "running"),
+        (timedelta(minutes=3), "interrupted"),
+    ):
+        SchedulerInstance.objects.update(heartbeat_at=datetime.now(UTC) - silent)
+        SchedulerState.objects.update(lease_expires_at=datetime.now(UTC) - silent)
+        claimed = claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=True)
+        assert claimed.standing is Standing.LEADING
+        assert set(
+            TaskRun.objects.filter(instance=first.instance).values_list("outcome", flat=True)
+        ) == {outcome}

@@ -12,6 +12,7 @@ from ... import conf
 from ...core import events
 from ...core.declaration import Declaration
 from ...models import TaskRun
+from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
 from ...signals import safe
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
@@ -31,7 +32,13 @@ def _answer(context: Context, options: Options) -> None:
     declaration = _declaration(options["name"])
     who, name = act(options, context.clock.now()), safe(declaration.name)
     try:
-        ran = run_now(declaration, who, context.clock, started=lambda: _begin(context, declaration))
+        ran = run_now(
+            declaration,
+            who,
+            context.clock,
+            started=lambda: _begin(context, declaration),
+            companion=accompany(conf.options(), context.clock) if context.is_alone else None,
+        )
     except NotRegisteredError as error:
         raise unknown(declaration.name, ()) from error
     except UnreadableRowError as error:

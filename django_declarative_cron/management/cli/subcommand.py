@@ -20,10 +20,12 @@ class Context:
     Args:
         terminal: where it answers.
         clock: what it calls the time.
+        is_alone: the process was started for this command and has no other life.
     """
 
     terminal: Terminal
     clock: Clock
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
     return history.read(
         scope.using,
         scope.deployment,
-        lease=conf.options().LEASE,
+        lease=conf.options().longest_silence,
         until=now,
         since=begins,
         database_time=clock.database_time(),

@@ -61,8 +61,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
+        is_alone = getattr(self, "_called_from_command_line", False)
+        context = Context(terminal, self.clock, is_alone)
         try:
-            SUBCOMMANDS[options["subcommand"]].answer(Context(terminal, self.clock), options)
+            SUBCOMMANDS[options["subcommand"]].answer(context, options)
         except ImproperlyConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:

@@ -26,6 +26,8 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
 from ...runtime import health
+from ...runtime.clock import system_clock
+from ...runtime.companion import accompany
 from ...runtime.notify import Notifier
 from ...runtime.probes import Probes
 from ...runtime.reaper import step_aside
@@ -85,7 +87,24 @@ class Command(BaseCommand):
         self._check_settings()
         _show_events()
         options = _options(given)
-        scheduler = Scheduler(options=lambda: options, background=not given["once"])
+        # A process that only calls the command has a life, and threads, of its own.
+        is_alone = getattr(self, "_called_from_command_line", False)
+        companion = accompany(options, system_clock) if is_alone else None
+        scheduler = Scheduler(
+            options=lambda: options, background=not given["once"], companion=companion
+        )
+        self._run(scheduler, shutdown, options, given)
+        # Not after an error: whoever ends without a farewell is counted as dead.
+        if companion is not None:
+            companion.dismiss()
+
+    def _run(
+        self,
+        scheduler: Scheduler,
+        shutdown: Shutdown,
+        options: conf.Options,
+        given: dict[str, Any],
+    ) -> None:
         if given["once"]:
             self._initialize(scheduler)
             self._once(scheduler, shutdown, options.GRACE)

@@ -1,0 +1,115 @@
+"""The runs of one instance that are under way: called, ended, waiting to be recorded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from ..core.declaration import Declaration
+from ..store.claims import Claim
+from ..store.results import Result
+from .clock import Clock
+from .executors import Executor
+from .work import Run, Work, failed, is_async
+
+
+class Calls:
+    """Keep the book of runs, and hand them to their executors; none is ever dropped.
+
+    Args:
+        clock: dates the end of a run that could not be called.
+        threads: executor of synchronous callbacks.
+        coroutines: executor of asynchronous ones.
+        owner: on whose behalf it calls.
+        ended: called at each end.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        threads: Executor,
+        coroutines: Executor,
+        owner: object,
+        ended: Callable[[], None],
+    ) -> None:
+        self._clock = clock
+        self._threads = threads
+        self._coroutines = coroutines
+        self._owner = owner
+        self._ended = ended
+        self._running: dict[int, Claim] = {}
+        self._waiting: list[Result] = []
+        self._book = threading.Lock()
+
+    @property
+    def running(self) -> int:
+        """Count the runs whose callback has not ended."""
+        with self._book:
+            return len(self._running)
+
+    @property
+    def unfinished(self) -> int:
+        """Count the runs that have not ended and the results not yet recorded."""
+        with self._book:
+            return len(self._running) + len(self._waiting)
+
+    @property
+    def waiting(self) -> list[Result]:
+        """Give the results that are not yet recorded, oldest first."""
+        with self._book:
+            return list(self._waiting)
+
+    def recorded(self, results: list[Result]) -> None:
+        """Forget results, the oldest of those waiting.
+
+        Args:
+            results: they are written.
+        """
+        with self._book:
+            del self._waiting[: len(results)]
+
+    def take(
+        self,
+        claims: Iterable[Claim],
+        declarations: Mapping[str, Declaration],
+        stopping: threading.Event,
+    ) -> list[Work]:
+        """Make every committed claim a run of this instance, which a stop waits for.
+
+        Args:
+            claims: what was committed.
+            declarations: by name.
+            stopping: tells the callbacks of a stop.
+        """
+        work = []
+        for claim in claims:
+            declaration = declarations[claim.task_name]
+            run = Run.of(claim.started, declaration, stopping)
+            work.append(Work(claim.run, run, declaration.target, self._done, self._owner))
+        with self._book:
+            self._running.update({claim.run: claim for claim in claims})
+        return work
+
+    def call(self, work: Iterable[Work]) -> None:
+        """Hand runs to their executors.
+
+        Args:
+            work: runs that were taken.
+        """
+        for each in work:
+            executor = self._coroutines if is_async(each.target.function) else self._threads
+            try:
+                executor.submit(each)
+            except Exception as error:
+                self._done(failed(each, error, self._clock.now(), 0.0))
+
+    def close(self) -> None:
+        """Give back what the executors hold."""
+        for executor in (self._threads, self._coroutines):
+            executor.close()
+
+    def _done(self, result: Result) -> None:
+        with self._book:
+            if self._running.pop(result.run, None) is not None:
+                self._waiting.append(result)
+        self._ended()

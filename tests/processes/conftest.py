@@ -1,0 +1,87 @@
+"""Scheduler processes, and what is known of them from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.models import SchedulerState
+
+from ..process import PATIENCE, Process
+from ..runtime.conftest import run_now
+
+__all__ = ["run_now"]
+
+Launch = Callable[..., Process]
+
+
+@pytest.fixture
+def launch(start: Callable[..., Process]) -> Iterator[Launch]:
+    """Start schedulers with options of ``DECLARATIVE_CRON``; give each when it is up."""
+    launched: list[Process] = []
+
+    def begin(**options: Any) -> Process:
+        environment = {"DJANGO_SETTINGS_MODULE": "tests.processes.settings"}
+        another = options.pop("another_task", "")
+        arguments = options.pop("arguments", ())
+        given = {"LEASE": 2, "RENEW": 0.5, **options}
+        process = start(
+            *arguments,
+            **environment,
+            DDC_TEST_OPTIONS=json.dumps(given),
+            DDC_TEST_ANOTHER_TASK=another,
+        )
+        launched.append(process)
+        process.wait_for("SIGTERM or Ctrl-C stops it")
+        return process
+
+    yield begin
+    for process in launched:
+        with suppress(ProcessLookupError):
+            process.signal(signal.SIGCONT)
+
+
+def wait_until(is_so: Callable[[], object], what: str) -> None:
+    """Look again and again until something is so."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 50)):
+        if is_so():
+            return
+        pause.wait(0.02)
+    raise AssertionError(f"it never came: {what}")
+
+
+def leading_pid() -> int | None:
+    """Give the process id of the leader."""
+    state = SchedulerState.objects.select_related("leader").first()
+    return state.leader.pid if state is not None and state.leader is not None else None
+
+
+def companion_of(process: Process) -> int | None:
+    """Give the process id of a scheduler's companion, if it has one that is no zombie."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = status.read_text().rpartition(")")
+        except OSError:
+            continue
+        state, parent = rest.split()[:2]
+        if "cron-companion" in name and int(parent) == process.child.pid and state != "Z":
+            return int(status.parent.name)
+    return None
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,28 @@
+"""The tests' project with tasks that misbehave, and options from the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+
+from tests.runtime.process_settings import *  # noqa: F403
+from tests.runtime.process_settings import SCHEDULED_TASKS
+
+_NEVER_TODAY = "0 0 29 2 *"
+_DELAY = timedelta(minutes=5)
+
+SCHEDULED_TASKS = [
+    *SCHEDULED_TASKS,
+    *(
+        (name.replace("_", "-"), _NEVER_TODAY, f"tests.processes.callbacks.{name}", _DELAY)
+        for name in (
+            *("hold_the_lock", "close_the_pipe", "leave_a_child", "exit_at_once"),
+            *("raise_system_exit", "raise_keyboard_interrupt"),
+        )
+    ),
+]
+if name := os.environ.get("DDC_TEST_ANOTHER_TASK"):
+    SCHEDULED_TASKS.append((name, _NEVER_TODAY, "tests.runtime.callbacks.note", _DELAY))
+
+DECLARATIVE_CRON = json.loads(os.environ.get("DDC_TEST_OPTIONS", '{"LEASE": 2, "RENEW": 0.5}'))
