@@ -107,7 +107,7 @@ def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
         passed.set()
         raise ValueError("a secret")
 
-    loop = Loop(clock, fail, woken, lambda: False)
+    loop = Loop(clock, fail, woken, lambda: 1.0)
     loop.start()
     assert passed.wait(PATIENCE)
     wait_until(lambda: loop.pulse.last.passes)
