@@ -69,11 +69,11 @@ class Plan:
         orphaned: names stored, not declared.
     """
 
-    new: tuple[Declaration, ...]
-    updated: tuple[Declaration, ...]
-    unchanged: tuple[Declaration, ...]
-    overridden: tuple[Override, ...]
-    orphaned: tuple[str, ...]
+    new: tuple[Declaration, ...] = ()
+    updated: tuple[Declaration, ...] = ()
+    unchanged: tuple[Declaration, ...] = ()
+    overridden: tuple[Override, ...] = ()
+    orphaned: tuple[str, ...] = ()
 
     @property
     def preserved(self) -> tuple[Declaration, ...]:

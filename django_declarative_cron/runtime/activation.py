@@ -13,8 +13,9 @@ from ..core.declaration import Declaration, digest_of_set
 from ..exceptions import ScheduleTaskError
 from ..signals import publish
 from ..store import database, reconcile, survey
-from ..store.guard import Member
+from ..store.guard import Member, Standing
 from ..store.instances import Process
+from ..store.succession import Terms
 from . import announce
 from .clock import Clock
 from .engine import Engine
@@ -27,12 +28,16 @@ class Activation:
         instance: UUID of the scheduler instance.
         clock: source of time.
         options: gives the options.
+        terms: on which a set takes the place of another one.
     """
 
-    def __init__(self, instance: UUID, clock: Clock, options: Callable[[], Options]) -> None:
+    def __init__(
+        self, instance: UUID, clock: Clock, options: Callable[[], Options], terms: Terms
+    ) -> None:
         self._instance = instance
         self._clock = clock
         self._options = options
+        self._terms = terms
 
     def activate(
         self, engine: Engine, declarations: Sequence[Declaration], *, running: bool
@@ -55,12 +60,14 @@ class Activation:
             if running and _is_active(engine, member):
                 engine.replace(declarations)
                 return 0
-            done = self._swap(engine, member, declarations, self._clock.now())
+            done = self._swap(engine, member, declarations, self._clock.now(), self._terms)
         except ScheduleTaskError:
             raise
         except Exception as error:
             raise ScheduleTaskError(*_suspect(declarations, member), error) from error
         publish(done.events)
+        if done.standing is Standing.SUPERSEDED:
+            return 0
         announce.scheduled(self._clock.now(), declarations)
         return len(declarations) - len(done.plan.unchanged)
 
@@ -77,16 +84,23 @@ class Activation:
         member = engine.member
         if member is None:
             return
-        found = survey.mismatch(member, engine.declarations)
-        if found is not None:
-            engine.refused("keeping the rows of the declared tasks", found, now)
-        publish(self._swap(engine, member, engine.declarations, now).events)
+        terms = Terms.ORPHANED if engine.keeps_vigil else Terms.LEFT
+        if engine.standing is Standing.LEADING:
+            found = survey.mismatch(member, engine.declarations)
+            if found is not None:
+                engine.refused("keeping the rows of the declared tasks", found, now)
+        publish(self._swap(engine, member, engine.declarations, now, terms).events)
 
     def _swap(
-        self, engine: Engine, member: Member, declarations: Sequence[Declaration], now: datetime
+        self,
+        engine: Engine,
+        member: Member,
+        declarations: Sequence[Declaration],
+        now: datetime,
+        terms: Terms,
     ) -> reconcile.Reconciled:
         with engine.gate:
-            done = reconcile.reconcile(member, self._process(), declarations, now)
+            done = reconcile.reconcile(member, self._process(), declarations, now, terms)
             engine.adopt(member, declarations, done.standing)
         return done
 

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from ..core import events
 from ..core.declaration import Declaration
+from ..core.options import Options
 from ..exceptions import words_of
 from ..signals import publish
 from ..store import claims, instances, results
@@ -21,6 +22,8 @@ from .calls import Calls
 from .clock import Clock
 from .connections import refresh
 from .executors import Executor
+from .executors.coroutines import CoroutineExecutor
+from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle, Polling
 from .watch import Audit, Pace, Vigil, is_orphaned
@@ -39,28 +42,24 @@ class Engine:
 
     Args:
         clock: the only source of time.
-        threads: executor of synchronous callbacks.
-        coroutines: executor of asynchronous ones.
         life: of the scheduler on whose behalf it calls.
-        housekeeping: forgets old history.
+        options: of that scheduler.
+        executor: where callbacks run; threads and one event loop unless given.
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        threads: Executor,
-        coroutines: Executor,
-        life: Lifecycle,
-        housekeeping: Housekeeping,
+        self, clock: Clock, life: Lifecycle, options: Options, executor: Executor | None = None
     ) -> None:
         self.clock = clock
         self.woken = threading.Event()
         self.stopping = threading.Event()
         self.gate = threading.RLock()
         self.standing = Standing.STANDBY
+        threads = executor or ThreadExecutor(options.WORKERS, clock)
+        coroutines = executor or CoroutineExecutor(clock)
         self._calls = Calls(clock, threads, coroutines, life, self.woken.set)
         self._life = life
-        self._housekeeping = housekeeping
+        self._housekeeping = Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
         self._recording = threading.Lock()
@@ -311,9 +310,14 @@ class Engine:
         if member is None:
             return False
         if self.standing is Standing.SUPERSEDED:
-            return is_orphaned(member)
+            return is_orphaned(member, vigil=self.keeps_vigil)
         leading = self.standing is Standing.LEADING
         return leading and self._audit.finds_loss(member, len(self._declarations), now)
+
+    @property
+    def keeps_vigil(self) -> bool:
+        """Tell whether it has watched the others for as long as a silence may last."""
+        return self._member is not None and self._vigil.lasts(self._member)
 
     def refused(self, doing: str, error: Exception, now: datetime) -> None:
         """Tell of a refusal of the database that is outlived.

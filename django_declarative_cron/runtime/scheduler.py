@@ -16,6 +16,7 @@ from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import report
 from ..store import instances
 from ..store.guard import Standing
+from ..store.succession import Terms
 from . import announce
 from .activation import Activation
 from .clock import Clock, system_clock
@@ -24,10 +25,7 @@ from .connections import then_close
 from .drain import drain
 from .engine import Engine
 from .executors import Executor
-from .executors.coroutines import CoroutineExecutor
-from .executors.threads import ThreadExecutor
 from .heartbeat import Heartbeat, beat
-from .housekeeping import Housekeeping
 from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
@@ -49,6 +47,7 @@ class Scheduler:
         options: gives the options; those of ``DECLARATIVE_CRON`` unless given.
         declare: understands registrations; by the project's settings unless given.
         companion: the process beside this one that vouches for it, if there is one.
+        force: take the place of a set of a newer release too.
     """
 
     def __init__(
@@ -60,6 +59,7 @@ class Scheduler:
         options: Callable[[], conf.Options] = conf.options,
         declare: Callable[[object], list[Declaration]] = conf.declarations,
         companion: Companion | None = None,
+        force: bool = False,
     ) -> None:
         self.clock = clock
         self._background = background
@@ -67,6 +67,7 @@ class Scheduler:
         self._options = options
         self._declare = declare
         self._companion = companion
+        self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
         self._life = Lifecycle()
         self._be_new()
 
@@ -334,17 +335,11 @@ class Scheduler:
     def _be_new(self) -> None:
         """Be another instance from now on: what has stopped keeps its row as it is."""
         self.id = uuid.uuid4()
-        self._activation = Activation(self.id, self.clock, self._options)
+        self._activation = Activation(self.id, self.clock, self._options, self._terms)
         self._engine = self._new_engine()
 
     def _new_engine(self) -> Engine:
-        engine = Engine(
-            self.clock,
-            self._given_executor or ThreadExecutor(self._options().WORKERS, self.clock),
-            self._given_executor or CoroutineExecutor(self.clock),
-            self._life,
-            Housekeeping(self._options()),
-        )
+        engine = Engine(self.clock, self._life, self._options(), self._given_executor)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
         self._heartbeat = Heartbeat(self.clock, lambda: engine.member, self._companion)
         return engine

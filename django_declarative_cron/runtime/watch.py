@@ -138,13 +138,14 @@ class Audit:
         return not is_whole(member, tasks)
 
 
-def is_orphaned(member: Member) -> bool:
+def is_orphaned(member: Member, *, vigil: bool) -> bool:
     """Tell whether nobody who holds the active registration set lives any more.
 
     Args:
         member: a superseded instance (semantics 9, superseded schedulers).
+        vigil: it has watched for the longest silence.
     """
     seen = peek(member)
     if seen is None:
         return True
-    return not instances.has_living_holder(member, seen.digest, seen.database_now)
+    return not instances.has_living_holder(member, seen.digest, seen.database_now, vigil=vigil)

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from ..core import events
 from ..core.decide import Story, settle
 from ..core.state import TaskState
+from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import database, rows
 from .guard import LONG_AGO, Locked, Member, release
@@ -65,6 +66,18 @@ def register(held: Locked, member: Member, process: Process) -> SchedulerInstanc
         },
     )
     return instance
+
+
+def initialized(member: Member, now: datetime) -> None:
+    """Write down that the set of an instance is the active one; the first time is kept.
+
+    Args:
+        member: whose set.
+        now: the instant of the initialisation.
+    """
+    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    first = Coalesce("initialized_at", Value(now, InstantField()))
+    mine.update(initialized_at=first, digest=member.digest)
 
 
 def heartbeat(member: Member) -> bool:
@@ -193,18 +206,20 @@ def give_up(member: Member) -> None:
         mine.update(heartbeat_at=LONG_AGO, stop_requested_at=asked)
 
 
-def has_living_holder(member: Member, digest: str, now: datetime) -> bool:
+def has_living_holder(member: Member, digest: str, now: datetime, *, vigil: bool) -> bool:
     """Tell whether any living instance holds a registration set.
 
     Args:
         member: who asks.
         digest: of the set.
         now: the database's time.
+        vigil: the caller has watched for the longest silence, as ``reap`` demands it.
     """
+    silent_since = now - member.longest_silence if vigil else LONG_AGO
     holders = SchedulerInstance.objects.using(member.using).filter(
         scheduler__deployment=member.deployment, digest=digest, stopped_at=None
     )
-    return holders.filter(heartbeat_at__gt=now - member.longest_silence).exists()
+    return holders.filter(heartbeat_at__gt=silent_since).exists()
 
 
 def reap(held: Locked, member: Member, now: datetime, *, vigil: bool = False) -> list[events.Event]:

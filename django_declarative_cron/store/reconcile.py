@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Value
-from django.db.models.functions import Coalesce
-
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
 from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
-from ..fields import InstantField
-from ..models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
+from ..models import ScheduledTask, TaskOverride, TaskRun
 from . import database, instances, marks, registrations, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Locked, Member, Standing, locked, stand, take_lead
 from .instances import Process
+from .succession import Terms, is_newer, may_take
 from .survey import require_match, stored
 
 
@@ -43,7 +40,11 @@ class Reconciled:
 
 
 def reconcile(
-    member: Member, process: Process, declarations: Sequence[Declaration], now: datetime
+    member: Member,
+    process: Process,
+    declarations: Sequence[Declaration],
+    now: datetime,
+    terms: Terms = Terms.UNLESS_OLDER,
 ) -> Reconciled:
     """Make the declared set the active one (001 Override Resolution, Override Atomicity).
 
@@ -52,6 +53,8 @@ def reconcile(
         process: where it runs.
         declarations: the whole set, validated.
         now: the instant of the initialisation.
+        terms: on which the set takes the place of another one; where it may not, nothing
+            is written but that the instance is there.
 
     Raises:
         ScheduleTaskError: one task cannot be scheduled.
@@ -62,6 +65,8 @@ def reconcile(
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         instances.register(held, member, process)
+        if not may_take(held, member, process.release, terms):
+            return _superseded(held, terms, now)
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
         todo = plan(declarations, stored(tasks))
         # First, because a run of the dead holds up no task that begins anew.
@@ -71,10 +76,15 @@ def reconcile(
         marks.reconsider(held, member, now)
         instances.free_of_lost_runs(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
-        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        first = Coalesce("initialized_at", Value(now, InstantField()))
-        mine.update(initialized_at=first, digest=member.digest)
+        instances.initialized(member, now)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
+
+
+def _superseded(held: Locked, terms: Terms, now: datetime) -> Reconciled:
+    generation = held.row.generation
+    told: list[events.Event] = [events.SchedulerSuperseded(at=now, generation=generation)]
+    is_new = terms is Terms.UNLESS_OLDER
+    return Reconciled(Plan(), Standing.SUPERSEDED, generation, told if is_new else [])
 
 
 def _activate(
@@ -95,6 +105,9 @@ def _activate(
         row.release = process.release
         row.initialized_at = held.database_now
         registrations.note(held, member, declarations, fresh, now)
+    elif is_newer(held, member, process.release):
+        row.release = process.release
+        row.save(using=member.using, update_fields=["release"])
     if is_other and row.leader_id != member.instance:
         take_lead(held, member)
     return stand(held, member)

@@ -66,6 +66,11 @@ class Command(BaseCommand):
             help="how long a stop waits for runs in flight",
         )
         parser.add_argument(
+            "--force",
+            action="store_true",
+            help="take the lead although the tasks of a newer RELEASE are active",
+        )
+        parser.add_argument(
             "--health-port",
             type=_port,
             metavar="PORT",
@@ -91,7 +96,10 @@ class Command(BaseCommand):
         is_alone = getattr(self, "_called_from_command_line", False)
         companion = accompany(options, system_clock) if is_alone else None
         scheduler = Scheduler(
-            options=lambda: options, background=not given["once"], companion=companion
+            options=lambda: options,
+            background=not given["once"],
+            companion=companion,
+            force=given["force"],
         )
         self._run(scheduler, shutdown, options, given)
         # Not after an error: whoever ends without a farewell is counted as dead.
