@@ -1,0 +1,54 @@
+"""What the theory says of a story, and what it is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django_declarative_cron import theory
+from django_declarative_cron.testing import Simulation
+
+from .played import Wrong
+from .steps import Story
+
+_ACTS = {"pause", "resume", "run", "clear"}
+_OBLIGATIONS = {"S1", "S2", "L1"}
+
+
+def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
+    """Let the theory judge a story that was played; that of several instances task by task.
+
+    Args:
+        sim: as the story left it.
+        story: what happened.
+    """
+    set_back = "hold" if any(map(_steps_back, story.steps)) else "refuse"
+    for name in sim.task_names if len(sim) > 1 else [None]:
+        for found in theory.check(sim.trace(name), set_back=set_back):
+            task = found.task or name
+            if found.owner != "inconclusive" and found.axiom not in _unasked(story, task):
+                yield Wrong(
+                    found.axiom, f"{task} at {found.at} ({found.owner}): {found.explanation}"
+                )
+
+
+def _unasked(story: Story, task: str | None) -> set[str]:
+    """Give the axioms that have no meaning after what happened in a story.
+
+    To the theory nothing that a person asks for is an obligation, and what a person forbids is
+    one. An instance that hangs is gone without a crash: others have its obligations, and the
+    ends of its runs come late. Where a clock was set back, what was frozen comes again.
+    """
+    unasked: set[str] = set()
+    for step in story.steps:
+        if step[0] in _ACTS and step[1] == task:
+            unasked |= _OBLIGATIONS
+        elif step[0] == "hang":
+            unasked |= _OBLIGATIONS | {"S4", "EA6"}
+        elif _steps_back(step):
+            unasked |= _OBLIGATIONS | {"EA2"}
+    return unasked
+
+
+def _steps_back(step: tuple[Any, ...]) -> bool:
+    return step[0] == "jump" and step[1] < 0

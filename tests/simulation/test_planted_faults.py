@@ -1,0 +1,84 @@
+"""A judge that can fail: every planted fault is objected to by whom it has to be.
+
+Which stories catch which fault is recorded, so that a few of them show it. After a change to
+the generator, or a new fault, record it anew, on SQLite:
+``DDC_RECORD_CATCHES=1 python -m pytest tests/simulation/test_planted_faults.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import planted_processes, planted_tasks
+from .generator import story
+from .planting import FAULTS, Planted
+from .player import play
+from .proving import named
+from .steps import Profile
+
+RECORDED = Path(__file__).with_name("catches.json")
+STORIES = 120
+"""How many stories are played for each fault to make the record."""
+
+_PROFILES: tuple[Profile, ...] = ("theory", "world")
+
+
+def _recorded() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return found
+
+
+def _numbered() -> Iterator[tuple[Profile, int]]:
+    for number in range(STORIES):
+        yield _PROFILES[number % 2], number // 2
+
+
+def _objecting(profile: Profile, seed: int) -> set[str]:
+    return play(story(profile, seed), to_the_end=True).rules
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_caught(stage: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    planted = FAULTS[name]
+    seeds = named(",".join(_recorded()[name]["first"].values()))
+    innocent = set().union(*(_objecting(*seed) for seed in seeds))
+    planted.plant(monkeypatch)
+    objecting = set().union(*(_objecting(*seed) for seed in seeds))
+    assert (innocent, objecting & planted.rules) == (set(), planted.rules)
+
+
+def test_there_are_enough_faults_and_a_record_of_each() -> None:
+    assert planted_tasks and planted_processes
+    assert len(FAULTS) >= 15
+    recorded = _recorded()
+    assert recorded.keys() == FAULTS.keys()
+    for name, planted in FAULTS.items():
+        assert recorded[name]["first"].keys() == planted.rules
+        assert 0 < recorded[name]["caught"] <= recorded[name]["of"]
+
+
+@pytest.mark.skipif("DDC_RECORD_CATCHES" not in os.environ, reason="DDC_RECORD_CATCHES asks for it")
+def test_record_which_stories_catch_what(stage: None) -> None:
+    made = {name: _catches(planted) for name, planted in FAULTS.items()}
+    RECORDED.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+
+
+def _catches(planted: Planted) -> dict[str, Any]:
+    caught: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        planted.plant(patch)
+        for profile, seed in _numbered():
+            rules = _objecting(profile, seed)
+            caught["any"] += bool(rules & planted.rules)
+            for rule in sorted(rules & planted.rules):
+                first.setdefault(rule, f"{profile}:{seed}")
+    return {"caught": caught["any"], "of": STORIES, "first": dict(sorted(first.items()))}

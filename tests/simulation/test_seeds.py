@@ -1,0 +1,48 @@
+"""Stories out of seeds: the real engine among crashes, refusals, leaps and people.
+
+The quick ones run with every other test, the slow ones in the env ``slow``. To repeat one:
+``DDC_SEEDS=theory:12 python -m pytest tests/simulation/test_seeds.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import pytest
+from django.conf import settings
+
+from .proving import SEEDS, named, prove
+from .steps import Profile
+
+QUICK = 6
+"""Seeds of each profile that are played in every env."""
+
+_SLOW = {"sqlite3": range(1_000, 1_215), "postgresql": range(2_000, 2_075)}
+_NAMED = named(os.environ.get(SEEDS, ""))
+_PROFILES: tuple[Profile, ...] = ("theory", "world")
+
+
+def _further() -> Iterable[int]:
+    """Give the seeds of this database: each plays stories that the other does not."""
+    return _SLOW[settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]]
+
+
+def _seeds(numbers: Iterable[int]) -> list[tuple[Profile, int]]:
+    return [(profile, seed) for profile in _PROFILES for seed in numbers]
+
+
+def _id(value: object) -> str:
+    return str(value)
+
+
+@pytest.mark.parametrize(("profile", "seed"), _NAMED or _seeds(range(QUICK)), ids=_id)
+def test_a_story_goes_as_it_must(stage: None, profile: Profile, seed: int) -> None:
+    prove(profile, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(_NAMED), reason=f"{SEEDS} names what to play")
+@pytest.mark.parametrize(("profile", "seed"), _seeds(_further()), ids=_id)
+def test_a_further_story_goes_as_it_must(stage: None, profile: Profile, seed: int) -> None:
+    prove(profile, seed)
