@@ -37,7 +37,7 @@ def _never_restart_after_a_crash(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@fault("S1", "state follows history")
+@fault("S1")
 def _restart_an_overridden_run(patch: pytest.MonkeyPatch) -> None:
     def interrupted(real: Any, run: TaskRun, task: Any, member: Any, now: Any) -> Any:
         run.epoch = run.epoch if task is None else task.epoch
@@ -46,7 +46,7 @@ def _restart_an_overridden_run(patch: pytest.MonkeyPatch) -> None:
     around(patch, instances, "_interrupted", interrupted)
 
 
-@fault("S1", "S4", "one run at a time", "what is over stays over")
+@fault("S1", "S4")
 def _take_the_living_for_dead(patch: pytest.MonkeyPatch) -> None:
     def dead(real: Any, held: Any, member: Any, *_: Any) -> list[TaskRun]:
         running = TaskRun.objects.filter(running_slot__isnull=False)
@@ -58,7 +58,7 @@ def _take_the_living_for_dead(patch: pytest.MonkeyPatch) -> None:
 # --- stops, leaders, results -------------------------------------------------------------
 
 
-@fault("S1", "S3")
+@fault("S1")
 def _start_after_a_stop(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Engine, "request_stop", lambda engine: engine.woken.set())
 
@@ -83,7 +83,7 @@ def _lose_a_result_that_was_refused(patch: pytest.MonkeyPatch) -> None:
         try:
             real(engine, now)
         except DatabaseError:
-            engine._waiting.clear()
+            engine._calls.recorded(engine._calls.waiting)
             raise
 
     around(patch, Engine, "record", record)

@@ -34,7 +34,7 @@ class _Until:
 # --- occurrences -------------------------------------------------------------------
 
 
-@fault("S1", "nothing is set aside")
+@fault("S1", "every occurrence is accounted for")
 def _drop_the_high_water_mark(patch: pytest.MonkeyPatch) -> None:
     after(
         patch,
@@ -52,7 +52,7 @@ def _clear_what_is_pending_at_success(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@fault("L1", "every occurrence is accounted for")
+@fault("every occurrence is accounted for")
 def _lose_the_follow_up_of_a_failure(patch: pytest.MonkeyPatch) -> None:
     after(
         patch,
@@ -61,7 +61,7 @@ def _lose_the_follow_up_of_a_failure(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@fault("S1", "every occurrence is accounted for")
+@fault("S1", "S2")
 def _catch_up_every_missed_occurrence(patch: pytest.MonkeyPatch) -> None:
     def due(real: Any, story: Story, schedule: Any, now: Any) -> Story:
         following = schedule.next_after(story.state.mark)
@@ -85,7 +85,7 @@ def _count_one_missed_too_many(patch: pytest.MonkeyPatch) -> None:
     around(patch, decide, "_skip", skip)
 
 
-@fault("S1", "every occurrence is accounted for")
+@fault("every occurrence is accounted for")
 def _count_a_fold_twice(patch: pytest.MonkeyPatch) -> None:
     _decide_by(patch, fold="both")
 
