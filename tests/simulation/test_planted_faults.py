@@ -1,7 +1,8 @@
 """A judge that can fail: every planted fault is objected to by whom it has to be.
 
-Which stories catch which fault is recorded, so that a few of them show it. After a change to
-the generator, or a new fault, record it anew, on SQLite:
+Which stories catch which fault is recorded, so that a few of them show it. A crash strikes the
+n-th statement, and databases are not asked in equally many: the record is made and holds on
+SQLite. After a change to the generator, or a new fault, record it anew:
 ``DDC_RECORD_CATCHES=1 python -m pytest tests/simulation/test_planted_faults.py``.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from ..docs.pages import DOCS
 from . import planted_processes, planted_tasks
@@ -47,6 +49,7 @@ def _objecting(profile: Profile, seed: int) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="on SQLite it was recorded by what")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(stage: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     planted = FAULTS[name]
