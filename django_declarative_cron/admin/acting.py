@@ -22,16 +22,16 @@ from ..runtime.clock import system_clock
 from ..store import overrides
 from ..store.reading import read
 from . import acts, formats
+from .absence import AttendedAdmin
 from .acts import ACTS, Act
 from .forms import ActForm
-from .readonly import ReadOnlyAdmin
 
 _HIGHEST_KEY = 2**63 - 1
 _PAGE = "page"
 _LIST = "list"
 
 
-class ActingAdmin(ReadOnlyAdmin):
+class ActingAdmin(AttendedAdmin):
     """Let people act on tasks: each act by its own permission, confirmed, and written down."""
 
     actions = ["run_now", "pause", "resume", "clear_retry"]

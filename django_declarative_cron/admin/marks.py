@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import formats
+from .standing import Standing
 
 STATUS_WORDS = {
     Status.BROKEN: _("Broken"),
@@ -30,6 +31,28 @@ REASON_WORDS = {
     "disabled": _("paused"),
     "dst_skip": _("the clock was moved over it"),
     "no_scheduler": _("no scheduler was running"),
+}
+
+STANDING_WORDS = {
+    Standing.LEADS: _("Leads"),
+    Standing.STANDS_BY: _("Stands by"),
+    Standing.SUPERSEDED: _("Superseded by a newer set"),
+    Standing.STOPPING: _("Stopping"),
+    Standing.SILENT: _("Silent"),
+    Standing.STOPPED: _("Stopped"),
+    Standing.LEFT: _("Left with runs in flight"),
+    Standing.LOST: _("Found dead"),
+}
+
+_STANDING_SYMBOLS = {
+    Standing.LEADS: "★",
+    Standing.STANDS_BY: "●",
+    Standing.SUPERSEDED: "◌",
+    Standing.STOPPING: "◧",
+    Standing.SILENT: "▲",
+    Standing.STOPPED: "■",
+    Standing.LEFT: "↯",
+    Standing.LOST: "✖",
 }
 
 _OUTCOME_SYMBOLS = {
@@ -66,6 +89,15 @@ def outcome(run: TaskRun) -> SafeString:
     """
     symbol = _OUTCOME_SYMBOLS.get(Outcome(run.outcome), "") if run.outcome in Outcome else ""
     return _mark(f"outcome-{run.outcome}", symbol, run.get_outcome_display())
+
+
+def standing(found: Standing) -> SafeString:
+    """Show what a scheduler process is to its deployment.
+
+    Args:
+        found: the word.
+    """
+    return _mark(f"standing-{found}", _STANDING_SYMBOLS[found], str(STANDING_WORDS[found]))
 
 
 def reason(run: TaskRun) -> str:

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from datetime import timedelta
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import SchedulerInstance
+from ..models import SchedulerInstance, TaskRun
 from ..runtime.clock import system_clock
-from . import formats
-from .readonly import NOTHING, Columns, HistoryPaginator, ReadOnlyAdmin, instant
+from ..store.attendance import gave_up
+from . import formats, marks, story
+from .absence import AttendedAdmin
+from .readonly import NOTHING, Columns, HistoryPaginator, instant
+from .standing import standing_of
+
+_RUNS_SHOWN = 100
 
 
-@admin.display(description=_("leader"), boolean=True)
-def leads(instance: SchedulerInstance) -> bool:
-    """Tell whether the process leads its deployment."""
-    return instance.scheduler.leader_id == instance.pk
+@admin.display(description=_("scheduler"), ordering="host")
+def process(instance: SchedulerInstance) -> str:
+    """Show host and process id, and the release where the project says one."""
+    if not instance.release:
+        return str(instance)
+    return format_html('{}<span class="ddc-more">{}</span>', str(instance), instance.release)
 
 
-@admin.display(description=_("last heartbeat at"), ordering="heartbeat_at")
+@admin.display(description=_("standing"))
+def standing(instance: SchedulerInstance) -> SafeString:
+    """Show what the process is to its deployment, or how it ended."""
+    return marks.standing(standing_of(instance, instance.database_now))  # type: ignore[attr-defined]
+
+
+@admin.display(description=_("last heartbeat"), ordering="heartbeat_at")
 def heartbeat(instance: SchedulerInstance) -> str:
-    """Show the newest heartbeat and how long ago it was."""
-    if instance.heartbeat_at is None:
+    """Show how long ago the newest heartbeat was by the database's clock, and when."""
+    if gave_up(instance):
         return NOTHING
+    silence = instance.database_now - instance.heartbeat_at  # type: ignore[attr-defined]
+    age = formats.span(timedelta(seconds=max(round(silence.total_seconds()), 0)))
+    ago = gettext("%(age)s ago") % {"age": age} if instance.stopped_at is None else ""
     return format_html(
-        '{}<span class="ddc-more">{}</span>',
-        formats.moment(instance.heartbeat_at),
-        formats.relative(instance.heartbeat_at, system_clock.now()),
+        '{}<span class="ddc-more">{}</span>', ago, formats.moment(instance.heartbeat_at)
     )
+
+
+@admin.display(description=_("running"))
+def running(instance: SchedulerInstance) -> str:
+    """Show how many runs of the process have not ended."""
+    return str(instance.running or NOTHING)  # type: ignore[attr-defined]
 
 
 started = instant(SchedulerInstance, "started_at")
@@ -38,24 +64,61 @@ stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
 
-class SchedulerInstanceAdmin(ReadOnlyAdmin):
-    """Show who schedules, who leads, and when each was last heard of."""
+class SchedulerInstanceAdmin(AttendedAdmin):
+    """Show who schedules, who leads, when each was last heard of and how it ended."""
 
-    list_display: Columns = ["host", "pid", "release", leads, heartbeat, started, stopped]
+    list_display: Columns = [
+        process,
+        standing,
+        heartbeat,
+        running,
+        started,
+        stop_requested,
+        stopped,
+    ]
     list_select_related = ["scheduler"]
-    ordering = ["-heartbeat_at"]
+    # Whoever has not ended comes first.
+    ordering = [F("stopped_at").desc(nulls_first=True), "-heartbeat_at"]
     search_fields = ["host", "release"]
     paginator = HistoryPaginator
     fields: ClassVar[Columns] = [
-        "id",
+        standing,
         "host",
         "pid",
         "release",
-        leads,
         started,
         initialized,
         heartbeat,
+        running,
         stop_requested,
         stopped,
+        "id",
         "digest",
     ]
+    change_form_template = "admin/django_declarative_cron/schedulerinstance/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
+        open_runs = TaskRun.objects.filter(
+            scheduler=OuterRef("scheduler"), instance=OuterRef("pk"), running_slot__isnull=False
+        )
+        counted = open_runs.order_by().values("instance").annotate(found=Count("pk"))
+        rows: QuerySet[SchedulerInstance] = super().get_queryset(request)
+        return (
+            rows.select_related("scheduler")
+            .defer("lapses")
+            .annotate(
+                database_now=system_clock.database_time(),
+                running=Coalesce(Subquery(counted.values("found")), 0),
+            )
+        )
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        runs = TaskRun.objects.filter(
+            scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
+        )
+        newest = runs.defer("traceback", "detail").select_related("instance").order_by("-id")
+        return {"runs": [_line(self, request, run) for run in newest[:_RUNS_SHOWN]]}
+
+
+def _line(page: AttendedAdmin, request: HttpRequest, run: TaskRun) -> dict[str, Any]:
+    return {"task": run.task_name, "line": story.run_line(page, request, run)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
 from django.db.models.expressions import BaseExpression
 
 from ..core.status import Status
@@ -55,6 +56,26 @@ class Attendance:
             within: how lately.
         """
         return [each for each in self.present if self.age(each) <= within]
+
+
+def is_attended(
+    using: str, deployment: str, within: timedelta, database_time: BaseExpression
+) -> bool:
+    """Tell in one query whether a scheduler was heard of lately.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        within: how lately.
+        database_time: expression of the database's time.
+    """
+    present = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
+    newest = present.order_by("-heartbeat_at").values("heartbeat_at")[:1]
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    seen = states.annotate(database_now=database_time, newest=Subquery(newest)).first()
+    return (
+        seen is not None and seen.newest is not None and seen.database_now - seen.newest <= within
+    )
 
 
 def gave_up(instance: SchedulerInstance) -> bool:

@@ -12,6 +12,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from freezegun import freeze_time
 
+from django_declarative_cron.runtime.clock import SystemClock
+from django_declarative_cron.testing import ManualClock
+
 from .rows import NOW
 
 Login = Callable[..., Client]
@@ -27,7 +30,10 @@ def _project(settings: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _at_ten() -> Iterator[None]:
+def _at_ten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stand at one instant, by the database's clock too."""
+    virtual = ManualClock(NOW).database_time
+    monkeypatch.setattr(SystemClock, "database_time", lambda clock: virtual())
     with freeze_time(NOW, ignore=["django.test.client"]):
         yield
 

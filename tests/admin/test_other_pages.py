@@ -87,18 +87,6 @@ def test_a_run_outlives_its_task(root: Client) -> None:
     assert "ddc-traceback" not in response.content.decode()
 
 
-def test_instances_say_who_leads(root: Client) -> None:
-    leader, standby = rows.instance(host="one"), rows.instance(host="two", stopped_at=NOW)
-    state = rows.deployment()
-    state.leader = leader
-    state.save()
-    html = root.get(pages.changelist("schedulerinstance")).content.decode()
-    lines = re.findall(r'field-host.*?field-leads[^>]*><img[^>]*alt="(\w+)"', html, re.DOTALL)
-    assert sorted(lines) == ["False", "True"]
-    assert "just now" in html
-    assert root.get(pages.page(standby)).status_code == 200
-
-
 def test_acts_are_listed_with_author_and_note(root: Client, text: Words) -> None:
     act = rows.act(note="stocktaking")
     assert "stocktaking" in text(root.get(pages.changelist("taskoverride")))
