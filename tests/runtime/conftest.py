@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import Scheduler, signals
+from django_declarative_cron.runtime import engine
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 
@@ -46,6 +47,12 @@ class Heard:
 
     def _of(self, kind: str) -> list[Any]:
         return [event for event in self._events if type(event).__name__ == kind]
+
+
+@pytest.fixture(autouse=True)
+def _acts_are_seen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for people's acts more often: most tests begin with one."""
+    monkeypatch.setattr(engine, "ACTS", timedelta(milliseconds=50))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.db import connection, connections, transaction
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime import engine
 from django_declarative_cron.runtime.work import Run
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
@@ -25,8 +27,10 @@ def _registrations(**callbacks: Any) -> list[Any]:
 
 
 def test_a_request_is_seen_and_run_within_a_second_or_two(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.undo()
+    assert timedelta(seconds=1) == engine.ACTS
     seen: list[Run] = []
 
     def callback(run: Run) -> None:
