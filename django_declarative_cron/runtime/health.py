@@ -65,7 +65,7 @@ def _not_live(scheduler: Scheduler) -> Iterator[str]:
             yield f"the initialisation has taken {pulse.age():.0f} s, longer than it may"
     elif state in (State.RUNNING, State.REINITIALIZING):
         if not scheduler.is_alive:
-            yield "the loop has ended"
+            yield "the loop or the heartbeat has ended"
         elif pulse.is_late():
             yield f"the loop has not turned for {pulse.age():.0f} s (the limit is {LIMIT:.0f} s)"
 

@@ -40,12 +40,17 @@ class Heartbeat:
 
     def start(self) -> None:
         """Begin, unless it beats already."""
-        if self._thread is None or not self._thread.is_alive():
+        if not self.is_alive:
             self._ended.clear()
             self._thread = threading.Thread(
                 target=self._beat, name="declarative-cron-heartbeat", daemon=True
             )
             self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether its thread runs."""
+        return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
         """End, and wait for the end."""
@@ -77,7 +82,7 @@ def beat(member: Member) -> bool:
     """
     try:
         return instances.heartbeat(member)
-    except Exception as error:
+    except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)
         refresh()

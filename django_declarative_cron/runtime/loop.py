@@ -71,7 +71,8 @@ class Loop:
         now = self._clock.now()
         try:
             following = self._tick(now)
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it was, a receiver that raises SystemExit too: the next pass comes.
             report("A pass of the scheduler", error)
             self.pulse.fail(error)
             following = None

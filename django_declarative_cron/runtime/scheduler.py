@@ -98,8 +98,8 @@ class Scheduler:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the loop's thread runs."""
-        return self._loop.is_alive
+        """Tell whether the threads of the loop and the heartbeat run."""
+        return self._loop.is_alive and self._heartbeat.is_alive
 
     @property
     def pulse(self) -> Pulse:

@@ -47,6 +47,9 @@ class Shutdown:
         self._at_first = at_first
         self._came = threading.Event()
         self._read, self._write = os.pipe()
+        self._thread = threading.Thread(
+            target=self._watch, name="declarative-cron-signals", daemon=True
+        )
 
     def install(self) -> None:
         """Take the signals over; to be called in the main thread."""
@@ -54,7 +57,12 @@ class Shutdown:
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in SIGNALS:
             signal.signal(number, _to_the_pipe)
-        threading.Thread(target=self._watch, name="declarative-cron-signals", daemon=True).start()
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether signals are heard."""
+        return self._thread.is_alive()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the first signal.

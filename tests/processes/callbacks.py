@@ -7,8 +7,15 @@ import gc
 import os
 import subprocess
 import sys
+from datetime import datetime
+from typing import Any
 
+from django_declarative_cron.runtime import heartbeat
 from django_declarative_cron.runtime.companion import Companion
+from django_declarative_cron.runtime.engine import Engine
+from django_declarative_cron.runtime.loop import Loop
+from django_declarative_cron.runtime.shutdown import Shutdown
+from django_declarative_cron.store import instances
 
 from ..runtime.callbacks import _note
 
@@ -37,6 +44,43 @@ def exit_at_once() -> None:
     """End the process without any ceremony, the first time."""
     _note("exits")
     os._exit(9)
+
+
+def break_the_loop() -> None:
+    """Plant an error beyond what the loop catches."""
+    Loop._seconds_after_tick = _raise  # type: ignore[method-assign]
+
+
+def break_the_heartbeat() -> None:
+    """Plant an error beyond what the heartbeat catches."""
+    heartbeat.beat = _raise
+
+
+def break_the_watch_for_signals() -> None:
+    """Plant an error in the thread that hears signals."""
+    Shutdown._take = _raise  # type: ignore[method-assign]
+
+
+def break_a_few_passes() -> None:
+    """Plant errors that end a thread, in what is called again and again."""
+    broken = iter([SystemExit(3), KeyboardInterrupt(), MemoryError()])
+    ticks, beats = Engine.tick, instances.heartbeat
+
+    def tick(engine: Engine, now: datetime) -> Any:
+        for error in broken:
+            raise error
+        return ticks(engine, now)
+
+    def beat(member: Any) -> bool:
+        instances.heartbeat = beats
+        raise SystemExit(3)
+
+    Engine.tick = tick  # type: ignore[method-assign]
+    instances.heartbeat = beat
+
+
+def _raise(*_: object) -> Any:
+    raise SystemExit(3)
 
 
 def raise_system_exit() -> None:

@@ -18,7 +18,8 @@ SCHEDULED_TASKS = [
         (name.replace("_", "-"), _NEVER_TODAY, f"tests.processes.callbacks.{name}", _DELAY)
         for name in (
             *("hold_the_lock", "close_the_pipe", "leave_a_child", "exit_at_once"),
-            *("raise_system_exit", "raise_keyboard_interrupt"),
+            *("raise_system_exit", "raise_keyboard_interrupt", "break_a_few_passes"),
+            *("break_the_loop", "break_the_heartbeat", "break_the_watch_for_signals"),
         )
     ),
 ]

@@ -154,7 +154,7 @@ def test_a_loop_that_has_ended_is_not_alive(scheduler: Scheduler) -> None:
     scheduler.initialize(TASKS)
     scheduler._loop.stop()
     found = health.report(scheduler)
-    assert (found.live, found.reasons) == (False, ("the loop has ended",))
+    assert (found.live, found.reasons) == (False, ("the loop or the heartbeat has ended",))
     scheduler._loop.start()
 
 

@@ -177,8 +177,8 @@ class Command(BaseCommand):
 
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         while not shutdown.wait(_LOOK_AT_THE_LOOP):
-            if not scheduler.is_alive:
-                self._fail("The loop of the scheduler has ended.", scheduler)
+            if not (scheduler.is_alive and shutdown.is_alive):
+                self._fail("A thread that the scheduler needs has ended.", scheduler)
 
     def _fail(self, message: str, scheduler: Scheduler) -> None:
         self.stderr.write(self.style.ERROR(message))
