@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -40,24 +41,27 @@ class Storm:
         self._watch = watch
         self._chance = random.Random(plan.seed)
         self._stopped: list[tuple[float, float, Ship]] = []
+        self._over = threading.Event()
         self.counts: Counter[str] = Counter()
         self.away: list[float] = []
 
     def blow(self) -> None:
         """Let it all happen, until the time is over and everybody is awake."""
         until = time.monotonic() + self._plan.minutes * 60
-        event = ask = time.monotonic()
+        event = time.monotonic()
+        # In threads of their own: a process that is stopped with a lock holds them up too.
+        threads = [threading.Thread(target=t) for t in (self._wake_in_time, self._ask_in_time)]
+        for thread in threads:
+            thread.start()
         while (now := time.monotonic()) < until:
             self._fleet.fill()
-            self._wake(now)
-            if now >= ask:
-                self._ask_for_runs()
-                ask = now + 1.0
             if now >= event:
                 self._befall()
                 event = time.monotonic() + self._chance.expovariate(1 / self._plan.gap)
             time.sleep(_STEP)
-        self._wake(float("inf"))
+        self._over.set()
+        for thread in threads:
+            thread.join()
 
     def _befall(self) -> None:
         kinds: list[tuple[Callable[[], None], int]] = [
@@ -100,6 +104,11 @@ class Storm:
             self._stopped.append((at + leases * self._plan.lease, at, ship))
             self.counts[kind] += 1
 
+    def _wake_in_time(self) -> None:
+        while not self._over.wait(_STEP):
+            self._wake(time.monotonic())
+        self._wake(float("inf"))
+
     def _wake(self, now: float) -> None:
         for entry in [each for each in self._stopped if each[0] <= now]:
             self._stopped.remove(entry)
@@ -130,10 +139,16 @@ class Storm:
 
     # --- by people ---
 
-    def _ask_for_runs(self) -> None:
+    def _ask_in_time(self) -> None:
+        chance = random.Random(self._plan.seed)
+        while not self._over.wait(1):
+            self._ask_for_runs(chance)
+        connection.close()
+
+    def _ask_for_runs(self, chance: random.Random) -> None:
         # Always the same few: what people do is not judged by the theory.
         few = range(self._plan.tasks - self._plan.tasks // 10, self._plan.tasks)
-        numbers = self._chance.sample(few, 2)
+        numbers = chance.sample(few, 2)
         act = Act(author="an operator", at=datetime.now(UTC))
         try:
             asked = overrides.request_run({f"task-{n:03}" for n in numbers}, act)
