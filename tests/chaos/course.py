@@ -130,6 +130,8 @@ def run(plan: Plan, place: Postgres | Sqlite, directory: Path) -> Report:
     connection.close()
     environment = {**place.environment, **plan.environment()}
     fleet = Fleet(plan.schedulers, directory, environment, GRACE)
+    fleet.fill()
+    fleet.wait_until_up(60)
     watch = Watch()
     storm = Storm(plan, fleet, place, watch)
     try:
@@ -160,6 +162,7 @@ def run(plan: Plan, place: Postgres | Sqlite, directory: Path) -> Report:
 def _calm(plan: Plan, last: Fleet) -> datetime:
     """Let one scheduler put everything right: find the dead, start their runs again, end."""
     last.fill()
+    last.wait_until_up(60)
     time.sleep(plan.lease * 2 + 5)
     stopped_at = datetime.now(UTC)
     last.shut(plan.longest + 90)

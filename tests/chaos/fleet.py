@@ -24,6 +24,8 @@ class Ship:
     """
 
     def __init__(self, log: Path, environment: dict[str, str], grace: float) -> None:
+        self._log = log
+        self._is_up = False
         self.born = time.monotonic()
         self.died: float | None = None
         self.asked = self.is_stopped = False
@@ -45,6 +47,12 @@ class Ship:
     @property
     def is_alive(self) -> bool:
         return self.died is None
+
+    @property
+    def is_up(self) -> bool:
+        """Tell whether it has initialised."""
+        self._is_up = self._is_up or "Ctrl-C stops it" in self._log.read_text(errors="replace")
+        return self._is_up
 
     def signal(self, number: signal.Signals) -> float:
         """Send a signal; give the second at which it was sent."""
@@ -112,6 +120,13 @@ class Fleet:
     def of(self, pid: int | None) -> Ship | None:
         """Give the process of an id."""
         return next((ship for ship in self.ships if ship.pid == pid and ship.is_alive), None)
+
+    def wait_until_up(self, patience: float) -> None:
+        """Wait until all have initialised; whoever ends before is replaced."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and not all(ship.is_up for ship in self.ships):
+            self.fill()
+            time.sleep(0.05)
 
     def shut(self, patience: float) -> None:
         """Ask all to end, and wait; who does not is killed and counted as such."""

@@ -119,8 +119,10 @@ class Storm:
                 self._watch.disturb()
 
     def _any(self) -> Ship | None:
-        """Choose a process; every second time the one that leads."""
+        """Choose a process; every second time the one that leads, seldom one that begins."""
         awake = self._fleet.awake()
+        if self._chance.random() < 0.9:
+            awake = [ship for ship in awake if ship.is_up]
         leading = [ship for ship in awake if ship.pid == self._watch.leader]
         if leading and self._chance.random() < 0.5:
             return leading[0]
