@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -43,10 +44,19 @@ def test_a_child_process_sees_the_database_of_the_test(child_environment: dict[s
             "HOST": "/a socket",
             "PORT": "5433",
         },
+        {
+            "ENGINE": "django.db.backends.mysql",
+            "NAME": "shop",
+            "USER": "me@home",
+            "PASSWORD": "p:/w",
+            "HOST": "",
+            "PORT": "",
+            "OPTIONS": {"unix_socket": "/a socket"},
+        },
     ],
 )
 def test_a_database_is_named_to_children_without_loss(
-    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in for_children(settings).items():
         monkeypatch.setenv(name, value)
@@ -70,7 +80,8 @@ def test_a_server_is_named_by_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("DDC_TEST_DATABASE", "oracle"), ("DATABASE_URL", "mysql://localhost/shop")]
+    ("name", "value"),
+    [("DDC_TEST_DATABASE", "oracle"), ("DATABASE_URL", "oracle://localhost/shop")],
 )
 def test_another_database_is_refused(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
@@ -83,7 +94,9 @@ def test_another_database_is_refused(
 
 @pytest.mark.django_db
 def test_the_database_asked_for_is_the_one_tested() -> None:
-    assert connection.vendor.startswith(os.environ.get("DDC_TEST_DATABASE", ""))
+    names = {"postgresql": "postgres", "mysql": "mariadb"}
+    asked = os.environ.get("DDC_TEST_DATABASE") or names.get(connection.vendor, connection.vendor)
+    assert names.get(connection.vendor, connection.vendor) == asked
     assert "test" in str(connection.settings_dict["NAME"])
 
 

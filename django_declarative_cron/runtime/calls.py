@@ -59,14 +59,15 @@ class Calls:
         with self._book:
             return list(self._waiting)
 
-    def recorded(self, results: list[Result]) -> None:
+    def recorded(self, results: list[Result], held: list[Result]) -> None:
         """Forget results, the oldest of those waiting.
 
         Args:
             results: they are written.
+            held: those among them that are not, and go on waiting.
         """
         with self._book:
-            del self._waiting[: len(results)]
+            self._waiting[: len(results)] = held
 
     def take(
         self,

@@ -8,6 +8,8 @@ from typing import ParamSpec, TypeVar
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..store.faults import spoils_connection
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -24,6 +26,26 @@ def refresh() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
+
+
+def renew(error: BaseException) -> None:
+    """Go on with new connections in this thread after an error that makes one doubtful.
+
+    A server that was made read-only by a failover still answers: asking it whether the
+    connection is usable would keep the connection for ever.
+
+    Args:
+        error: what the database said.
+    """
+    if not spoils_connection(error):
+        refresh()
+        return
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            if getattr(connection, "pool", None) and connection.connection:
+                # A pool would hand out again what it gets back open.
+                connection.connection.close()
+            connection.close()
 
 
 def clean_up() -> None:

@@ -20,7 +20,7 @@ from ..store.peek import Peek, peek
 from . import announce
 from .calls import Calls
 from .clock import Clock
-from .connections import refresh
+from .connections import renew
 from .executors import Executor
 from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
@@ -195,10 +195,10 @@ class Engine:
             batch = self._calls.waiting
             if not batch or self._member is None:
                 return
-            told = results.record(self._member, batch, now)
-            self._calls.recorded(batch)
+            recorded = results.record(self._member, batch, now)
+            self._calls.recorded(batch, recorded.held)
             self._known_wake = None
-        publish(told)
+        publish(recorded.events)
 
     def next_wake(self) -> datetime | None:
         """Give when the next task is to be considered, after a look where that is unknown."""
@@ -327,7 +327,7 @@ class Engine:
             error: why.
             now: the instant of the tick.
         """
-        refresh()
+        renew(error)
         self._vigil.interrupt()
         self._seen = None
         text = f"{type(error).__name__}: {words_of(error)}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from django.db import Error as DatabaseError
-from django.db import connections
+from django.db import OperationalError
 
 from .. import conf
 from ..core import events
@@ -25,6 +25,7 @@ from ..store.overrides import Act
 from ..store.results import Result
 from .clock import Clock
 from .companion import Companion
+from .connections import renew
 from .heartbeat import Heartbeat
 from .work import Run, Work, perform
 
@@ -130,8 +131,15 @@ def _record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
     """Record the end; where the database refuses, try again for a while."""
     for _ in range(_ATTEMPTS_TO_RECORD - 1):
         try:
-            return results.record(member, [result], clock.now())
-        except DatabaseError:
-            connections[member.using].close_if_unusable_or_obsolete()
+            return _recorded(member, result, clock)
+        except DatabaseError as error:
+            renew(error)
             clock.wait(threading.Event(), _BETWEEN_ATTEMPTS)
-    return results.record(member, [result], clock.now())
+    return _recorded(member, result, clock)
+
+
+def _recorded(member: Member, result: Result, clock: Clock) -> list[events.Event]:
+    recorded = results.record(member, [result], clock.now())
+    if recorded.held:
+        raise OperationalError(f"somebody else holds the rows of task {result.task_name!r}")
+    return recorded.events

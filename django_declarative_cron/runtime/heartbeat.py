@@ -12,7 +12,7 @@ from ..store import instances
 from ..store.guard import Member
 from .clock import Clock
 from .companion import Companion
-from .connections import refresh
+from .connections import renew
 
 _LONGEST_JOIN = 10.0
 
@@ -85,5 +85,5 @@ def beat(member: Member) -> bool:
     except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)
-        refresh()
+        renew(error)
         return False

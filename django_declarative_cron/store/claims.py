@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import DataError, IntegrityError, connections
+from django.db import DataError, IntegrityError, OperationalError, connections
 from django.db.models import QuerySet
 
 from ..core import events
@@ -14,6 +14,7 @@ from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, instances, reconcile, registrations, rows
+from .faults import is_lock_timeout
 from .guard import Locked, Member, Standing, locked, stand
 
 BATCH = 1000
@@ -87,8 +88,13 @@ def claim_due(
         return _claim(member, declarations, now, reaping, vigil)
     except (IntegrityError, DataError):
         return _claim_one_by_one(member, declarations, now)
+    except OperationalError as error:
+        if not is_lock_timeout(error):
+            raise
+        return _claim_one_by_one(member, declarations, now)
 
 
+@database.again_after_conflict
 def _claim(
     member: Member,
     declarations: Mapping[str, Declaration],
@@ -121,10 +127,15 @@ def _claim_one_by_one(
             _claim_single(member, declarations, now, pk, total)
         except (IntegrityError, DataError) as error:
             total.events += _aside(member, pk, str(error), now)
+        except OperationalError as error:
+            # Somebody holds a row of this task, or of its runs: it waits, the others do not.
+            if not is_lock_timeout(error):
+                raise
     total.more = len(names) > BATCH
     return total
 
 
+@database.again_after_conflict
 def _claim_single(
     member: Member,
     declarations: Mapping[str, Declaration],
@@ -159,9 +170,7 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
 
 def _due(held: Locked, member: Member, now: datetime) -> QuerySet[ScheduledTask]:
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, wake_at__lte=now)
-    if connections[member.using].features.has_select_for_update_skip_locked:
-        tasks = tasks.select_for_update(skip_locked=True)
-    return tasks.order_by("wake_at")
+    return database.lockable(member.using, tasks.order_by("wake_at"))
 
 
 def _claim_tasks(

@@ -1,18 +1,37 @@
-"""Which database is ours, and what it calls the time."""
+"""Which database is ours, what it calls the time, and our transactions in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from django.db import connections, models, router, transaction
+from django.db import OperationalError, connections, models, router, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.functions import Now
 
 from ..fields import InstantField
 from ..models import ScheduledTask
+from . import limits
+from .faults import is_conflict
+from .stall import watchdog
 
 _CHUNK = 1000
+_TRIES = 5
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Asking(Protocol):
+    @property
+    def using(self) -> str: ...
+
+
+A = TypeVar("A", bound=_Asking)
+M = TypeVar("M", bound=models.Model)
 
 
 class DatabaseNow(Now):
@@ -32,13 +51,122 @@ def alias() -> str:
     return router.db_for_write(ScheduledTask)
 
 
-def atomic(using: str) -> transaction.Atomic:
-    """Open one transaction of ours, durable in what it commits.
+@contextmanager
+def atomic(using: str) -> Iterator[None]:
+    """Open one transaction of ours, durable in what it commits and limited in its waits.
+
+    Inside a transaction of the caller's it is a part of that, without limits of its own.
 
     Args:
         using: database alias.
     """
-    return transaction.atomic(using=using)
+    connection = connections[using]
+    if _is_callers(connection):
+        with transaction.atomic(using=using):
+            yield
+        return
+    with direct(using), limits.around(connection), transaction.atomic(using=using):
+        limits.limit(connection)
+        yield
+
+
+@contextmanager
+def direct(using: str) -> Iterator[None]:
+    """Speak to the database without waiting for ever, and leave no transaction open.
+
+    Args:
+        using: database alias.
+    """
+    connection = connections[using]
+    if connection.in_atomic_block:
+        yield
+        return
+    with watchdog.watching(connection), _committing(connection):
+        yield
+
+
+def _is_callers(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether a transaction is open already, by ``atomic`` or by the caller's own hands."""
+    if connection.in_atomic_block:
+        return True
+    managed = connection.settings_dict["AUTOCOMMIT"] and connection.connection is not None
+    return bool(managed and not connection.autocommit)
+
+
+@contextmanager
+def _committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Commit each statement also where the project has switched ``AUTOCOMMIT`` off."""
+    if connection.settings_dict["AUTOCOMMIT"] or connection.autocommit:
+        yield
+        return
+    connection.commit()
+    connection.set_autocommit(True)
+    try:
+        yield
+    finally:
+        connection.set_autocommit(False)
+
+
+def again_after_conflict(
+    function: Callable[Concatenate[A, P], R],
+) -> Callable[Concatenate[A, P], R]:
+    """Do a transaction again where it had to give in to another one.
+
+    Args:
+        function: one transaction; its first argument names the database.
+    """
+
+    @wraps(function)
+    def call(who: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(_TRIES - 1):
+            try:
+                return function(who, *args, **kwargs)
+            except OperationalError as error:
+                if not is_conflict(error) or connections[who.using].in_atomic_block:
+                    raise
+        return function(who, *args, **kwargs)
+
+    return call
+
+
+def lock(
+    using: str, rows: models.QuerySet[M], field: str, expected: Collection[Any]
+) -> tuple[list[M], set[Any]]:
+    """Lock rows in the order of their keys; leave out those that somebody else holds.
+
+    Args:
+        using: database alias; in a transaction.
+        rows: the rows.
+        field: name of the field they are known by.
+        expected: the values of that field that may be found.
+
+    Returns:
+        the locked rows, and the values of those that somebody else holds.
+    """
+    found = list(lockable(using, rows.order_by("pk")))
+    if len(found) == len(expected) or not _skips_locked(using):
+        return found, set()
+    there = set(rows.values_list(field, flat=True))
+    return found, there - {getattr(row, field) for row in found}
+
+
+def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
+    """Lock rows as they are read, but for those that somebody else holds.
+
+    A database that cannot leave them out waits for them, within its limit.
+
+    Args:
+        using: database alias; in a transaction.
+        rows: the rows.
+    """
+    if _skips_locked(using):
+        return rows.select_for_update(skip_locked=True)
+    can_lock = connections[using].features.has_select_for_update
+    return rows.select_for_update() if can_lock else rows
+
+
+def _skips_locked(using: str) -> bool:
+    return connections[using].features.has_select_for_update_skip_locked
 
 
 def upsert(using: str, rows: Iterable[models.Model], fields: list[str]) -> None:

@@ -10,6 +10,7 @@ from ..models import ScheduledTask, TaskOverride, TaskRun
 from . import claims, database, instances, overrides, rows
 from .claims import Claim
 from .guard import Locked, Member, locked
+from .held import naming_what_is_held
 from .instances import Process
 from .overrides import Act
 
@@ -47,6 +48,7 @@ class Start:
     events: tuple[events.TaskEvent, ...]
 
 
+@database.again_after_conflict
 def start(member: Member, process: Process, name: str, act: Act) -> Start:
     """Start a task now, beside its schedule; the instance need not lead, and comes with it.
 
@@ -62,7 +64,7 @@ def start(member: Member, process: Process, name: str, act: Act) -> Start:
         AlreadyRunningError: its run is in progress, here or elsewhere.
         django.db.Error: nothing was committed, nothing may be called.
     """
-    with locked(member) as held:
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         if held is None:
             raise NotRegisteredError(name)
         row = _free_row(held, member, name)

@@ -12,7 +12,7 @@ commit, so evaluating transactions of one deployment happen one after another.
   writes carries its term; a row that names another instance fences it off.
 - **Set.** An instance that holds another registration set than the active one
   is superseded and starts nothing.
-- Databases without row locks (SQLite) take their write lock by a first write.
+- Databases without row locks (SQLite) take their write lock as the transaction begins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
@@ -112,11 +112,11 @@ def locked(member: Member, *, create: bool = False) -> Iterator[Locked | None]:
         create: make the row where the deployment is new; otherwise ``None`` is given.
     """
     with database.atomic(member.using):
-        if create:
-            # A write first: SQLite would refuse one after a read while another writes.
+        row = _lock(_states(member), member.using, member.database_time)
+        if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
-        row = _lock(_states(member), member.using, member.database_time)
+            row = _lock(_states(member), member.using, member.database_time)
         yield None if row is None else Locked(row, row.database_now)
 
 
@@ -137,8 +137,6 @@ def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
 def _lock(states: QuerySet[SchedulerState], using: str, database_time: BaseExpression) -> Any:
     if connections[using].features.has_select_for_update:
         states = states.select_for_update()
-    else:
-        states.update(term=F("term"))
     return states.annotate(database_now=database_time).first()
 
 

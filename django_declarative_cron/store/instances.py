@@ -80,6 +80,7 @@ def initialized(member: Member, now: datetime) -> None:
     mine.update(initialized_at=first, digest=member.digest)
 
 
+@database.again_after_conflict
 def heartbeat(member: Member) -> bool:
     """Say that a process lives, and renew its lease where it leads.
 
@@ -89,18 +90,27 @@ def heartbeat(member: Member) -> bool:
     Returns:
         whether its row is still there.
     """
+    with database.direct(member.using):
+        return _heartbeat(member)
+
+
+def _heartbeat(member: Member) -> bool:
     states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
     state = states.annotate(database_now=member.database_time).first()
     if state is None:
         return False
     now = state.database_now
-    if state.leader_id == member.instance:
-        mine = states.filter(leader=member.instance, term=state.term)
-        mine.update(lease_expires_at=now + member.lease)
     living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    return _is_heard(living, member, now)
+    lives = _is_heard(living, member, now)
+    if state.leader_id == member.instance:
+        # Last, because somebody may hold this row.
+        with database.atomic(member.using):
+            mine = states.filter(leader=member.instance, term=state.term)
+            mine.update(lease_expires_at=now + member.lease)
+    return lives
 
 
+@database.again_after_conflict
 def vouch(member: Member) -> bool:
     """Say that a process lives which cannot say so itself; its lease is for itself to renew.
 
@@ -138,6 +148,7 @@ def _comes_back(member: Member, now: datetime) -> bool:
     return True
 
 
+@database.again_after_conflict
 def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
     """Write down time that a process did not live through, or lived through twice.
 
@@ -162,6 +173,7 @@ def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
     return [*known, *added][-_LAPSES_KEPT:]
 
 
+@database.again_after_conflict
 def stop_requested(member: Member, now: datetime) -> None:
     """Write down that a process begins to stop, and give up its lead: its runs may take long.
 
@@ -175,6 +187,7 @@ def stop_requested(member: Member, now: datetime) -> None:
         mine.update(stop_requested_at=now)
 
 
+@database.again_after_conflict
 def leave(member: Member, now: datetime) -> None:
     """Write down that a process has stopped, and give up its lead.
 
@@ -189,6 +202,7 @@ def leave(member: Member, now: datetime) -> None:
         mine.update(stopped_at=now, heartbeat_at=now)
 
 
+@database.again_after_conflict
 def give_up(member: Member) -> None:
     """Count a process as dead from now on: it goes, and its runs go with it.
 

@@ -8,9 +8,11 @@ from django.db.models import Max, Q, QuerySet
 
 from ..core.decide import BELIEVABLE
 from ..models import ScheduledTask
+from .database import again_after_conflict
 from .guard import Locked, Member, locked
 
 
+@again_after_conflict
 def reconsider_after_step(member: Member, now: datetime) -> None:
     """Let the next tick look at every task whose marks lie ahead of the clock.
 

@@ -16,6 +16,7 @@ from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
 from . import database, rows
 from .guard import Locked, locked_deployment
+from .held import naming_what_is_held
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
@@ -138,8 +139,8 @@ def _act(
     *,
     until: datetime | None = None,
 ) -> list[str]:
-    using = database.alias()
-    with locked_deployment(using, options().DEPLOYMENT) as held:
+    using, deployment = database.alias(), options().DEPLOYMENT
+    with naming_what_is_held(using, deployment), locked_deployment(using, deployment) as held:
         if held is None:
             return []
         tasks = _tasks(held, using, names)

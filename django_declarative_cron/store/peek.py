@@ -12,7 +12,7 @@ from django.db import connections
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
-from .database import DatabaseNow
+from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
 
 _COLUMNS = (
@@ -97,7 +97,7 @@ def peek(member: Member) -> Peek | None:
         what is seen, ``None`` where the deployment has no row.
     """
     sql, parameters = _compiled(member.using, member.deployment, member.instance)
-    with connections[member.using].cursor() as cursor:
+    with direct(member.using), connections[member.using].cursor() as cursor:
         cursor.execute(sql, parameters)
         row = cursor.fetchone()
     return None if row is None else _read(row, member)
@@ -111,7 +111,7 @@ def is_whole(member: Member, tasks: int) -> bool:
         tasks: number of tasks in its registration set.
     """
     sql, parameters = _compiled_count(member.using, member.deployment, member.instance)
-    with connections[member.using].cursor() as cursor:
+    with direct(member.using), connections[member.using].cursor() as cursor:
         cursor.execute(sql, parameters)
         row = cursor.fetchone()
     return row is not None and bool(row[0]) and row[1] >= tasks

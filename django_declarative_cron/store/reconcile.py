@@ -17,6 +17,7 @@ from . import database, instances, marks, registrations, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Locked, Member, Standing, locked, stand, take_lead
+from .held import naming_what_is_held
 from .instances import Process
 from .succession import Terms, is_newer, may_take
 from .survey import require_match, stored
@@ -61,6 +62,18 @@ def reconcile(
         TaskListMismatchError: the database did not keep what was written.
         django.db.Error: everything stands as before, in each of these cases.
     """
+    with naming_what_is_held(member.using, member.deployment):
+        return _reconcile(member, process, declarations, now, terms)
+
+
+@database.again_after_conflict
+def _reconcile(
+    member: Member,
+    process: Process,
+    declarations: Sequence[Declaration],
+    now: datetime,
+    terms: Terms,
+) -> Reconciled:
     with locked(member, create=True) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")

@@ -1,17 +1,23 @@
-"""Recording how runs ended: one transaction for all results waiting."""
+"""Recording how runs ended: one transaction for all results waiting.
+
+A result whose rows somebody else holds is left out, to be recorded another time; it
+keeps no other result from being recorded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from django.db import DataError, IntegrityError
+from django.db import DataError, IntegrityError, OperationalError
+from django.db.models import QuerySet
 
 from ..core import events
 from ..core.decide import Story, settle
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import database, rows
+from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "traceback"]
@@ -40,7 +46,20 @@ class Result:
     duration: float = 0.0
 
 
-def record(member: Member, results: Sequence[Result], now: datetime) -> list[events.Event]:
+@dataclass(slots=True)
+class Recorded:
+    """What one recording did.
+
+    Args:
+        events: what happened, in causal order.
+        held: results that were not written, because somebody else holds their rows.
+    """
+
+    events: list[events.Event] = field(default_factory=list)
+    held: list[Result] = field(default_factory=list)
+
+
+def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     """Write results, fenced: only a run that is still this instance's is ended.
 
     Args:
@@ -54,10 +73,31 @@ def record(member: Member, results: Sequence[Result], now: datetime) -> list[eve
     try:
         return _record(member, results, now)
     except (DataError, IntegrityError):
-        return [event for result in results for event in _record_alone(member, result, now)]
+        return _record_each(member, results, now)
+    except OperationalError as error:
+        if not is_lock_timeout(error) or len(results) == 1:
+            raise
+        return _record_each(member, results, now)
 
 
-def _record_alone(member: Member, result: Result, now: datetime) -> list[events.Event]:
+def _record_each(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
+    """Find the result that spoils the batch: each in a transaction of its own."""
+    total, refusal = Recorded(), None
+    for result in results:
+        try:
+            alone = _record_alone(member, result, now)
+        except OperationalError as error:
+            if not is_lock_timeout(error):
+                raise
+            refusal, alone = error, Recorded(held=[result])
+        total.events += alone.events
+        total.held += alone.held
+    if refusal is not None and len(total.held) == len(results):
+        raise refusal
+    return total
+
+
+def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
     """Write one result; one whose texts the database refuses is written without them."""
     try:
         return _record(member, [result], now)
@@ -66,44 +106,62 @@ def _record_alone(member: Member, result: Result, now: datetime) -> list[events.
         return _record(member, [replace(bare, traceback="")], now)
 
 
-def _record(member: Member, results: Sequence[Result], now: datetime) -> list[events.Event]:
+@database.again_after_conflict
+def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
+    recorded = Recorded()
     with locked(member) as held:
         if held is None:
-            return []
-        runs = _open_runs(held, member, results)
-        tasks = _tasks_of(held, member, results)
-        told: list[events.Event] = []
-        for result in results:
+            return recorded
+        free, recorded.held = _free(held, member, results)
+        runs = {run.pk: run for run in free.runs}
+        tasks = {task.running_run: task for task in free.tasks}
+        for result in free.results:
             task = tasks.get(result.run)
             run = runs.get(result.run) or _lost_row(member, task, result)
             if run is None:
-                told.append(_late(result))
+                recorded.events.append(_late(result))
                 continue
             _end(run, result)
-            told += _settled(run, result, task, now)
+            recorded.events += _settled(run, result, task, now)
         database.upsert(member.using, runs.values(), _RUN_FIELDS)
         database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
-    return told
+    return recorded
 
 
-def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> dict[int, TaskRun]:
-    runs = TaskRun.objects.using(member.using).filter(
+@dataclass(frozen=True, slots=True)
+class _Free:
+    """Results that can be recorded, and the locked rows they concern."""
+
+    results: list[Result]
+    tasks: list[ScheduledTask]
+    runs: list[TaskRun]
+
+
+def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
+    """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
+    names, ended = {r.task_name for r in results}, {r.run for r in results}
+    tasks, busy_tasks = database.lock(
+        member.using,
+        ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name__in=names),
+        "name",
+        names,
+    )
+    free = [result for result in results if result.task_name not in busy_tasks]
+    runs, busy_runs = database.lock(
+        member.using, _open_runs(held, member, free), "pk", {result.run for result in free}
+    )
+    free = [result for result in free if result.run not in busy_runs]
+    mine = [task for task in tasks if task.running_run in ended - busy_runs]
+    return _Free(free, mine, runs), [result for result in results if result not in free]
+
+
+def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> QuerySet[TaskRun]:
+    return TaskRun.objects.using(member.using).filter(
         scheduler=held.row,
         pk__in=[result.run for result in results],
         outcome=Outcome.RUNNING,
         instance=member.instance,
     )
-    return {run.pk: run for run in runs}
-
-
-def _tasks_of(
-    held: Locked, member: Member, results: Sequence[Result]
-) -> dict[int | None, ScheduledTask]:
-    ended = {result.run for result in results}
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, name__in={result.task_name for result in results}
-    )
-    return {task.running_run: task for task in tasks if task.running_run in ended}
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:

@@ -60,7 +60,7 @@ def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
     Args:
         tasks: the rows.
     """
-    return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED).iterator()}
+    return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED)}
 
 
 def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:

@@ -82,6 +82,11 @@ class _VirtualNow(Value):
         self.value = self._clock.now()
         return super().as_sql(compiler, connection)
 
+    def as_mysql(self, compiler: Any, connection: Any) -> Any:
+        # A literal comes back as text there, unless it is said to be a time.
+        sql, params = self.as_sql(compiler, connection)
+        return f"CAST({sql} AS datetime(6))", params
+
 
 def instant(value: Instant) -> datetime:
     """Read an instant.

@@ -274,7 +274,7 @@ def test_rows_are_read_a_little_at_a_time(
 
     def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal longest
-        if "started_at" in sql and "ORDER BY" in sql:
+        if "started_at" in sql and "ORDER BY" in sql and "GROUP BY" not in sql:
             assert "LIMIT 50" in sql
             longest += 1
         return execute(sql, params, many, context)

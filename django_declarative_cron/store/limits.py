@@ -1,0 +1,84 @@
+"""How long a transaction of ours may wait, set for the transaction and gone with it.
+
+No start-up parameter and nothing that outlives the transaction: a pooler that gives
+each transaction another server connection works.
+
+- **PostgreSQL**: ``SET LOCAL`` limits for locks, for each statement, and for a process
+  that was halted in the middle, whose locks would keep all others from working. The
+  isolation level is READ COMMITTED whatever the project's own is: what is read after
+  the deployment's row is locked has to be what is stored by then.
+- **MariaDB, MySQL**: the wait for a row lock. It is a variable of the session, which is
+  put back afterwards.
+- **SQLite**: the write lock is taken at once, while SQLite still waits for it; asked for
+  after a read it would be refused. The wait is the connection's own ``timeout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from django.db import Error
+
+from ..models import SchedulerState
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+LOCK = 5
+"""Seconds that a statement waits for a row that somebody else holds."""
+
+STATEMENT = 10
+"""Seconds that a statement takes at most."""
+
+IDLE = 15
+"""Seconds that a transaction stays open while its process does nothing."""
+
+_POSTGRESQL = (
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+    " SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s';"
+    " SET LOCAL idle_in_transaction_session_timeout = '{idle}s'"
+)
+_MYSQL = (
+    "SET @declarative_cron_wait = @@innodb_lock_wait_timeout,"
+    " SESSION innodb_lock_wait_timeout = {lock}"
+)
+_MYSQL_AS_BEFORE = "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wait"
+
+
+def limit(connection: BaseDatabaseWrapper) -> None:
+    """Limit what happens in a transaction, as its first statement.
+
+    Args:
+        connection: in its outermost transaction.
+    """
+    if connection.vendor == "postgresql":
+        _execute(connection, _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=IDLE))
+    elif connection.vendor == "sqlite":
+        table = connection.ops.quote_name(SchedulerState._meta.db_table)
+        _execute(connection, f"UPDATE {table} SET term = term WHERE 0")
+
+
+@contextmanager
+def around(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Limit the waits of a whole transaction where that cannot be done inside it.
+
+    Args:
+        connection: in no transaction.
+    """
+    if connection.vendor != "mysql":
+        yield
+        return
+    _execute(connection, _MYSQL.format(lock=LOCK))
+    try:
+        yield
+    finally:
+        # A connection that is lost has nothing to be put back.
+        with suppress(Error):
+            _execute(connection, _MYSQL_AS_BEFORE)
+
+
+def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)

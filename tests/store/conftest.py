@@ -1,0 +1,115 @@
+"""Instances of one deployment, and somebody else who works in the same database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_declarative_cron import conf
+from django_declarative_cron.core.declaration import Declaration, digest_of_set
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store import reconcile
+from django_declarative_cron.store.database import DatabaseNow
+from django_declarative_cron.store.guard import Member
+from django_declarative_cron.store.instances import Process
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class Deployment:
+    """One deployment with an instance that leads it."""
+
+    def __init__(self, tasks: int, **changes: Any) -> None:
+        self.declarations = self.declare(*(f"t{n}" for n in range(tasks)))
+        self.member = Member(
+            using="default",
+            deployment="default",
+            instance=uuid.uuid4(),
+            digest=digest_of_set(self.declarations),
+            lease=timedelta(seconds=15),
+            renew=timedelta(seconds=5),
+            database_time=DatabaseNow(),
+        )
+        self.now = datetime.now(UTC)
+
+    @staticmethod
+    def declare(*names: str, cron: str = "0 0 29 2 *") -> list[Declaration]:
+        return conf.declarations([(n, cron, nothing, timedelta(minutes=5)) for n in names])
+
+    def initialize(self) -> None:
+        reconcile.reconcile(self.member, Process("here", 1), self.declarations, self.now)
+
+    def owe_all(self) -> None:
+        """Let every task be due."""
+        ScheduledTask.objects.update(wake_at=self.now, boot_at=self.now)
+
+    @property
+    def by_name(self) -> dict[str, Declaration]:
+        return {declaration.name: declaration for declaration in self.declarations}
+
+
+@pytest.fixture
+def deployment(transactional_db: None) -> Deployment:
+    """Give a deployment of three tasks that are all due."""
+    made = Deployment(3)
+    made.initialize()
+    made.owe_all()
+    return made
+
+
+class Stranger:
+    """A person at a database shell: locks rows and goes to lunch."""
+
+    def __init__(self, own: BaseDatabaseWrapper) -> None:
+        self._own = own
+
+    def hold(self, table: str, **where: Any) -> None:
+        """Lock rows of one of our tables until ``let_go``."""
+        [(column, value)] = where.items()
+        rows = f"SELECT id FROM django_declarative_cron_{table}"
+        with self._own.cursor() as cursor:
+            cursor.execute(f"{rows} WHERE {column} = %s", [value])
+            [(key,)] = cursor.fetchall()
+            # By key: a search for anything else may lock all that it reads.
+            self._own.set_autocommit(False)
+            cursor.execute(f"{rows} WHERE id = %s FOR UPDATE", [key])
+
+    def write(self) -> None:
+        """Hold SQLite's one write lock until ``let_go``."""
+        self._own.set_autocommit(False)
+        with self._own.cursor() as cursor:
+            cursor.execute("UPDATE django_declarative_cron_schedulerstate SET term = term")
+
+    def let_go(self) -> None:
+        """End the open transaction."""
+        self._own.rollback()
+        self._own.set_autocommit(True)
+
+
+@pytest.fixture
+def stranger(transactional_db: None) -> Iterator[Stranger]:
+    """Give somebody with a connection of their own."""
+    own: BaseDatabaseWrapper = connection.copy()
+    yield Stranger(own)
+    own.close()
+
+
+@pytest.fixture
+def impatient(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Wait for locks as briefly as the database can say it."""
+    monkeypatch.setattr("django_declarative_cron.store.limits.LOCK", 1)
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 50")
+    yield
+    connection.close()
