@@ -70,6 +70,7 @@ class SchedulerInstance(models.Model):
     digest = models.CharField(_("digest of its registration set"), max_length=64, blank=True)
     started_at = InstantField(_("started at"))
     heartbeat_at = InstantField(_("last heartbeat at"))
+    mute_since = InstantField(_("vouched for by its companion since"), null=True, blank=True)
     initialized_at = InstantField(_("initialised at"), null=True, blank=True)
     stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
     stopped_at = InstantField(_("stopped at"), null=True, blank=True)

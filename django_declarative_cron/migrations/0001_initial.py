@@ -41,6 +41,14 @@ class Migration(migrations.Migration):
                     django_declarative_cron.fields.InstantField(verbose_name="last heartbeat at"),
                 ),
                 (
+                    "mute_since",
+                    django_declarative_cron.fields.InstantField(
+                        blank=True,
+                        null=True,
+                        verbose_name="vouched for by its companion since",
+                    ),
+                ),
+                (
                     "initialized_at",
                     django_declarative_cron.fields.InstantField(
                         blank=True, null=True, verbose_name="initialised at"

@@ -15,6 +15,10 @@ import os
 import signal
 import sys
 import threading
+import time
+
+LONGEST_FAREWELL = 2.0
+"""Seconds that are granted to what a killed scheduler leaves behind."""
 
 # Stopping a process, and faults of its own, are not for others.
 _OWN = (
@@ -70,10 +74,24 @@ def reap(child: int) -> int:
     while True:
         code = _collect(child)
         if code is not None:
+            if code >= 128:
+                _linger()
             return code
         number = signal.sigwait(numbers)
         if number != signal.SIGCHLD:
             os.kill(child, number)
+
+
+def _linger() -> None:
+    """Let the companion of a scheduler that was killed tell of it: it ends with this process."""
+    deadline = time.monotonic() + LONGEST_FAREWELL
+    while time.monotonic() < deadline:
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(0.01)
 
 
 def _collect(child: int) -> int | None:

@@ -41,12 +41,14 @@ class Attendance:
     overdue: int
 
     def age(self, instance: SchedulerInstance) -> timedelta:
-        """Give how long ago an instance was heard of, by the database's clock.
+        """Give how long ago an instance spoke for itself, by the database's clock.
+
+        One that its companion vouches for lives, and cannot work.
 
         Args:
             instance: any.
         """
-        heartbeat: datetime = instance.heartbeat_at
+        heartbeat: datetime = instance.mute_since or instance.heartbeat_at
         return max(self.now - heartbeat, timedelta(0))
 
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:

@@ -61,6 +61,7 @@ def register(held: Locked, member: Member, process: Process) -> SchedulerInstanc
         defaults={
             "digest": member.digest,
             "heartbeat_at": held.database_now,
+            "mute_since": None,
             "stop_requested_at": None,
             "stopped_at": None,
         },
@@ -101,7 +102,7 @@ def _heartbeat(member: Member) -> bool:
         return False
     now = state.database_now
     living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    lives = _is_heard(living, member, now)
+    lives = _is_heard(living, member, now, mute_since=None)
     if state.leader_id == member.instance:
         # Last, because somebody may hold this row.
         with database.atomic(member.using):
@@ -127,15 +128,25 @@ def vouch(member: Member) -> bool:
         heartbeat_at__gt=LONG_AGO,
     )
     row = here.annotate(database_now=member.database_time).first()
-    return row is not None and _is_heard(here, member, row.database_now)
+    if row is None:
+        return False
+    since = row.mute_since or row.heartbeat_at
+    return _is_heard(here, member, row.database_now, mute_since=since)
 
 
-def _is_heard(mine: QuerySet[SchedulerInstance], member: Member, now: datetime) -> bool:
+def _is_heard(
+    mine: QuerySet[SchedulerInstance],
+    member: Member,
+    now: datetime,
+    *,
+    mute_since: datetime | None,
+) -> bool:
     heard = mine.filter(heartbeat_at__gt=now - member.longest_silence)
-    return bool(heard.update(heartbeat_at=now, stopped_at=None)) or _comes_back(member, now)
+    values = {"heartbeat_at": now, "mute_since": mute_since, "stopped_at": None}
+    return bool(heard.update(**values)) or _comes_back(member, now, mute_since)
 
 
-def _comes_back(member: Member, now: datetime) -> bool:
+def _comes_back(member: Member, now: datetime, mute_since: datetime | None) -> bool:
     """Let a process live after all that was silent for so long that it counted as dead."""
     with database.atomic(member.using):
         row = _own_row(member)
@@ -143,8 +154,9 @@ def _comes_back(member: Member, now: datetime) -> bool:
             return False
         if row.heartbeat_at > LONG_AGO:
             row.lapses = _with(row.lapses, [(row.heartbeat_at, now)])
-        row.heartbeat_at, row.stopped_at = now, None
-        row.save(using=member.using, update_fields=["lapses", "heartbeat_at", "stopped_at"])
+        row.heartbeat_at, row.stopped_at, row.mute_since = now, None, mute_since
+        fields = ["lapses", "heartbeat_at", "stopped_at", "mute_since"]
+        row.save(using=member.using, update_fields=fields)
     return True
 
 

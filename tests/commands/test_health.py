@@ -63,6 +63,15 @@ def test_a_stop_is_told_apart_from_silence(cron: Cron, led: Simulation) -> None:
     assert answer.err.endswith("0 s ago, and it has stopped.")
 
 
+def test_a_process_that_only_its_companion_vouches_for_is_unhealthy(
+    cron: Cron, led: Simulation
+) -> None:
+    SchedulerInstance.objects.update(mute_since=led.clock.now() - timedelta(minutes=5))
+    answer = cron("health", "--here", clock=led.clock)
+    assert answer.code == 1
+    assert "5 min ago" in answer.err
+
+
 def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:
     led[0].crash()
     led[1].crash()

@@ -89,6 +89,21 @@ def test_an_end_by_a_signal_is_128_and_its_number(
     assert end(begin(project_environment, body)) == (128 + number, "")
 
 
+LEAVING_SOMEBODY = """
+print(subprocess.Popen(["sleep", "0.2"], stdout=subprocess.DEVNULL).pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_scheduler_leaves_has_a_moment_to_end(
+    project_environment: dict[str, str],
+) -> None:
+    """The companion uses it to say that the scheduler is dead."""
+    code, output = end(begin(project_environment, LEAVING_SOMEBODY))
+    assert code == 128 + signal.SIGKILL
+    assert not Path("/proc", output.strip()).exists()
+
+
 def test_ctrl_c_comes_once(project_environment: dict[str, str]) -> None:
     """A terminal sends it to the whole group of the reaper, of which the child is no part."""
     process = begin(project_environment, "print(os.getpgid(0) == os.getpid(), flush=True)")
