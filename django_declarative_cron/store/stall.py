@@ -46,6 +46,10 @@ class Watchdog:
     """Cut off what waits in vain; its thread lives while there is something to watch."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Watch nothing, as a forked child does: the thread is not there, its lock may be held."""
         self._waits: set[_Wait] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -93,6 +97,9 @@ class Watchdog:
 
 
 watchdog = Watchdog()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=watchdog.forget)
 
 
 def _cut(raw: Any) -> None:
