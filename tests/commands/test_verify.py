@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,9 +13,6 @@ from django.db import connection
 from django_declarative_cron.management.cli import verifying
 from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.models import (
-    RegistrationSet,
-    SchedulerInstance,
-    SchedulerState,
     TaskRun,
 )
 from django_declarative_cron.store import overrides
@@ -24,6 +20,7 @@ from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from .conftest import DELAY, Cron, Screen, run_child
+from .filled import START, fill
 
 HOURLY = "0 * * * *"
 
@@ -216,48 +213,7 @@ def test_a_real_scheduler_leaves_a_history_that_breaks_nothing(
 
 # --- how much it takes ---------------------------------------------------------
 
-START = datetime(2024, 1, 1, tzinfo=UTC)
-TASKS, MINUTES = 100, 1000
-
-
-def _fill(tasks: int, minutes: int) -> None:
-    """Write what a scheduler writes that runs tasks every minute."""
-    state = SchedulerState.objects.create(deployment="default", generation=1)
-    instance = SchedulerInstance.objects.create(
-        scheduler=state,
-        host="desk",
-        pid=1,
-        started_at=START,
-        initialized_at=START,
-        heartbeat_at=START + timedelta(minutes=minutes),
-    )
-    names = [f"task-{number}" for number in range(tasks)]
-    RegistrationSet.objects.create(
-        scheduler=state,
-        generation=1,
-        registered_at=START,
-        instance=instance,
-        tasks=[
-            {"name": name, "cron": "* * * * *", "timezone": "UTC", "retry_delay_us": 60_000_000}
-            for name in names
-        ],
-    )
-    for minute in range(minutes):
-        at = START + timedelta(minutes=minute)
-        TaskRun.objects.bulk_create(
-            TaskRun(
-                scheduler=state,
-                task_name=name,
-                scheduled_for=at,
-                started_at=at + timedelta(milliseconds=30),
-                finished_at=at + timedelta(seconds=2),
-                outcome="succeeded",
-                reason="due",
-                attempt=1,
-                instance=instance,
-            )
-            for name in names
-        )
+MINUTES = 40
 
 
 @pytest.fixture
@@ -268,7 +224,7 @@ def at_the_end() -> ManualClock:
 def test_rows_are_read_a_little_at_a_time(
     cron: Cron, db: None, at_the_end: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fill(5, 40)
+    fill(5, MINUTES)
     monkeypatch.setattr("django_declarative_cron.store.history.reading.CHUNK", 50)
     longest = 0
 
@@ -283,15 +239,3 @@ def test_rows_are_read_a_little_at_a_time(
         answer = cron("verify", clock=at_the_end)
     assert answer.lines[0].startswith("0 violations in 200 runs")
     assert longest == 5
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_runs_are_judged_in_time(
-    cron: Cron, db: None, at_the_end: ManualClock
-) -> None:
-    _fill(TASKS, MINUTES)
-    began = time.process_time()
-    answer = cron("verify", clock=at_the_end)
-    spent = time.process_time() - began
-    assert answer.lines[0].startswith("0 violations in 100,000 runs")
-    assert spent < 30
