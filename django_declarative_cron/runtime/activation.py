@@ -60,6 +60,8 @@ class Activation:
             if running and _is_active(engine, member):
                 engine.replace(declarations)
                 return 0
+            # A run whose callback has ended is none in flight to the new set.
+            engine.record(self._clock.now())
             done = self._swap(engine, member, declarations, self._clock.now(), self._terms)
         except ScheduleTaskError:
             raise

@@ -152,3 +152,18 @@ def test_a_row_of_nobody_starts_nothing_and_is_removed(
     assert not ScheduledTask.objects.filter(name="foreign").exists()
     assert not TaskRun.objects.filter(task_name="foreign").exists()
     assert len(sim.starts("a")) == 2
+
+
+def test_an_end_that_could_not_be_written_is_written_before_another_set_comes(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:00:00")
+    job = sim.job(["fail", "ok"])
+    refused = OperationalError("disk full")
+    monkeypatch.setattr(results, "_record", _failing(results._record, 1, refused))
+    sim.initialize([("t", HOURLY, job, FIVE_MINUTES)])
+    assert sim.runs("t")[0].outcome == "running"
+    # Its minute is not over and nothing runs: as another task it is owed a run at once.
+    sim.initialize([("t", HOURLY, job, 2 * FIVE_MINUTES)])
+    runs = [(run.outcome, run.reason) for run in sim.runs("t")]
+    assert runs == [("failed", "boot"), ("succeeded", "boot")]
