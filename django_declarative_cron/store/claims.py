@@ -14,6 +14,7 @@ from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, instances, reconcile, registrations, rows
+from .coming import open_pauses
 from .faults import is_lock_timeout
 from .guard import Locked, Member, Standing, locked, stand
 
@@ -217,7 +218,8 @@ def _considered(
             claimed.strangers = True
             raise LookupError("it is not declared in the active registration set")
         if (row.cron, row.timezone, row.retry_delay) != declaration.identity:
-            return reconcile.overridden(held, member, row, declaration, now)
+            pause = open_pauses(held, member, now).get(row.name)
+            return reconcile.overridden(held, member, row, declaration, now, pause)
         decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)
         if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
             # The names of occurrences may come a second time: not the same runs.

@@ -205,9 +205,10 @@ def _override(
     for chunk in _rows_by_name(held, member, by_name):
         for row in chunk:
             declaration = by_name[row.name].declaration
+            name = declaration.name
+            pause, boot_at = known.pauses.get(name), known.boot_of(name)
             with scheduling(declaration):
-                boot_at = known.boot_of(declaration.name)
-                decision = overridden(held, member, row, declaration, now, boot_at=boot_at)
+                decision = overridden(held, member, row, declaration, now, pause, boot_at=boot_at)
             told += decision.events
             rows.take(row, decision)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
@@ -220,6 +221,7 @@ def overridden(
     row: ScheduledTask,
     declaration: Declaration,
     now: datetime,
+    pause: TaskOverride | None,
     *,
     boot_at: datetime | None = None,
 ) -> Decision:
@@ -231,6 +233,7 @@ def overridden(
         row: the task's row; its declaration is written into it, its state is not.
         declaration: what is declared now.
         now: the instant of the override.
+        pause: of a person, in force for its name.
         boot_at: the occurrence it owes at once, if any.
     """
     stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest)
@@ -247,9 +250,8 @@ def overridden(
     rows.declare(row, declaration, held.row.identifier)
     row.epoch = held.next_epoch(member.using)
     story = Story(rows.state_of(row)).then(*damage, event)
-    return settle(
-        _switched(story, declaration, enabled_before, None, now), declaration.schedule, now
-    )
+    story = _switched(story, declaration, enabled_before, pause, now)
+    return settle(story, declaration.schedule, now)
 
 
 def _update(

@@ -69,6 +69,18 @@ def test_a_pause_survives_override_removal_and_return(sim: Simulation) -> None:
     assert len(job.runs) == 1
 
 
+@pytest.mark.parametrize("delay", [FIVE_MINUTES, 2 * FIVE_MINUTES], ids=["kept", "overridden"])
+def test_a_pause_survives_being_disabled_and_enabled(simulation: Started, delay: timedelta) -> None:
+    sim = simulation("10:30:00")
+    task = {"name": "t", "cron": HOURLY, "callback": sim.job(), "retry_delay": FIVE_MINUTES}
+    sim.initialize([{**task, "enabled": False}])
+    overrides.pause(["t"], _act(sim), until=utc("12:30"))
+    sim.initialize([{**task, "retry_delay": delay}])
+    assert (sim.task("t").paused_until, sim.starts("t")) == (utc("12:30"), [])
+    sim.advance_to("2024-01-01T13:30:00Z")
+    assert sim.starts("t") == [utc("13:00")]
+
+
 def test_a_retry_pending_at_the_pause_runs_after_resume(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", "0 10 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)])
