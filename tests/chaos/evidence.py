@@ -42,7 +42,7 @@ class Life:
         born: monotonic second before it was started.
         died: monotonic second at which its end was known.
         paused: spans in which it was stopped for longer than the lease.
-        killed: it was not asked to end.
+        killed: it did not end in order, so what its callbacks had done may be lost.
     """
 
     pid: int

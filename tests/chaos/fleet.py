@@ -75,7 +75,9 @@ class Ship:
         """Give what is known of it, with the pauses that were longer than the lease."""
         died = time.monotonic() if self.died is None else self.died
         paused = tuple((a, b) for a, b in self.paused if b - a > lease * 0.9)
-        return Life(self.pid, self.born, died, paused, not self.asked or self.child.returncode != 0)
+        left = "did not end within the grace" in self._log.read_text(errors="replace")
+        in_order = self.asked and self.child.returncode == 0 and not left
+        return Life(self.pid, self.born, died, paused, not in_order)
 
     def _watch(self) -> None:
         self.child.wait()

@@ -45,6 +45,9 @@ class Postgres:
         self._directory = directory
         with self._connection("postgres") as cursor:
             cursor.execute("CREATE DATABASE ddc")
+            # The tests' server forgets what it has confirmed when it crashes; this one crashes.
+            cursor.execute("ALTER SYSTEM SET synchronous_commit = on")
+            cursor.execute("SELECT pg_reload_conf()")
 
     @contextmanager
     def _connection(self, name: str):  # type: ignore[no-untyped-def]
