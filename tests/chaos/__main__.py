@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from .plan import Plan
 
 
 def main() -> int:
+    # Nothing is to be left behind, whoever ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     kind = os.environ.get("DDC_TEST_DATABASE") or "postgres"
     with place.made(kind) as (database, directory):
         plan = replace(Plan.from_environment(), evidence=str(directory / "evidence.jsonl"))
