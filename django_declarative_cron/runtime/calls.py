@@ -59,6 +59,12 @@ class Calls:
         with self._book:
             return list(self._waiting)
 
+    @property
+    def known(self) -> set[int]:
+        """Give the ids of all runs that are not recorded yet."""
+        with self._book:
+            return {*self._running, *(result.run for result in self._waiting)}
+
     def recorded(self, results: list[Result], held: list[Result]) -> None:
         """Forget results, the oldest of those waiting.
 

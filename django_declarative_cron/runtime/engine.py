@@ -17,6 +17,7 @@ from ..signals import publish
 from ..store import claims, instances, results
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
+from ..store.unanswered import unanswered
 from . import announce
 from .calls import Calls
 from .clock import Clock
@@ -68,7 +69,7 @@ class Engine:
         self._audit = Audit()
         self._pace = Pace(clock)
         self._vigil = Vigil()
-        self._stop_is_written = False
+        self._stop_is_written = self._is_in_doubt = False
 
     # --- what the scheduler tells the engine ---
 
@@ -210,6 +211,8 @@ class Engine:
         member = self._member
         if member is None or self.stopping.is_set() or not self._declarations:
             return None
+        if self._is_in_doubt:
+            self._call_what_was_not_answered(member)
         if not self._is_known_to_lead_into_work(now):
             self._look(member)
         held_up = False
@@ -286,6 +289,19 @@ class Engine:
         announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
         return considered
 
+    def _call_what_was_not_answered(self, member: Member) -> None:
+        """After a refusal, look whether starts were committed all the same."""
+        with self.gate:
+            if self.stopping.is_set() or member is not self._member:
+                return
+            found = unanswered(member, self._calls.known, self._declarations)
+            work = self._calls.take(found, self._declarations, self.stopping)
+            self._is_in_doubt = False
+        try:
+            publish([claim.started for claim in found])
+        finally:
+            self._calls.call(work)
+
     # --- what it notices ---
 
     def _stand(self, member: Member, standing: Standing, seen: Peek | None) -> None:
@@ -329,6 +345,6 @@ class Engine:
         """
         renew(error)
         self._vigil.interrupt()
-        self._seen = None
+        self._seen, self._is_in_doubt = None, True
         text = f"{type(error).__name__}: {words_of(error)}"
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

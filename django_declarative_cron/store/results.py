@@ -119,7 +119,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
             task = tasks.get(result.run)
             run = runs.get(result.run) or _lost_row(member, task, result)
             if run is None:
-                recorded.events.append(_late(result))
+                recorded.events.append(_late(member, result))
                 continue
             _end(run, result)
             recorded.events += _settled(run, result, task, now)
@@ -220,7 +220,17 @@ def _ended(
     )
 
 
-def _late(result: Result) -> events.TaskRunLate:
+def _late(member: Member, result: Result) -> events.Event:
+    """Tell of a result that finds its run ended: by somebody else, or by itself before.
+
+    The latter is so where the database's word that it was written was lost on the way.
+    """
+    mine = TaskRun.objects.using(member.using).filter(
+        pk=result.run, instance=member.instance, finished_at=result.finished_at
+    )
+    stored = mine.first()
+    if stored is not None:
+        return _ended(stored, result, False, None)
     return events.TaskRunLate(
         at=result.finished_at,
         task_name=result.task_name,

@@ -18,7 +18,11 @@ from .steps import Profile
 QUICK = 6
 """Seeds of each profile that are played in every env."""
 
-_SLOW = {"sqlite3": range(1_000, 1_215), "postgresql": range(2_000, 2_075)}
+_SLOW = {
+    "sqlite3": range(1_000, 1_215),
+    "postgresql": range(2_000, 2_075),
+    "mysql": range(3_000, 3_040),
+}
 _NAMED = named(os.environ.get(SEEDS, ""))
 _PROFILES: tuple[Profile, ...] = ("theory", "world")
 

@@ -1,0 +1,125 @@
+"""A database that refuses any statement, or whose answer is lost: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.db.utils import InterfaceError, InternalError
+
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.testing import Simulation
+from django_declarative_cron.theory import check
+
+pytestmark = [pytest.mark.beyond_the_theory, pytest.mark.usefixtures("transactional_db")]
+
+DELAY = timedelta(minutes=5)
+START = datetime(2024, 1, 1, 10, 59, 30, tzinfo=UTC)
+MINUTES = [datetime(2024, 1, 1, 11, minute, tzinfo=UTC) for minute in range(3)]
+
+
+class _Driver(Exception):
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__(sqlstate)
+        self.sqlstate = sqlstate
+
+
+def _error(kind: type[Exception], sqlstate: str) -> Exception:
+    error = kind("as Django says it")
+    error.__cause__ = _Driver(sqlstate)
+    return error
+
+
+REFUSALS = {
+    "backend terminated": _error(OperationalError, "57P01"),
+    "read-only after a failover": _error(InternalError, "25006"),
+    "disk full": _error(OperationalError, "53100"),
+    "deadlock": _error(OperationalError, "40P01"),
+    "row held": _error(OperationalError, "55P03"),
+    "connection closed": InterfaceError("connection already closed"),
+}
+
+
+class Fault:
+    """Count statements or commits, and refuse one of them."""
+
+    def __init__(self, at: int | None, error: Exception) -> None:
+        self.count, self._at, self._error = 0, at, error
+
+    def here(self) -> None:
+        """Be the next one; raise where it is the one."""
+        self.count += 1
+        if self.count - 1 == self._at:
+            raise self._error
+
+    def statement(self, execute: Callable[..., Any], *rest: Any) -> Any:
+        """Refuse before the statement."""
+        self.here()
+        return execute(*rest)
+
+    @contextmanager
+    def in_answers(self) -> Iterator[None]:
+        """Lose the word that a transaction was committed."""
+        commit = connection.commit
+
+        def answered() -> None:
+            commit()
+            self.here()
+
+        connection.commit = answered  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            del connection.commit
+
+
+def _three_minutes(fault: Fault, *, answers: bool = False) -> Simulation:
+    sim = Simulation(start=START)
+    jobs = {
+        "good": sim.job(duration=timedelta(seconds=10)),
+        "bad": sim.job(outcomes=["fail"], duration=timedelta(seconds=10)),
+    }
+    sim.initialize([(name, "* 11 * * *", job, DELAY) for name, job in jobs.items()])
+    meddling = fault.in_answers() if answers else connection.execute_wrapper(fault.statement)
+    with meddling:
+        sim.advance_to(MINUTES[-1] + timedelta(seconds=45))
+    sim.advance_to(MINUTES[-1] + timedelta(seconds=55))
+    return sim
+
+
+def _require_all_in_order(sim: Simulation) -> None:
+    for name, outcome in (("good", "succeeded"), ("bad", "failed")):
+        runs = sim.runs(name)
+        assert [run.scheduled_for for run in runs] == MINUTES, name
+        assert {run.outcome for run in runs} == {outcome}, name
+        assert [start.replace(second=0, microsecond=0) for start in sim.starts(name)] == MINUTES
+    assert not TaskRun.objects.filter(running_slot__isnull=False).exists()
+    assert check(sim.trace()) == []
+
+
+def _again() -> None:
+    from django_declarative_cron.models import SchedulerState
+
+    SchedulerState.objects.all().delete()
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_a_commit_whose_answer_is_lost_is_neither_forgotten_nor_repeated(at: int) -> None:
+    sim = _three_minutes(Fault(at, REFUSALS["backend terminated"]), answers=True)
+    _require_all_in_order(sim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_whichever_statement_is_refused_every_occurrence_runs_once(kind: str) -> None:
+    counted = Fault(None, REFUSALS[kind])
+    _require_all_in_order(_three_minutes(counted))
+    assert counted.count > 20
+    # Each kind at statements of its own; all of them together at every one.
+    for at in range(list(REFUSALS).index(kind), counted.count, len(REFUSALS)):
+        _again()
+        _require_all_in_order(_three_minutes(Fault(at, REFUSALS[kind])))

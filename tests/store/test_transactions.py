@@ -1,0 +1,196 @@
+"""Our transactions: limited in their waits, alike in every project, done again after conflicts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError, connection
+from django.db.utils import InternalError
+
+from django_declarative_cron.models import SchedulerState, TaskRun
+from django_declarative_cron.runtime.connections import renew
+from django_declarative_cron.store import claims, database, guard, instances, limits, stall
+from django_declarative_cron.store.faults import is_conflict, is_lock_timeout, spoils_connection
+
+from .conftest import Deployment, Stranger
+
+postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL")
+
+
+def said(kind: type[Exception], code: str | int | None = None, attribute: str = "sqlstate") -> Any:
+    """Make an error as Django raises it around a driver's."""
+    if isinstance(code, int):
+        return kind(code, "as MySQL says it")
+    cause = sqlite3.Error("a driver's")
+    if code is not None:
+        setattr(cause, attribute, code)
+    error = kind("as Django says it")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_held", "is_to_be_repeated", "is_spoilt"),
+    [
+        (said(OperationalError, "55P03"), True, False, False),
+        (said(OperationalError, "55P03", "pgcode"), True, False, False),
+        (said(OperationalError, 1205), True, False, False),
+        (said(OperationalError, "SQLITE_BUSY_SNAPSHOT", "sqlite_errorname"), True, False, False),
+        (said(OperationalError, "40P01"), False, True, False),
+        (said(OperationalError, "40001"), False, True, False),
+        (said(OperationalError, 1213), False, True, False),
+        (said(IntegrityError), False, False, False),
+        (said(DataError, "22001"), False, False, False),
+        (said(InternalError, "25006"), False, False, True),
+        (said(OperationalError, "57P01"), False, False, True),
+        (said(OperationalError, "53100"), False, False, True),
+        (said(OperationalError, 2006), False, False, True),
+        (said(OperationalError), False, False, True),
+        (said(InterfaceError), False, False, True),
+        (RuntimeError("none of a database's"), False, False, False),
+    ],
+)
+def test_refusals_are_told_apart(
+    error: Exception, is_held: bool, is_to_be_repeated: bool, is_spoilt: bool
+) -> None:
+    assert is_lock_timeout(error) is is_held
+    assert is_conflict(error) is is_to_be_repeated
+    assert spoils_connection(error) is is_spoilt
+
+
+def _ask(sql: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchone()[0]
+
+
+@contextmanager
+def _as_configured(**settings: Any) -> Iterator[None]:
+    """Let the project's entry in DATABASES say something else, in new connections."""
+    before = {key: connection.settings_dict[key] for key in settings}
+    connection.close()
+    connection.settings_dict.update(settings)
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict.update(before)
+
+
+@postgres
+def test_limits_hold_inside_a_transaction_and_leave_nothing_behind(deployment: Deployment) -> None:
+    names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+    before = [_ask(f"SHOW {name}") for name in names]
+    with guard.locked(deployment.member):
+        assert [_ask(f"SHOW {name}") for name in names] == ["5s", "10s", "15s"]
+    assert [_ask(f"SHOW {name}") for name in names] == before
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_wait_for_locks_is_put_back(deployment: Deployment, fails: bool) -> None:
+    wait = "SELECT @@innodb_lock_wait_timeout"
+    before = _ask(wait)
+    with suppress(LookupError), guard.locked(deployment.member):
+        assert _ask(wait) == limits.LOCK != before
+        if fails:
+            raise LookupError
+    assert _ask(wait) == before
+
+
+@postgres
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_what_is_read_under_the_lock_is_what_is_stored_by_then(
+    level: str, deployment: Deployment, stranger: Stranger
+) -> None:
+    from psycopg import IsolationLevel
+
+    options = {**connection.settings_dict["OPTIONS"], "isolation_level": IsolationLevel[level]}
+    with _as_configured(OPTIONS=options):
+        with guard.locked(deployment.member):
+            assert _ask("SHOW transaction_isolation") == "read committed"
+        started = claims.claim_due(
+            deployment.member, deployment.by_name, deployment.now, reaping=False
+        )
+        assert len(started.claims) == 3
+
+
+def test_without_autocommit_everything_is_committed_all_the_same(
+    deployment: Deployment, stranger: Stranger
+) -> None:
+    with _as_configured(AUTOCOMMIT=False):
+        SchedulerState.objects.count()
+        assert instances.heartbeat(deployment.member)
+        started = claims.claim_due(
+            deployment.member, deployment.by_name, deployment.now, reaping=False
+        )
+        assert len(started.claims) == 3
+        assert not connection.get_autocommit()
+    assert TaskRun.objects.filter(outcome="running").count() == 3
+
+
+class Refusal:
+    """Let the database refuse some statement so many times."""
+
+    def __init__(self, error: Exception, times: int, text: str) -> None:
+        self.error, self.left, self.text = error, times, text
+
+    def __call__(self, execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if self.left and self.text in sql:
+            self.left -= 1
+            raise self.error
+        return execute(sql, *rest)
+
+
+@pytest.mark.parametrize("code", ["40P01", "40001", 1213])
+def test_a_transaction_that_had_to_give_in_is_done_again(
+    code: str | int, deployment: Deployment
+) -> None:
+    refusal = Refusal(said(OperationalError, code), 3, "INSERT INTO")
+    with connection.execute_wrapper(refusal):
+        claimed = claims.claim_due(
+            deployment.member, deployment.by_name, deployment.now, reaping=False
+        )
+    assert refusal.left == 0
+    assert len(claimed.claims) == TaskRun.objects.filter(outcome="running").count() == 3
+
+
+def test_for_ever_it_is_not_done_again(deployment: Deployment) -> None:
+    refusal = Refusal(said(OperationalError, "40001"), 100, "INSERT INTO")
+    with connection.execute_wrapper(refusal), pytest.raises(OperationalError):
+        claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
+    assert refusal.left == 95
+    assert not TaskRun.objects.exists()
+
+
+@postgres
+def test_a_connection_that_goes_silent_is_cut_off(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stall, "STEP", 0.02)
+    monkeypatch.setattr(stall, "PATIENCE", 5)
+    monkeypatch.setattr(stall, "watchdog", stall.Watchdog())
+    monkeypatch.setattr(database, "watchdog", stall.watchdog)
+    with pytest.raises(OperationalError) as refused, database.direct("default"):
+        _ask("SELECT pg_sleep(60)")
+    renew(refused.value)
+    ended = "SELECT bool_and(pg_terminate_backend(pid, 1000)) FROM pg_stat_activity"
+    assert _ask(f"{ended} WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()")
+
+
+@postgres
+def test_a_server_that_became_read_only_is_not_asked_again_on_the_same_connection(
+    deployment: Deployment,
+) -> None:
+    before = _ask("SELECT pg_backend_pid()")
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    with pytest.raises(InternalError) as refused:
+        instances.heartbeat(deployment.member)
+    renew(refused.value)
+    assert instances.heartbeat(deployment.member)
+    assert _ask("SELECT pg_backend_pid()") != before
