@@ -371,4 +371,5 @@ def test_an_unexpected_error_of_an_initialisation_is_wrapped(
     with pytest.raises(ScheduleTaskError) as caught:
         sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
     assert caught.value.details["cause"] is caught.value.__cause__ is cause
-    assert caught.value.message.endswith("a router of the project is broken")
+    told = "Failed to schedule task 'default': a router of the project is broken"
+    assert caught.value.message == told

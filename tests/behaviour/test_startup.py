@@ -32,9 +32,12 @@ def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Starte
 def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "35 15 * * 2", sim.job(), FIVE_MINUTES)])
+    assert sim.task("t").next_run_at == utc("2024-01-02T15:35")
+    sim.advance_to("2024-01-02T15:34:59Z")
     assert sim.starts("t") == []
     sim.jump_to("2024-01-02T15:35:00Z")
-    assert len(sim.starts("t")) == 1
+    assert sim.starts("t") == [utc("2024-01-02T15:35")]
+    assert sim.task("t").next_run_at == utc("2024-01-09T15:35")
 
 
 def test_su04_of_three_new_tasks_only_the_one_of_this_minute_runs(simulation: Started) -> None:

@@ -17,13 +17,17 @@ HEAD = """\
 Every MUST and SHOULD of the specifications that this scheduler is built to, and the tests that
 show it. `python -m tests.conformance` writes this page from `tests/conformance/requirements.toml`;
 tests hold that it is up to date, that every test it names exists, and that no demand of the texts
-is missing. Sections are those of the texts; what they say is told in our words.
+is missing. Sections are those of the texts; what they say is told in our words. What each text
+demands is kept in `tests/conformance/inventory.json`; where the texts lie beside the checkout, or
+`DDC_SPECIFICATIONS` says where they are, it is compared with them.
 """
 
 AFTER_DOCUMENTS = """\
 Newer wins over older: 004, 001, 000, 003. Only 003 has the log contract, a section on security and
-an appendix on conformance; these stand. 004 demands by formulas: each of its axioms is a clause
-here, and [`cron verify`](commands.md#cron) judges any stored history by them.
+an appendix on conformance; these stand. 004 demands by formulas, and by sentences that have their
+must and should in small letters: each axiom and each such sentence has a row, and
+[`cron verify`](commands.md#cron) judges any stored history by the axioms. The axioms of 000 and 001
+are earlier forms of those of 004, which stand in their place.
 """
 
 DECISIONS = """\

@@ -18,7 +18,10 @@ DOCUMENTS = {
     "003": "Declarative Polling Scheduler, version 1.0 draft",
     "004": "Declarative Scheduler Theory",
 }
+AXIOMS = (*(f"S{n}" for n in range(1, 6)), *(f"L{n}" for n in range(1, 4)))
+AXIOMS += tuple(f"EA{n}" for n in range(1, 7))
 KINDS = {"MUST", "MUST NOT", "SHALL", "SHALL NOT", "SHOULD", "SHOULD NOT", "REQUIRED"}
+KINDS |= {"RECOMMENDED", "must", "should", *AXIOMS}
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ class Clause:
 
 @dataclass(frozen=True)
 class Requirement:
-    """One keyword of one or several documents.
+    """One keyword, or one axiom, of one or several documents.
 
     Args:
         documents: that have it.
         section: where it stands, headings joined by `` / ``.
         renamed: the section in documents that call it otherwise.
-        kind: the keyword.
+        kind: the keyword, in small letters where the text has it so; or the name of the axiom.
         clauses: what it rules; one, or those of a list.
         decision: of the whole, or empty.
     """

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[3] / "shared" / "specs"
+FOLDER = Path(
+    os.environ.get("DDC_SPECIFICATIONS") or Path(__file__).parents[3] / "shared" / "specs"
+)
 
 _KEYWORD = re.compile(r"\b(MUST NOT|MUST|SHALL NOT|SHALL|SHOULD NOT|SHOULD|REQUIRED|RECOMMENDED)\b")
 _HEADING = re.compile(r"(#+) (.+)")
 _ITEM = re.compile(r"( *)(?:[-*]|\d+\.) ")
 # The one section that speaks of the words themselves.
 _OF_THE_WORDS = "Normative Language"
+# The theory demands by these, and by words that it does not write in capitals.
+_AXIOM = re.compile(r"\*\*((?:S|L|EA)\d+) [-—] ")
+_IN_SENTENCES = re.compile(rf"{_KEYWORD.pattern}|\b([Mm]ust|[Ss]hould)\b")
+_INFORMATIVE = ("Preamble / Purpose", "Real-World Assumptions and the Limits of Conformance")
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,12 @@ def text_of(document: str) -> str | None:
     return None
 
 
-def demands(text: str) -> list[Demand]:
+def demands(text: str, *, is_theory: bool = False) -> list[Demand]:
     """Find every keyword of a text outside its code.
 
     Args:
         text: Markdown.
+        is_theory: whether it demands by axioms and plain sentences too.
     """
     lines, found, path = list(_without_code(text)), [], {}
     for number, line in enumerate(lines):
@@ -57,10 +65,19 @@ def demands(text: str) -> list[Demand]:
             continue
         section = " / ".join(path[key] for key in sorted(path) if key > 1)
         if not section.endswith(_OF_THE_WORDS):
-            kinds = _KEYWORD.findall(line)
+            kinds = _demanding(line, section) if is_theory else _KEYWORD.findall(line)
             found += [Demand(section, kind, 0) for kind in kinds[:-1]]
             found += [Demand(section, kind, _items(lines, number)) for kind in kinds[-1:]]
     return found
+
+
+def _demanding(line: str, section: str) -> list[str]:
+    if axiom := _AXIOM.match(line):
+        return [axiom[1]]
+    if section.startswith(_INFORMATIVE):
+        return _KEYWORD.findall(line)
+    words = (each[0] for each in _IN_SENTENCES.finditer(line))
+    return [word if word.isupper() else word.lower() for word in words]
 
 
 def _without_code(text: str) -> Iterator[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from ..conftest import CHECKOUT
-from . import specifications
+from . import inventory, specifications
 from .page import PAGE, page
-from .requirements import DOCUMENTS, KINDS, Clause, Requirement, load
+from .requirements import AXIOMS, DOCUMENTS, KINDS, Clause, Requirement, load
 from .specifications import Demand
 
 LISTED, DECISIONS = load()
@@ -70,7 +72,7 @@ def test_every_decision_is_there_and_of_use() -> None:
     assert named - {""} == {decision.key for decision in DECISIONS}
 
 
-# --- against the texts, where they are -----------------------------------------
+# --- against the texts: what they demand is kept, and looked up where they are ---
 
 
 def _text(document: str) -> str:
@@ -80,27 +82,70 @@ def _text(document: str) -> str:
     return text
 
 
-def _listed_in(document: str) -> dict[str, list[Requirement]]:
-    sections = defaultdict(list)
-    for each in REQUIREMENTS:
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_what_is_kept_of_a_text_is_what_it_demands(document: str) -> None:
+    _text(document)
+    message = "run `python -m tests.conformance`"
+    assert inventory.kept()[document] == inventory.found_in(document), message
+
+
+def _differences(
+    document: str, demands: Iterable[Demand], requirements: Iterable[Requirement]
+) -> list[str]:
+    """Say where a list and what a text demands part, section by section, in order."""
+    found, listed = defaultdict(list), defaultdict(list)
+    for demand in demands:
+        found[demand.section].append(demand)
+    for each in requirements:
         if document in each.documents:
-            sections[each.section_in(document)].append(each)
-    return sections
+            listed[each.section_in(document)].append(each)
+    told = []
+    for section in found | listed:
+        there, here = found[section], listed[section]
+        if [each.kind for each in there] != [each.kind for each in here]:
+            told.append(f"{document}, {section}: {len(there)} demands, {len(here)} listed")
+            continue
+        told += [
+            f"{document}, {section}: a list of {demand.items}, {len(each.clauses)} listed"
+            for demand, each in zip(there, here, strict=True)
+            if demand.items and len(each.clauses) != demand.items
+        ]
+    return told
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_demand_of_a_text_is_listed_once(document: str) -> None:
-    found: dict[str, list[Demand]] = defaultdict(list)
-    for demand in specifications.demands(_text(document)):
-        found[demand.section].append(demand)
-    listed = _listed_in(document)
-    assert listed.keys() == found.keys()
-    for section, demands in found.items():
-        kinds = [each.kind for each in demands]
-        assert [each.kind for each in listed[section]] == kinds, section
-        for each, demand in zip(listed[section], demands, strict=True):
-            if demand.items:
-                assert len(each.clauses) == demand.items, (section, each)
+    assert _differences(document, inventory.kept()[document], REQUIREMENTS) == []
+
+
+def test_a_demand_that_is_not_listed_would_be_found() -> None:
+    for place, each in enumerate(REQUIREMENTS):
+        rest = REQUIREMENTS[:place] + REQUIREMENTS[place + 1 :]
+        for document in each.documents:
+            assert _differences(document, inventory.kept()[document], rest)
+
+
+@pytest.mark.parametrize("document", ["000", "001", "003"])
+def test_a_clause_that_is_missing_would_be_found(document: str) -> None:
+    demands = inventory.kept()[document]
+    lists = [place for place, demand in enumerate(demands) if demand.items]
+    assert lists
+    for place in lists:
+        longer = replace(demands[place], items=demands[place].items + 1)
+        changed = [*demands[:place], longer, *demands[place + 1 :]]
+        assert len(_differences(document, changed, REQUIREMENTS)) == 1
+
+
+@pytest.mark.parametrize("document", ["000", "001", "003"])
+def test_every_error_of_a_text_is_a_clause(document: str) -> None:
+    named = set(re.findall(r"^\*\*(\w+Error)\*\*", _text(document), re.MULTILINE))
+    listed = {clause.text.partition(":")[0] for clause in CLAUSES}
+    assert named
+    assert named <= listed
+
+
+def test_every_axiom_has_a_row() -> None:
+    assert sorted(each.kind for each in REQUIREMENTS if each.kind in AXIOMS) == sorted(AXIOMS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -152,4 +197,32 @@ def test_demands_are_found() -> None:
         Demand("First / List", "MUST", 0),
         Demand("First / List", "SHALL", 1),
         Demand("First / List", "REQUIRED", 0),
+    ]
+
+
+THEORY = """\
+# A theory
+
+## Preamble
+
+### Purpose
+
+What must be is told.
+
+## Axioms
+
+**S1 — First**
+
+It must be, and it should not only seem so; it **MUST**.
+
+**A1 - An assumption**
+"""
+
+
+def test_demands_of_a_theory_are_found() -> None:
+    assert specifications.demands(THEORY, is_theory=True) == [
+        Demand("Axioms", "S1", 0),
+        Demand("Axioms", "must", 0),
+        Demand("Axioms", "should", 0),
+        Demand("Axioms", "MUST", 0),
     ]

@@ -36,6 +36,11 @@ class Heard:
         with self._news:
             return [event for event in self._events if type(event).__name__ == kind]
 
+    def kinds(self) -> list[str]:
+        """Give the names of all events so far, in their order."""
+        with self._news:
+            return [type(event).__name__ for event in self._events]
+
     def wait_for(self, kind: str, count: int = 1) -> list[Any]:
         """Wait until so many events of a kind have come."""
         with self._news:

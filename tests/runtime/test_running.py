@@ -186,8 +186,12 @@ def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
     stopping.start()
     heard.wait_for("SchedulerStopRequested")
     assert heard.of("SchedulerStopped") == []
+    assert stopping.is_alive()
     go_on.set()
     stopping.join(PATIENCE)
+    assert not stopping.is_alive()
+    told = heard.kinds()
+    assert told.index("TaskRunCompleted") < told.index("SchedulerStopped")
     assert TaskRun.objects.get().outcome == "succeeded"
     assert scheduler.state == "Stopped"
 

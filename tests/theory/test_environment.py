@@ -10,6 +10,7 @@ from django_declarative_cron.theory import check, judge
 
 from .notation import at, trace
 from .said import blamed, said
+from .test_examples import Mode
 
 OWED = "init 10 [a] · 60 Due a"
 
@@ -83,6 +84,14 @@ def test_ea2_what_came_before_the_freeze_is_outside() -> None:
 def test_ea2_an_action_shows_that_the_freeze_was_none() -> None:
     text = f"{OWED} · 60 Freeze to 9000 · 100 SS · 101 SE · 102 IS[a] · 103 IEs[a] · 104 RS a"
     assert said(check(trace(text))) == {"EA2 4"}
+
+
+@pytest.mark.parametrize("mode", ["letter", "repaired"])
+@pytest.mark.parametrize(
+    "text", ["{}", "{} · 62 Freeze to 9000", "{} · 70 Freeze to 71 · 99999 Tick"]
+)
+def test_ea4_no_finite_trace_breaks_it(text: str, mode: Mode) -> None:
+    assert judge(trace(text.format(f"{OWED} · 61 RS a · 62 REs a")), mode).violations == ()
 
 
 def test_ea6_and_s4_object_to_one_record() -> None:
