@@ -115,7 +115,8 @@ class ActingAdmin(AttendedAdmin):
         if not self.may(request, act):
             raise PermissionDenied
         if request.method != "POST":
-            return self._ask(request, act, self._chosen(request, request.GET.getlist("task")))
+            keys = request.GET.getlist("task")
+            return self.readable(lambda: self._ask(request, act, self._chosen(request, keys)))
         tasks = self._chosen(request, request.POST.get("tasks", "").split(","))
         now = system_clock.now()
         form = act.form(request.POST, now=now)

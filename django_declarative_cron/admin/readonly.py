@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
+from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils.text import Truncator, capfirst
 
 from ..conf import options
+from ..store import database
+from ..store.mending import mend, mending
 from . import formats
 
 if TYPE_CHECKING:
@@ -62,7 +65,45 @@ class ReadOnlyAdmin(_ModelAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         title = {"title": capfirst(self.opts.verbose_name_plural)}
-        return super().changelist_view(request, title | (extra_context or {}))
+        show = partial(super().changelist_view, request, title | (extra_context or {}))
+        # A posted action may be a project's own, and not one to do twice.
+        return show() if request.method == "POST" else self.readable(show)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        show = super().changeform_view
+        return self.readable(lambda: show(request, object_id, form_url, extra_context))
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> models.Model | None:
+        found = super().get_object(request, object_id, from_field)
+        # Django takes a row that cannot be fetched for one that is not there.
+        if found is None and mend(database.alias(), options().DEPLOYMENT):
+            found = super().get_object(request, object_id, from_field)
+        return found
+
+    def readable(self, show: Callable[[], HttpResponse]) -> HttpResponse:
+        """Show a page, after mending the rows where damaged ones foil it.
+
+        Args:
+            show: gives the page, and does nothing.
+        """
+        using = database.alias()
+
+        def shown() -> HttpResponse:
+            page = show()
+            # Rows are fetched as late as by the template; only where fetching may fail.
+            if isinstance(page, SimpleTemplateResponse) and database.keeps_anything(using):
+                page.render()
+            return page
+
+        return mending(using, options().DEPLOYMENT, shown)
 
     def render_change_form(
         self,

@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -63,11 +63,8 @@ def next_run(task: ScheduledTask) -> str:
 
 @admin.display(description=_("retry delay"))
 def retry_delay(task: ScheduledTask) -> str:
-    """Show the retry delay, as far as the row can be read."""
-    try:
-        return formats.span(task.retry_delay)
-    except (TypeError, ValueError):
-        return NOTHING
+    """Show the retry delay."""
+    return formats.span(task.retry_delay)
 
 
 @admin.display(description=_("arguments"))
@@ -154,10 +151,6 @@ class ScheduledTaskAdmin(ActingAdmin):
         ),
     ]
     change_form_template = "admin/django_declarative_cron/scheduledtask/change_form.html"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ScheduledTask]:
-        # A damaged delay cannot even be fetched, and must not take the whole list with it.
-        return super().get_queryset(request).defer("retry_delay")
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         return {

@@ -23,6 +23,9 @@ from ..exceptions import (
 
 _T = TypeVar("_T")
 
+UNREADABLE = "unreadable: "
+"""Begins what stands for the digest of a row whose columns could not be read."""
+
 _MILLISECOND = timedelta(milliseconds=1)
 _DELAY = "non-negative integer of milliseconds"
 _INSTANT = "string in ISO 8601"
@@ -144,6 +147,17 @@ def check_cron(text: str, dialect: str = "posix") -> None:
         raise TaskInvalidValueError("cronExpression", text, reason) from error
     except ValueError as error:
         raise TaskInvalidValueError("dialect", dialect, "is unknown") from error
+
+
+def lost(digest: str) -> TaskTryDeserializeError | None:
+    """Say which columns of a row could not be read and were given up, or ``None``.
+
+    Args:
+        digest: as stored.
+    """
+    if not digest.startswith(UNREADABLE):
+        return None
+    return TaskInvalidValueError(digest.removeprefix(UNREADABLE), None, "could not be read")
 
 
 def flaw(

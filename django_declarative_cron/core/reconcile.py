@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from .damage import lost
 from .declaration import MILLISECOND, Declaration
 
 
@@ -100,7 +101,7 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
         row = stored.get(declaration.name)
         if row is None:
             new.append(declaration)
-        elif row.identity != declaration.identity:
+        elif row.identity != declaration.identity or lost(row.digest):
             overridden.append(Override(declaration, row))
         elif row.digest != declaration.digest():
             updated.append(declaration)

@@ -15,6 +15,7 @@ from ..signals import publish
 from ..store import database, reconcile, survey
 from ..store.guard import Member, Standing
 from ..store.instances import Process
+from ..store.mending import mend, mending
 from ..store.succession import Terms
 from . import announce
 from .clock import Clock
@@ -101,8 +102,14 @@ class Activation:
         now: datetime,
         terms: Terms,
     ) -> reconcile.Reconciled:
+
+        def swap() -> reconcile.Reconciled:
+            return reconcile.reconcile(member, self._process(), declarations, now, terms)
+
         with engine.gate:
-            done = reconcile.reconcile(member, self._process(), declarations, now, terms)
+            # Also what fails nowhere yet: a task must not wait for an instant that is none.
+            mend(member.using, member.deployment, history=False)
+            done = mending(member.using, member.deployment, swap)
             engine.adopt(member, declarations, done.standing)
         return done
 

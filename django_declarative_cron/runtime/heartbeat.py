@@ -10,6 +10,7 @@ from django.db import connections
 from ..signals import report
 from ..store import instances
 from ..store.guard import Member
+from ..store.mending import mending
 from .clock import Clock
 from .companion import Companion
 from .connections import renew
@@ -81,7 +82,7 @@ def beat(member: Member) -> bool:
         whether it was said.
     """
     try:
-        return instances.heartbeat(member)
+        return mending(member.using, member.deployment, lambda: instances.heartbeat(member))
     except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import DataError, IntegrityError, OperationalError, connections
 from django.db.models import QuerySet
 
 from ..core import events
+from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
@@ -17,6 +19,7 @@ from . import database, instances, reconcile, registrations, rows
 from .coming import open_pauses
 from .faults import is_lock_timeout
 from .guard import Locked, Member, Standing, locked, stand
+from .mending import mending
 
 BATCH = 1000
 """The most tasks considered in one transaction."""
@@ -85,8 +88,10 @@ def claim_due(
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
+    # What is claimed one by one is committed one by one: that must not be done twice.
+    batch = partial(_claim, member, declarations, now, reaping, vigil)
     try:
-        return _claim(member, declarations, now, reaping, vigil)
+        return mending(member.using, member.deployment, batch)
     except (IntegrityError, DataError):
         return _claim_one_by_one(member, declarations, now)
     except OperationalError as error:
@@ -217,7 +222,7 @@ def _considered(
         if declaration is None:
             claimed.strangers = True
             raise LookupError("it is not declared in the active registration set")
-        if (row.cron, row.timezone, row.retry_delay) != declaration.identity:
+        if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
             pause = open_pauses(held, member, now).get(row.name)
             return reconcile.overridden(held, member, row, declaration, now, pause)
         decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)

@@ -51,6 +51,15 @@ def alias() -> str:
     return router.db_for_write(ScheduledTask)
 
 
+def keeps_anything(using: str) -> bool:
+    """Tell whether any value fits into any column, so that fetching a row may fail.
+
+    Args:
+        using: database alias.
+    """
+    return connections[using].vendor == "sqlite"
+
+
 @contextmanager
 def atomic(using: str) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.

@@ -12,6 +12,7 @@ from .claims import Claim
 from .guard import Locked, Member, locked
 from .held import naming_what_is_held
 from .instances import Process
+from .mending import mending
 from .overrides import Act
 
 
@@ -64,6 +65,10 @@ def start(member: Member, process: Process, name: str, act: Act) -> Start:
         AlreadyRunningError: its run is in progress, here or elsewhere.
         django.db.Error: nothing was committed, nothing may be called.
     """
+    return mending(member.using, member.deployment, lambda: _started(member, process, name, act))
+
+
+def _started(member: Member, process: Process, name: str, act: Act) -> Start:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         if held is None:
             raise NotRegisteredError(name)

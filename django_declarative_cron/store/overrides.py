@@ -17,6 +17,7 @@ from ..signals import publish_on_commit
 from . import database, rows
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
+from .mending import mending
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
@@ -140,6 +141,20 @@ def _act(
     until: datetime | None = None,
 ) -> list[str]:
     using, deployment = database.alias(), options().DEPLOYMENT
+    return mending(
+        using, deployment, lambda: _write(using, deployment, names, act, kind, change, until)
+    )
+
+
+def _write(
+    using: str,
+    deployment: str,
+    names: Collection[str],
+    act: Act,
+    kind: TaskOverride.Kind,
+    change: Change,
+    until: datetime | None,
+) -> list[str]:
     with naming_what_is_held(using, deployment), locked_deployment(using, deployment) as held:
         if held is None:
             return []

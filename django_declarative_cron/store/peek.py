@@ -9,11 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
+from .mending import mending
 
 _COLUMNS = (
     "leader",
@@ -97,10 +98,14 @@ def peek(member: Member) -> Peek | None:
         what is seen, ``None`` where the deployment has no row.
     """
     sql, parameters = _compiled(member.using, member.deployment, member.instance)
-    with direct(member.using), connections[member.using].cursor() as cursor:
-        cursor.execute(sql, parameters)
-        row = cursor.fetchone()
-    return None if row is None else _read(row, member)
+
+    def look() -> Peek | None:
+        with direct(member.using), connections[member.using].cursor() as cursor:
+            cursor.execute(sql, parameters)
+            row = cursor.fetchone()
+        return None if row is None else _read(row, member)
+
+    return mending(member.using, member.deployment, look)
 
 
 def is_whole(member: Member, tasks: int) -> bool:
@@ -137,9 +142,11 @@ def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[A
 @lru_cache(maxsize=64)
 def _compiled_count(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    in_order = Q(tasks__wake_at=None) | Q(tasks__wake_at__lte=datetime.max.replace(tzinfo=UTC))
     query = states.annotate(
         has_instance=Exists(SchedulerInstance.objects.filter(id=instance)),
-        task_count=Count("tasks"),
+        # What stands behind every date is a text that no claim ever finds.
+        task_count=Count("tasks", filter=in_order),
     )
     return _text(query.values_list("has_instance", "task_count"), using)
 

@@ -241,7 +241,7 @@ def overridden(
     event = events.TaskOverridden(
         at=now,
         task_name=declaration.name,
-        change_type=",".join(changes),
+        change_type=",".join(changes) or "damage",
         old_state={field: pair[0] for field, pair in changes.items()},
         new_state={field: pair[1] for field, pair in changes.items()},
         boot_at=None if row.running_run is not None else boot_at,

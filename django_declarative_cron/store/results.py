@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
@@ -19,6 +20,7 @@ from ..models import Outcome, ScheduledTask, TaskRun
 from . import database, rows
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
+from .mending import mending
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "traceback"]
 
@@ -70,8 +72,9 @@ def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded
     Raises:
         django.db.Error: nothing was written; the results must be kept.
     """
+    batch = partial(_record, member, results, now)
     try:
-        return _record(member, results, now)
+        return mending(member.using, member.deployment, batch)
     except (DataError, IntegrityError):
         return _record_each(member, results, now)
     except OperationalError as error:

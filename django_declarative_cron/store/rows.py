@@ -9,7 +9,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from ..core import events
-from ..core.damage import flaw
+from ..core.damage import flaw, lost
 from ..core.decide import Decision
 from ..core.declaration import Declaration
 from ..core.reconcile import Stored
@@ -75,7 +75,11 @@ def schedule_of(row: ScheduledTask) -> Schedule:
     Raises:
         InvalidCronExpressionError: the stored text is damaged.
         ZoneInfoNotFoundError: the stored zone is unknown here.
+        TaskInvalidValueError: columns could not be read and were given up.
     """
+    gone = lost(row.digest)
+    if gone is not None:
+        raise gone
     options = row.declaration
     return Schedule(
         parse(row.cron, options.get("dialect", "posix")),
@@ -106,7 +110,7 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
         row: as stored.
         now: the instant it is found.
     """
-    error = flaw(row.cron, row.timezone, row.retry_delay, row.declaration)
+    error = lost(row.digest) or flaw(row.cron, row.timezone, row.retry_delay, row.declaration)
     if error is None:
         return []
     text = f"{error.name}: {error.message}"

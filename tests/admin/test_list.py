@@ -175,14 +175,3 @@ def test_a_hundred_rows_take_eight_queries_at_most(
     assert len(cells(response, "name")) == 100
     ours = sum("declarative_cron" in query["sql"] for query in queries.captured_queries)
     assert ours <= 5 + banner
-
-
-def test_the_list_does_not_fetch_a_delay_that_may_be_damaged(
-    root: Client, django_assert_max_num_queries: Any
-) -> None:
-    rows.task()
-    with django_assert_max_num_queries(20) as queries:
-        root.get(pages.changelist())
-    asked = [query["sql"] for query in queries.captured_queries]
-    assert any("broken_reason" in sql for sql in asked)
-    assert not any("retry_delay" in sql for sql in asked)

@@ -131,4 +131,10 @@ def _record(reading: Reading) -> dict[str, Any]:
     }
 
 
-LIST = Subcommand("list", "show every task: overdue first, then by next run", _arguments, _answer)
+LIST = Subcommand(
+    "list",
+    "show every task: overdue first, then by next run",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

@@ -145,4 +145,10 @@ def _declaration(declaration: Declaration) -> dict[str, Any]:
     }
 
 
-PLAN = Subcommand("plan", "show what starting a scheduler would change", _arguments, _answer)
+PLAN = Subcommand(
+    "plan",
+    "show what starting a scheduler would change",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

@@ -154,5 +154,9 @@ def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
 
 
 HEALTH = Subcommand(
-    "health", "ask the database whether a scheduler has checked in", _arguments, _answer
+    "health",
+    "ask the database whether a scheduler has checked in",
+    _arguments,
+    _answer,
+    only_reads=True,
 )

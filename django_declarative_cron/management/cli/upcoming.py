@@ -156,4 +156,10 @@ def _record(
     }
 
 
-NEXT = Subcommand("next", "show when a task or an expression runs next", _arguments, _answer)
+NEXT = Subcommand(
+    "next",
+    "show when a task or an expression runs next",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

@@ -261,4 +261,10 @@ def _seconds(length: timedelta | None) -> float | None:
     return None if length is None else length.total_seconds()
 
 
-VERIFY = Subcommand("verify", "judge the stored history by the theory", _arguments, _answer)
+VERIFY = Subcommand(
+    "verify",
+    "judge the stored history by the theory",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

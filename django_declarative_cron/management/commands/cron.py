@@ -14,10 +14,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
+from ... import conf
 from ...core.reading import UnresolvableError
 from ...runtime.clock import Clock, system_clock
+from ...store import database
+from ...store.mending import mending
 from ..cli import acts, listing, planning, probing, running, upcoming, verifying
-from ..cli.subcommand import Context
+from ..cli.subcommand import Context, Subcommand
 from ..cli.terminal import Terminal
 
 SUBCOMMANDS = {
@@ -64,13 +67,20 @@ class Command(BaseCommand):
         is_alone = getattr(self, "_called_from_command_line", False)
         context = Context(terminal, self.clock, is_alone)
         try:
-            SUBCOMMANDS[options["subcommand"]].answer(context, options)
+            _answer(SUBCOMMANDS[options["subcommand"]], context, options)
         except ImproperlyConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:
             raise CommandError(f"{error.reason}. {error.hint}".strip(), returncode=2) from error
         except DatabaseError as error:
             raise CommandError(f"The database refused: {error}".strip(), returncode=1) from error
+
+
+def _answer(asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
+    if not asked.only_reads:
+        asked.answer(context, options)
+        return
+    mending(database.alias(), conf.options().DEPLOYMENT, lambda: asked.answer(context, options))
 
 
 def _add_common(parser: ArgumentParser) -> None:
