@@ -2,8 +2,9 @@
 
 ``DDC_CHAOS_MINUTES``, ``DDC_CHAOS_SCHEDULERS``, ``DDC_CHAOS_TASKS``, ``DDC_CHAOS_LEASE``,
 ``DDC_CHAOS_GAP``, ``DDC_CHAOS_LONGEST`` and ``DDC_CHAOS_SEED`` say which, ``DDC_TEST_DATABASE``
-where. The exit code is 0 where nothing is wrong. ``DDC_CHAOS_KEEP`` names a directory that
-gets the logs and the evidence where something is.
+where: ``postgres``, ``pgbouncer``, ``mariadb`` or ``sqlite``. The exit code is 0 where nothing
+is wrong. ``DDC_CHAOS_KEEP`` names a directory that gets the logs and the evidence where
+something is.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from . import accounts, evidence
 from .accounts import Accounts
 from .evidence import Attempt, Overlap
 from .fleet import Fleet
-from .place import Postgres, Sqlite
+from .place import Place
 from .plan import Plan
 from .storm import Storm
 from .watch import Watch
@@ -48,6 +48,7 @@ class Report:
     verdict: dict[str, Any]
     errors: Counter[str]
     took: float
+    where: str
 
     def wrong(self) -> dict[str, list[Any]]:
         """Give everything that must not be."""
@@ -78,7 +79,7 @@ class Report:
         events = ", ".join(f"{name} {count}" for name, count in sorted(self.storm.counts.items()))
         return [
             f"{plan.minutes:g} min of {plan.schedulers} schedulers and {plan.tasks} minutely tasks"
-            f" on {connection.vendor}, lease {plan.lease:g} s, seed {plan.seed};"
+            f" on {self.where}, lease {plan.lease:g} s, seed {plan.seed};"
             f" {self.took:.0f} s with beginning and end",
             f"events: {events}",
             f"exits by code: {dict(sorted(self.exits.items()))}; terms {self.watch.terms}",
@@ -117,7 +118,7 @@ class Report:
         return lines
 
 
-def run(plan: Plan, place: Postgres | Sqlite, directory: Path) -> Report:
+def run(plan: Plan, place: Place, directory: Path) -> Report:
     """Run a storm.
 
     Args:
@@ -156,6 +157,7 @@ def run(plan: Plan, place: Postgres | Sqlite, directory: Path) -> Report:
         _verdict(),
         _errors(directory),
         time.monotonic() - began,
+        type(place).__name__,
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from tests import postgres
+from tests import mariadb, postgres
 
 
 class Sqlite:
@@ -84,12 +85,122 @@ class Postgres:
         self._server.stop()
 
 
+class Pooled(Postgres):
+    """The same behind PgBouncer, which gives every transaction another connection.
+
+    Args:
+        directory: of its data.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        program = shutil.which("pgbouncer", path=mariadb.FOLDERS)
+        if program is None:
+            raise RuntimeError("No PgBouncer: install pgbouncer.")
+        configuration = directory / "pgbouncer.ini"
+        configuration.write_text(POOLER.format(directory=directory))
+        log = (directory / "pgbouncer.log").open("ab")
+        user = self._server.user
+        self._pooler = subprocess.Popen(
+            [program, str(configuration)], user=user, stdout=log, stderr=log
+        )
+        log.close()
+        self.environment["DATABASE_URL"] = self.url.replace("port=5432", "port=6432")
+        while not (directory / ".s.PGSQL.6432").exists():
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Stop the pooler and the server."""
+        self._pooler.kill()
+        self._pooler.wait()
+        super().stop()
+
+
+POOLER = """
+[databases]
+ddc = host={directory} port=5432 user=postgres
+[pgbouncer]
+pool_mode = transaction
+listen_addr =
+unix_socket_dir = {directory}
+listen_port = 6432
+auth_type = any
+max_client_conn = 500
+default_pool_size = 20
+server_tls_sslmode = disable
+"""
+
+
+class Mariadb:
+    """A server that the machine has installed.
+
+    Args:
+        directory: of its data.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        import MySQLdb  # noqa: F401 - before there is a server that somebody has to stop
+
+        self._server = mariadb.Server(directory, forgets=False)
+        self.url = self._server.start()
+        self.environment = {"DDC_TEST_DATABASE": "mariadb", "DATABASE_URL": self.url}
+        self.can_fail = True
+        with self._connection() as cursor:
+            cursor.execute("CREATE DATABASE ddc CHARACTER SET utf8mb4")
+
+    @contextmanager
+    def _connection(self):  # type: ignore[no-untyped-def]
+        import MySQLdb
+
+        where = str(self._server.socket)
+        with closing(MySQLdb.connect(unix_socket=where, user="root")) as connection:
+            yield connection.cursor()
+
+    def terminate(self, share: float) -> int:
+        """End a share of the connections, wherever they are in what they do."""
+        import MySQLdb
+
+        ended = 0
+        with self._connection() as cursor:
+            cursor.execute(
+                "SELECT id FROM information_schema.processlist WHERE db = 'ddc' AND rand() < %s",
+                [share],
+            )
+            for (connection,) in cursor.fetchall():
+                with suppress(MySQLdb.Error):
+                    cursor.execute("KILL %s", [connection])
+                    ended += 1
+        return ended
+
+    def restart(self, *, at_once: bool) -> float:
+        """Restart the server; give the seconds in which it was away.
+
+        Args:
+            at_once: as after a crash, instead of in order.
+        """
+        began = time.monotonic()
+        if at_once:
+            self._server.stop()
+        else:
+            self._server.shut_down()
+        self._server.launch()
+        return time.monotonic() - began
+
+    def stop(self) -> None:
+        """Stop the server."""
+        self._server.stop()
+
+
+SERVERS = {"postgres": Postgres, "pgbouncer": Pooled, "mariadb": Mariadb}
+Place = Sqlite | Postgres | Mariadb
+
+
 @contextmanager
-def made(kind: str) -> Iterator[tuple[Postgres | Sqlite, Path]]:
+def made(kind: str) -> Iterator[tuple[Place, Path]]:
     """Make a database and a directory for everything else; both are gone afterwards.
 
     Args:
-        kind: ``postgres`` or ``sqlite``.
+        kind: ``sqlite``, ``postgres``, ``pgbouncer`` or ``mariadb``.
     """
     directory = Path(tempfile.mkdtemp(prefix="ddc-chaos-"))
     server = None
@@ -100,7 +211,7 @@ def made(kind: str) -> Iterator[tuple[Postgres | Sqlite, Path]]:
         data = directory / "server"
         data.mkdir()
         directory.chmod(0o755)
-        server = Postgres(data)
+        server = SERVERS[kind](data)
         yield server, directory
     finally:
         if server is not None:

@@ -22,6 +22,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 20,
     }
 
+# A pooler may give the next fetch another connection.
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+
 _plan = Plan.from_environment()
 SCHEDULED_TASKS = _plan.registrations()
 DECLARATIVE_CRON = {

@@ -17,7 +17,7 @@ from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 
 from .fleet import Fleet, Ship
-from .place import Postgres, Sqlite
+from .place import Place
 from .plan import Plan
 from .watch import Watch
 
@@ -34,7 +34,7 @@ class Storm:
         watch: looks who leads.
     """
 
-    def __init__(self, plan: Plan, fleet: Fleet, place: Postgres | Sqlite, watch: Watch) -> None:
+    def __init__(self, plan: Plan, fleet: Fleet, place: Place, watch: Watch) -> None:
         self._plan = plan
         self._fleet = fleet
         self._place = place
@@ -149,7 +149,7 @@ class Storm:
 
     def _ask_for_runs(self, chance: random.Random) -> None:
         # Always the same few: what people do is not judged by the theory.
-        few = range(self._plan.tasks - self._plan.tasks // 10, self._plan.tasks)
+        few = range(self._plan.tasks - max(self._plan.tasks // 10, 2), self._plan.tasks)
         numbers = chance.sample(few, 2)
         act = Act(author="an operator", at=datetime.now(UTC))
         try:

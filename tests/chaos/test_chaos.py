@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+PLACES = {"postgresql": "postgres", "mysql": "mariadb", "sqlite": "sqlite"}
 SHORT = {
+    "mysql": {"MINUTES": "0.4", "SCHEDULERS": "2", "TASKS": "20", "GAP": "1.4"},
     "postgresql": {"MINUTES": "0.6", "SCHEDULERS": "3", "TASKS": "40", "GAP": "1.4"},
     "sqlite": {"MINUTES": "0.35", "SCHEDULERS": "2", "TASKS": "20", "GAP": "1.4"},
 }
@@ -28,10 +30,14 @@ def test_whatever_befalls_them_nothing_is_lost_and_nothing_runs_twice(
     }
     measured = [name for name in os.environ if name.startswith("COVERAGE_")]
     kept = {key: value for key, value in project_environment.items() if key not in measured}
-    vendor = "sqlite" if connection.vendor == "sqlite" else "postgres"
     with subprocess.Popen(
         [sys.executable, "-m", "tests.chaos"],
-        env={**kept, **short, "DDC_TEST_DATABASE": vendor, "DATABASE_URL": ""},
+        env={
+            **kept,
+            **short,
+            "DDC_TEST_DATABASE": PLACES[connection.vendor],
+            "DATABASE_URL": "",
+        },
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
