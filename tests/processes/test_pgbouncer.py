@@ -1,0 +1,104 @@
+"""Two schedulers behind PgBouncer, which gives each transaction another server connection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from django_declarative_cron.models import TaskRun
+from tests.database import for_children
+from tests.process import PATIENCE, Process
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL"),
+    pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed"),
+]
+
+CONFIGURATION = """
+[databases]
+* = host={host} port={port} user={user}
+[pgbouncer]
+unix_socket_dir = {directory}
+listen_port = 6432
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+logfile = {directory}/log
+"""
+
+
+@pytest.fixture
+def pooled(transactional_db: None, project_environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Give the environment of a child process whose database is behind a pooler."""
+    assert PGBOUNCER is not None
+    directory = Path(tempfile.mkdtemp(prefix="ddc-pgbouncer-"))
+    owner = "nobody" if os.geteuid() == 0 else None
+    directory.chmod(0o755)
+    if owner:
+        shutil.chown(directory, owner)
+    settings = connection.settings_dict
+    values = {"host": settings["HOST"], "port": settings["PORT"], "user": settings["USER"]}
+    file = directory / "pgbouncer.ini"
+    file.write_text(CONFIGURATION.format(**values, directory=directory))
+    pooler = subprocess.Popen(
+        [PGBOUNCER, "--quiet", str(file)],
+        user=owner,
+        extra_groups=[] if owner else None,
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(directory / ".s.PGSQL.6432")
+        behind = for_children({**settings, "HOST": str(directory), "PORT": "6432"})
+        yield {
+            **project_environment,
+            **behind,
+            "DJANGO_SETTINGS_MODULE": "tests.chaos.secondly",
+        }
+        log = (directory / "log").read_text()
+        assert "unsupported startup parameter" not in log
+    finally:
+        pooler.terminate()
+        pooler.wait(PATIENCE)
+        shutil.rmtree(directory)
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.01)
+
+
+def test_schedulers_work_behind_a_pooler_of_transactions(pooled: dict[str, str]) -> None:
+    schedulers = [Process(pooled) for _ in range(2)]
+    for each in schedulers:
+        each.wait_for("Ctrl-C stops it")
+    deadline = time.monotonic() + PATIENCE
+    while TaskRun.objects.filter(outcome="failed").count() < 40:
+        assert time.monotonic() < deadline, [each.output for each in schedulers]
+        time.sleep(0.1)
+    for each in schedulers:
+        each.child.terminate()
+    assert [each.exit_code() for each in schedulers] == [0, 0]
+    for each in schedulers:
+        assert "PersistenceFailed" not in each.output
+    ran = TaskRun.objects.filter(outcome="failed").values_list(
+        "task_name", "scheduled_for", "attempt"
+    )
+    assert len(set(ran)) == len(ran)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        assert cursor.fetchone()[0] == 0
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        assert cursor.fetchone()[0] == 0
