@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -13,8 +13,6 @@ from ..exceptions import CronCalculationError
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
-
-_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +27,22 @@ class Schedule:
         zone: where its civil minutes are.
         gap: what becomes of a local minute that does not exist.
         fold: which passes of a local minute that happens twice count.
+        anchor: the instant from which ``@every`` counts; without it such an expression
+            has no answers.
     """
 
     expression: CronExpression
     zone: ZoneInfo
     gap: Gap = "skip"
     fold: Fold = "first"
+    anchor: datetime | None = field(default=None, compare=False)
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the first occurrence strictly after an instant, or ``None``."""
         try:
-            return self.expression.next_after(instant, self.zone, gap=self.gap, fold=self.fold)
+            return self.expression.next_after(
+                instant, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
+            )
         except Exception as cause:
             raise self._failure(instant, cause) from cause
 
@@ -47,21 +50,25 @@ class Schedule:
         """Give the newest occurrence not later than an instant, or ``None``."""
         try:
             return self.expression.latest_at_or_before(
-                instant, self.zone, gap=self.gap, fold=self.fold
+                instant, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
             )
         except Exception as cause:
             raise self._failure(instant, cause) from cause
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
-        """Give the occurrence whose minute an instant lies in, or ``None``."""
+        """Give the occurrence whose minute an instant lies in, or ``None``.
+
+        Where an expression names seconds, its minute is that second.
+        """
         latest = self.latest_at_or_before(instant)
-        return latest if latest is not None and instant - latest < _MINUTE else None
+        lasts = self.expression.resolution
+        return latest if latest is not None and instant - latest < lasts else None
 
     def count_between(self, after: datetime, until: datetime) -> int:
         """Count the occurrences after one instant and up to another."""
         try:
             return self.expression.count_between(
-                after, until, self.zone, gap=self.gap, fold=self.fold
+                after, until, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
             )
         except Exception as cause:
             raise self._failure(after, cause) from cause

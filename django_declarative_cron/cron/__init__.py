@@ -3,23 +3,28 @@
 ``parse`` makes a ``CronExpression``; that one answers when it is due.
 """
 
-from .expression import CronExpression, Fold, Gap, Lost, parse
-from .notes import fires_only_in_some_years
+from .expression import CronExpression, Fold, Gap, Lost
+from .notes import Lacking, days_some_months_lack, fires_only_in_some_years, remarks_on
+from .parsing import DIALECTS, parse
 from .suggest import posix_equivalent
 from .wording import describe
 from .zones import Transition, UnknownZoneError, next_transitions, validate_zone
 
 __all__ = [
+    "DIALECTS",
     "CronExpression",
     "Fold",
     "Gap",
+    "Lacking",
     "Lost",
     "Transition",
     "UnknownZoneError",
+    "days_some_months_lack",
     "describe",
     "fires_only_in_some_years",
     "next_transitions",
     "parse",
     "posix_equivalent",
+    "remarks_on",
     "validate_zone",
 ]

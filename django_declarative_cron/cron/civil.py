@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple
 
+from .day_rules import DayRule
 from .timeline import SECONDS_PER_DAY
 
 _LAST_DAY = date.max.toordinal()
@@ -31,14 +32,23 @@ def lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-def _month_mask(year: int, month: int) -> int:
+def month_mask(year: int, month: int) -> int:
+    """Return the days that a month has."""
     if month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0):
         return _LEAP_FEBRUARY
     return _LENGTHS[month]
 
 
+def weeks_from(weekdays: int, first: int) -> int:
+    """Return the days that fall on some weekdays, in a month that begins with ``first``."""
+    return weekdays * _SIX_WEEKS >> first << 1
+
+
 class Masks(NamedTuple):
-    """Hold the parsed fields, and whether the two day fields are joined by OR."""
+    """Hold the parsed fields, and whether the two day fields are joined by OR.
+
+    ``day_rules`` and ``weekday_rules`` name further days, see ``day_rules``.
+    """
 
     minutes: int
     hours: int
@@ -46,6 +56,9 @@ class Masks(NamedTuple):
     months: int
     weekdays: int
     either_day: bool
+    seconds: int = 1
+    day_rules: tuple[DayRule, ...] = ()
+    weekday_rules: tuple[DayRule, ...] = ()
 
 
 class CivilSchedule:
@@ -56,6 +69,8 @@ class CivilSchedule:
     """
 
     __slots__ = ("_daily", "_first_second", "_last_second", "_masks", "_weeks")
+
+    unit = 60
 
     def __init__(self, masks: Masks) -> None:
         self._masks = masks
@@ -148,7 +163,7 @@ class CivilSchedule:
 
     def _days_of(self, year: int, month: int, first: int) -> int:
         """Return the named days of a month whose day 1 has the ordinal ``first``."""
-        length = _month_mask(year, month)
+        length = month_mask(year, month)
         # An ordinal modulo 7 is the weekday with Sunday as 0.
         by_weekday = self._weeks >> first % 7 << 1
         if self._masks.either_day:
@@ -219,7 +234,7 @@ class CivilSchedule:
             today = date.fromordinal(low)
             year, month, first = today.year, today.month, low - today.day + 1
             total += self._count_in_month(year, month, first, low, high)
-            low = first + _month_mask(year, month).bit_count()
+            low = first + month_mask(year, month).bit_count()
         return total
 
     def _count_in_month(self, year: int, month: int, first: int, low: int, high: int) -> int:

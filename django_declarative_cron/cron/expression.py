@@ -1,17 +1,15 @@
-"""The parsed cron expression, and the one function that makes it."""
+"""The parsed cron expression."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from functools import lru_cache
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 from zoneinfo import ZoneInfo
 
-from ..exceptions import FieldParseError
-from . import posix
-from .civil import CivilSchedule, Masks
+from .civil import Masks
+from .day_rules import DayRule
 from .occurrences import (
     Rules,
     count_occurrences,
@@ -19,15 +17,14 @@ from .occurrences import (
     losing_spans,
     next_occurrence,
 )
-from .refusal import refusal
+from .posix import Parsed
+from .seconds import Civil, schedule_of
 from .timeline import LAST_SECOND, timeline_of, to_instant, to_second
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
 
-DIALECTS: Final = ("posix",)
-
-_LONGEST_CACHED: Final = 1024
+_MINUTE, _SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,7 @@ class CronExpression:
     __slots__ = (
         "_civil",
         "_masks",
+        "_parsed",
         "day_restricted",
         "dialect",
         "hour_restricted",
@@ -68,18 +66,25 @@ class CronExpression:
     hour_restricted: bool
     day_restricted: bool
     weekday_restricted: bool
-    _civil: CivilSchedule
+    _civil: Civil
     _masks: Masks
+    _parsed: Parsed
 
-    def __init__(self, text: str, dialect: str, parsed: posix.Parsed) -> None:
+    def __init__(self, text: str, dialect: str, parsed: Parsed) -> None:
         put = object.__setattr__
         put(self, "text", text)
         put(self, "dialect", dialect)
         put(self, "hour_restricted", parsed.hour_restricted)
         put(self, "day_restricted", parsed.day_restricted)
         put(self, "weekday_restricted", parsed.weekday_restricted)
+        put(self, "_parsed", parsed)
         put(self, "_masks", parsed.masks)
-        put(self, "_civil", CivilSchedule(parsed.masks))
+        put(self, "_civil", schedule_of(parsed.masks))
+
+    @property
+    def seconds(self) -> frozenset[int]:
+        """Return the named seconds: 0, unless there is a field for them."""
+        return _values(self._masks.seconds)
 
     @property
     def minutes(self) -> frozenset[int]:
@@ -107,15 +112,40 @@ class CronExpression:
         return _values(self._masks.weekdays)
 
     @property
+    def day_rules(self) -> tuple[DayRule, ...]:
+        """Return what the day field names besides numbers: ``L``, ``LW``, ``15W``."""
+        return self._masks.day_rules
+
+    @property
+    def weekday_rules(self) -> tuple[DayRule, ...]:
+        """Return what the weekday field names besides numbers: ``5L``, ``5#3``."""
+        return self._masks.weekday_rules
+
+    @property
+    def every(self) -> timedelta | None:
+        """Return the time between occurrences of ``@every``, None for fields."""
+        return None
+
+    @property
+    def resolution(self) -> timedelta:
+        """Return how long a named local time lasts: a minute, or with six fields a second."""
+        return _SECOND if self._civil.unit == 1 else _MINUTE
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is surprising in the text, though it is accepted."""
+        return self._parsed.remarks
+
+    @property
     def restricted_both(self) -> bool:
         """Tell whether a day is named as soon as either day field names it."""
         return self._masks.either_day
 
     def matches(self, civil: datetime) -> bool:
-        """Tell whether a local minute is named.
+        """Tell whether a local time is named.
 
         Args:
-            civil: naive local time; seconds are ignored.
+            civil: naive; what is finer than the expression is ignored.
 
         Raises:
             ValueError: ``civil`` is aware.
@@ -138,7 +168,7 @@ class CronExpression:
         Args:
             instant: aware.
             zone: where the expression's local times are.
-            anchor: the instant ``@every`` counts from; without meaning for civil fields.
+            anchor: the instant ``@every`` counts from; without meaning for fields.
             gap: ``skip`` or ``shift`` local minutes that do not exist.
             fold: take the ``first`` or ``both`` of local minutes that happen twice.
 
@@ -146,9 +176,10 @@ class CronExpression:
             An aware UTC instant, or None when 50 years hold none.
 
         Raises:
-            ValueError: ``instant`` is naive, or ``gap`` or ``fold`` is unknown.
+            ValueError: ``instant`` is naive, ``gap`` or ``fold`` is unknown, or ``@every``
+                has no anchor.
         """
-        rules = _rules(gap, fold)
+        rules = rules_of(gap, fold)
         low = to_second(instant) + 1
         found = next_occurrence(self._civil, timeline_of(zone), low, rules)
         return None if found is None else to_instant(found)
@@ -163,7 +194,7 @@ class CronExpression:
         fold: Fold = "first",
     ) -> datetime | None:
         """Return the last occurrence that is not after an instant; otherwise as ``next_after``."""
-        rules = _rules(gap, fold)
+        rules = rules_of(gap, fold)
         found = latest_occurrence(self._civil, timeline_of(zone), to_second(instant), rules)
         return None if found is None else to_instant(found)
 
@@ -173,6 +204,7 @@ class CronExpression:
         until: datetime,
         zone: ZoneInfo | timezone,
         *,
+        anchor: datetime | None = None,
         gap: Gap = "skip",
         fold: Fold = "first",
     ) -> int:
@@ -180,7 +212,7 @@ class CronExpression:
 
         The effort grows with the days between, not with the occurrences.
         """
-        rules = _rules(gap, fold)
+        rules = rules_of(gap, fold)
         low, high = to_second(after) + 1, to_second(until)
         return count_occurrences(self._civil, timeline_of(zone), low, high, rules)
 
@@ -233,7 +265,7 @@ class CronExpression:
         return hash(self._masks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (parse, (self.text, self.dialect))
+        return (type(self), (self.text, self.dialect, self._parsed))
 
     def __str__(self) -> str:
         return self.text
@@ -242,41 +274,12 @@ class CronExpression:
         return f"<CronExpression {self.text!r} {self.dialect}>"
 
 
-def parse(text: str, dialect: str = "posix") -> CronExpression:
-    """Understand a cron expression.
-
-    Args:
-        text: the expression.
-        dialect: ``posix``.
+def rules_of(gap: str, fold: str) -> Rules:
+    """Return what becomes of lost and of repeated local times.
 
     Raises:
-        InvalidCronExpressionError: whatever is wrong with ``text``, its type included.
-        ValueError: the dialect is unknown.
-
-    Source: 001 Cron Language Specification.
+        ValueError: ``gap`` or ``fold`` is unknown.
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"unknown cron dialect {dialect!r}, known: {', '.join(DIALECTS)}")
-    if type(text) is str and len(text) <= _LONGEST_CACHED:
-        return _parse_cached(text, dialect)
-    return _parse(text, dialect)
-
-
-def _parse(text: Any, dialect: str) -> CronExpression:
-    try:
-        if not isinstance(text, str):
-            reason = f"must be a string, not {type(text).__name__}"
-            raise posix.refuse("TYPE", posix.EXPRESSION, "", reason)
-        exact = str.__str__(text)
-        return CronExpression(exact, dialect, posix.parse_text(exact))
-    except FieldParseError as error:
-        raise refusal(text, error) from error
-
-
-_parse_cached = lru_cache(maxsize=65_536)(_parse)
-
-
-def _rules(gap: str, fold: str) -> Rules:
     if gap not in ("skip", "shift") or fold not in ("first", "both"):
         raise ValueError(f"gap must be skip or shift, fold first or both: got {gap!r}, {fold!r}")
     return Rules(gap == "shift", fold == "both")

@@ -17,6 +17,8 @@ constant offset (see ``timeline``) an instant is a local second minus the offset
 function walks spans and asks the civil schedule for local minutes; what happens between two
 spans is the table above.
 
+With a field for seconds, read "second" for "minute" in all of this.
+
 Source: semantics of civil time; 001 Cron Language Specification.
 """
 
@@ -25,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .civil import CivilSchedule
+from .seconds import Civil
 from .timeline import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, Span, Timeline
 
-# Every expression names a date within eight years (29 February across 1900). One that finds no
-# occurrence in fifty falls into a gap each time.
+# Every expression names a date within forty years (a fifth Friday in February across 2100). One
+# that finds no occurrence in fifty falls into a gap each time.
 HORIZON = 18_263 * SECONDS_PER_DAY
 
 
@@ -44,12 +46,12 @@ class Rules(NamedTuple):
         return span.start if self.both else span.first_pass
 
 
-def next_occurrence(civil: CivilSchedule, timeline: Timeline, low: int, rules: Rules) -> int | None:
+def next_occurrence(civil: Civil, timeline: Timeline, low: int, rules: Rules) -> int | None:
     """Return the first occurrence at second ``low`` or later, None if 50 years hold none."""
     limit = min(low + HORIZON, LAST_SECOND)
     span = timeline.at(low)
-    if rules.shift and low <= span.first_minute and first_lost(civil, span) is not None:
-        return span.first_minute
+    if rules.shift and low <= _resumption(civil, span) and first_lost(civil, span) is not None:
+        return _resumption(civil, span)
     local = civil.next_from(max(low, rules.begin(span)) + span.offset)
     while local is not None and span.start <= limit:
         occurrence = local - span.offset
@@ -58,15 +60,13 @@ def next_occurrence(civil: CivilSchedule, timeline: Timeline, low: int, rules: R
         span = timeline.at(span.end)
         lost = local < span.local_start
         if lost and rules.shift:
-            return span.first_minute
+            return _resumption(civil, span)
         if lost or (rules.both and span.opens_fold):
             local = civil.next_from(span.local_start)
     return None
 
 
-def latest_occurrence(
-    civil: CivilSchedule, timeline: Timeline, high: int, rules: Rules
-) -> int | None:
+def latest_occurrence(civil: Civil, timeline: Timeline, high: int, rules: Rules) -> int | None:
     """Return the last occurrence at second ``high`` or earlier, None if 50 years hold none."""
     limit = max(high - HORIZON, FIRST_SECOND)
     span = timeline.at(high)
@@ -76,31 +76,29 @@ def latest_occurrence(
         if occurrence >= rules.begin(span):
             return occurrence if occurrence >= limit else None
         lost = local >= span.local_before
-        if lost and rules.shift and span.first_minute <= high:
-            return span.first_minute
+        if lost and rules.shift and _resumption(civil, span) <= high:
+            return _resumption(civil, span)
         if lost or (span.opens_fold and (rules.both or high < span.first_pass)):
             local = civil.last_until(span.local_before - 1)
         span = timeline.at(span.start - 1)
     return None
 
 
-def count_occurrences(
-    civil: CivilSchedule, timeline: Timeline, low: int, high: int, rules: Rules
-) -> int:
+def count_occurrences(civil: Civil, timeline: Timeline, low: int, high: int, rules: Rules) -> int:
     """Count the occurrences from second ``low`` to ``high``, both included."""
     total = 0
     for span in timeline.spans(low, high):
         begin, end = max(low, rules.begin(span)), min(high + 1, span.end)
         if begin < end:
             total += civil.count(begin + span.offset, end + span.offset)
-        moved = span.first_minute
+        moved = _resumption(civil, span)
         if rules.shift and low <= moved <= high and first_lost(civil, span) is not None:
             total += not civil.names(moved + span.offset)
     return total
 
 
 def losing_spans(
-    civil: CivilSchedule, timeline: Timeline, low: int, high: int
+    civil: Civil, timeline: Timeline, low: int, high: int
 ) -> Iterator[tuple[Span, int]]:
     """Yield the spans from ``low`` to ``high`` that begin with a loss, and its first minute."""
     for span in timeline.spans(low, high):
@@ -109,9 +107,15 @@ def losing_spans(
             yield span, first
 
 
-def first_lost(civil: CivilSchedule, span: Span) -> int | None:
+def first_lost(civil: Civil, span: Span) -> int | None:
     """Return the first named minute in the gap a span opens with, None if none is lost."""
     if not span.opens_gap:
         return None
     first = civil.next_from(span.local_before)
     return first if first is not None and first < span.local_start else None
+
+
+def _resumption(civil: Civil, span: Span) -> int:
+    """Return the second at which the first local time after a gap begins that could be named."""
+    # Offsets of the past have seconds, so a span may begin within a local minute.
+    return span.start + -span.local_start % civil.unit

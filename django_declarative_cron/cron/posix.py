@@ -67,12 +67,16 @@ def shown(text: str) -> str:
 
 
 class Parsed(NamedTuple):
-    """Hold what an expression says: its values, and which fields are anything but ``*``."""
+    """Hold what an expression says: its values, and which fields are anything but ``*``.
+
+    ``remarks`` tell what is surprising in a text that is accepted.
+    """
 
     masks: Masks
     hour_restricted: bool
     day_restricted: bool
     weekday_restricted: bool
+    remarks: tuple[str, ...] = ()
 
 
 def parse_text(text: str) -> Parsed:
@@ -81,9 +85,9 @@ def parse_text(text: str) -> Parsed:
     Raises:
         FieldParseError: the leftmost thing that is wrong.
     """
-    foreign = None if _CLEAN.fullmatch(text) else _foreign_character(text)
+    foreign = foreign_character(text)
     if foreign is not None:
-        raise refuse("FORMAT", EXPRESSION, text, f"must not contain {foreign}")
+        raise refuse("FORMAT", EXPRESSION, text, f"must not contain {foreign.words}")
     texts = text.split()
     if not texts:
         raise refuse("EMPTY", EXPRESSION, text, "must not be blank")
@@ -96,7 +100,8 @@ def parse_text(text: str) -> Parsed:
     if not either_day and days != EVERY_DAY and not _has_date(days, months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
     masks = Masks(minutes, hours, days, months, weekdays, either_day)
-    return Parsed(masks, *(texts[place] != "*" for place in (1, 2, 4)))
+    hour, day, weekday = (texts[place] != "*" for place in (1, 2, 4))
+    return Parsed(masks, hour, day, weekday)
 
 
 def parse_field(text: str, field: Field) -> int:
@@ -134,14 +139,23 @@ def _bounded(digits: str, field: Field) -> int:
     raise refuse("RANGE", field.name, digits, reason)
 
 
-def _foreign_character(text: str) -> str | None:
-    """Describe the first white space or control character that separates nothing."""
-    for character in text:
+class Foreign(NamedTuple):
+    """Hold where a character stands that has no place in any expression, and what it is."""
+
+    place: int
+    words: str
+
+
+def foreign_character(text: str) -> Foreign | None:
+    """Find the first white space or control character that separates nothing."""
+    if _CLEAN.fullmatch(text):
+        return None
+    for place, character in enumerate(text):
         blank = character.isspace() and character not in " \t"
         if blank or (unicodedata.category(character) == "Cc" and character != "\t"):
             code_point = f"U+{ord(character):04X}"
             name = unicodedata.name(character, "a control character")
-            return f"{code_point} ({name}), only spaces and tabs separate"
+            return Foreign(place, f"{code_point} ({name}), only spaces and tabs separate")
     return None
 
 

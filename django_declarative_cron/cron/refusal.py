@@ -13,27 +13,32 @@ _ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|(?:US|[A-Z][a-z]+)/[A-Z][A-Za-z0-9_/+-]+
 _ZONE_HINT = 'give the time zone by the key "timezone", not in the expression'
 
 
-def refusal(expression: Any, error: FieldParseError) -> InvalidCronExpressionError:
+def refusal(
+    expression: Any, error: FieldParseError, dialect: str = "posix"
+) -> InvalidCronExpressionError:
     """Turn the refusal of a field into that of the whole expression.
 
     The message shows at most 255 characters of the expression; ``details`` has all of it.
-    The reason code is in the attribute ``code``.
+    The reason code is in the attribute ``code``, the character it points at, from 0, in
+    ``position``, and what to write there in ``fix``; the posix grammar knows only the first.
 
     Args:
         expression: what was given, of any type.
         error: what the grammar said about it.
+        dialect: whose grammar that was.
     """
     reason = error.message
-    hint = _hint(expression, error.code)
+    hint = _hint(expression, error.code, dialect)
     if hint is not None:
         reason = f"{reason}; {hint}"
     refused = InvalidCronExpressionError(_readable(expression), error.fieldName, reason)
     refused.details = {**refused.details, "expression": expression}
-    vars(refused)["code"] = error.code
+    known = vars(error)
+    vars(refused).update(code=error.code, position=known.get("position"), fix=known.get("fix"))
     return refused
 
 
-def _hint(expression: Any, code: str) -> str | None:
+def _hint(expression: Any, code: str, dialect: str) -> str | None:
     if not isinstance(expression, str) or len(expression) > _SHOWN:
         return None
     parts = expression.split()
@@ -41,6 +46,8 @@ def _hint(expression: Any, code: str) -> str | None:
         return _ZONE_HINT
     if code == "EMPTY":
         return 'write for example "0 7 * * *"'
+    if dialect != "posix":
+        return None
     if code == "COUNT" and len(parts) == 6:
         return "there is no field for seconds"
     equivalent = posix_equivalent(expression)

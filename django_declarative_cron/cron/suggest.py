@@ -8,33 +8,21 @@ from itertools import groupby
 from typing import Final
 
 from ..exceptions import FieldParseError
+from .macros import MACROS
+from .names import MONTHS, WEEKDAYS, sundays
 from .posix import FIELDS, WEEKDAY, Field, parse_field, parse_text
 
-_MACROS: Final = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_MONTHS: Final = (
-    "january february march april may june july august september october november december"
-)
-_WEEKDAYS: Final = "sunday monday tuesday wednesday thursday friday saturday"
 
-
-def _numbered(names: str, start: int) -> dict[str, int]:
+def _numbered(names: tuple[str, ...], start: int) -> dict[str, int]:
     """Number full names and their first three letters."""
     return {
-        name: number
-        for number, full in enumerate(names.split(), start)
+        name.lower(): number
+        for number, full in enumerate(names, start)
         for name in (full, full[:3])
     }
 
 
-_NAMES: Final = {"month": _numbered(_MONTHS, 1), "weekday": _numbered(_WEEKDAYS, 0)}
+_NAMES: Final = {"month": _numbered(MONTHS, 1), "weekday": _numbered(WEEKDAYS, 0)}
 _ELEMENT = re.compile(
     r"(?:(?P<star>\*)|(?P<low>[a-z]+|[0-9]{1,4})(?:-(?P<high>[a-z]+|[0-9]{1,4}))?)"
     r"(?:/(?P<step>[0-9]{1,4}))?"
@@ -58,7 +46,7 @@ def posix_equivalent(text: str) -> str | None:
     if _accepts(text):
         return None
     lowered = text.lower()
-    parts = _MACROS.get(lowered.strip(), lowered).split()
+    parts = MACROS.get(lowered.strip(), lowered).split()
     if len(parts) != len(FIELDS) or _ambiguous_days(parts[2], parts[4]):
         return None
     try:
@@ -117,8 +105,7 @@ def _bounds(match: re.Match[str], field: Field) -> tuple[int, int]:
     low = _number(match["low"], field)
     high = low if match["high"] is None else _number(match["high"], field)
     if field is WEEKDAY and match["high"] is not None:
-        # Sunday opens a range as 0 and closes one as 7.
-        low, high = low % 7, high or 7
+        low, high = sundays(low, high)
     return low, high
 
 

@@ -73,11 +73,6 @@ class Span(NamedTuple):
         """Return the local second the wall clock shows at the start."""
         return self.start + self.offset
 
-    @property
-    def first_minute(self) -> int:
-        """Return the second at which the first local minute begins (offsets have seconds)."""
-        return self.start + -self.local_start % 60
-
 
 class Timeline:
     """Answer which span an instant lies in.

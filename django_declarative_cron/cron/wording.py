@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
+from .day_rules import DayRule
 from .expression import CronExpression
 from .suggest import listed
 
@@ -20,6 +22,8 @@ _LOCALES: Final = {code.partition("_")[0]: code for code in _SHIPPED.split()} | 
     "zh_hant": "zh_TW",
     "zh_tw": "zh_TW",
 }
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_SECOND, _MILLISECOND = timedelta(seconds=1), timedelta(milliseconds=1)
 _CAPITALISED = re.compile(r"[A-Z][a-z]+")
 
 
@@ -29,7 +33,8 @@ def describe(
     """Word an expression for people, with a 24-hour clock; its text when words fail.
 
     Values that name every day or hour are worded as ``*``, whatever they were written as. Two
-    restricted day fields are worded as the two alternatives they are.
+    restricted day fields are worded as the two alternatives they are, and so are several rules
+    for days. Intervals have English words only.
 
     Args:
         expression: what to word.
@@ -37,6 +42,8 @@ def describe(
         names: English names of weekdays and months to the reader's, which the library does
             not translate.
     """
+    if expression.every is not None:
+        return _interval(expression.every) if _locale(locale) == "en_US" else expression.text
     try:
         words = _describe(_canonical(expression), _locale(locale))
     except Exception:
@@ -53,19 +60,59 @@ def _locale(locale: str) -> str:
 
 
 def _canonical(expression: CronExpression) -> tuple[str, ...]:
-    """Write what an expression means as one text, or as the two texts an OR joins."""
-    minutes, hours = _field(expression.minutes, 60), _field(expression.hours, 24)
-    days, weekdays = _field(expression.days, 31), _field(expression.weekdays, 7)
+    """Write what an expression means as one text, or as the texts an OR joins."""
+    seconds = _seconds(expression)
+    minutes = _stepped(expression, expression.minutes, 60)
+    hours = _stepped(expression, expression.hours, 24)
     months = _field(expression.months, 12)
+    return tuple(
+        f"{seconds}{minutes} {hours} {day} {months} {weekday}"
+        for day, weekday in _dates(expression)
+    )
+
+
+def _dates(expression: CronExpression) -> list[tuple[str, str]]:
+    """Write the two day fields, once for each alternative."""
+    days = _alternatives(expression.days, 31, expression.day_rules)
+    weekdays = _alternatives(expression.weekdays, 7, expression.weekday_rules)
     if not expression.restricted_both:
-        return (f"{minutes} {hours} {days} {months} {weekdays}",)
-    if "*" in (days, weekdays):
-        return (f"{minutes} {hours} * {months} *",)
-    return (f"{minutes} {hours} {days} {months} *", f"{minutes} {hours} * {months} {weekdays}")
+        return [(day, weekday) for day in days for weekday in weekdays]
+    if "*" in (*days, *weekdays):
+        return [("*", "*")]
+    return [*((day, "*") for day in days), *(("*", weekday) for weekday in weekdays)]
+
+
+def _alternatives(values: frozenset[int], size: int, rules: tuple[DayRule, ...]) -> list[str]:
+    plain = [_field(values, size)] if values else []
+    return plain if plain == ["*"] else [*plain, *map(str, rules)]
+
+
+def _seconds(expression: CronExpression) -> str:
+    return "" if expression.seconds == {0} else f"{_stepped(expression, expression.seconds, 60)} "
+
+
+def _stepped(expression: CronExpression, values: frozenset[int], size: int) -> str:
+    """Write the values of a clock's field; a step where the dialect has it."""
+    if expression.dialect != "posix" and 2 < len(values) < size and size % len(values) == 0:
+        step = size // len(values)
+        if values == set(range(0, size, step)):
+            return f"*/{step}"
+    return _field(values, size)
 
 
 def _field(values: frozenset[int], size: int) -> str:
     return "*" if len(values) == size else listed(values)
+
+
+def _interval(every: timedelta) -> str:
+    amounts = {
+        "hour": every // _HOUR,
+        "minute": every % _HOUR // _MINUTE,
+        "second": every % _MINUTE // _SECOND,
+        "millisecond": every % _SECOND // _MILLISECOND,
+    }
+    words = [f"{count} {unit}{'s' * (count != 1)}" for unit, count in amounts.items() if count]
+    return f"Every {' '.join(words)}"
 
 
 @lru_cache(maxsize=4096)

@@ -79,6 +79,24 @@ def test_a_declared_task_runs_in_its_own_zone(
     }
 
 
+def test_an_expression_of_the_ojs_dialect(cron: Cron, at_start: ManualClock) -> None:
+    answer = cron("next", "*/20 0 9 31 * *", "--dialect", "ojs", "-n", "2", clock=at_start)
+    assert "Every 20 seconds" in answer.out
+    assert "Mind that day 31 does not exist in February, April," in answer.out
+    assert [line.split()[2] for line in answer.lines[-2:]] == ["09:00", "09:00:20"]
+
+
+def test_an_interval_counts_from_now(cron: Cron, at_start: ManualClock) -> None:
+    words = ("--dialect", "ojs", "-n", "2", "--format", "json")
+    data = cron("next", "@every 90m", *words, clock=at_start).data
+    now = at_start.now()
+    assert [datetime.fromisoformat(each["at"]) - now for each in data["occurrences"]] == [
+        timedelta(minutes=90),
+        timedelta(minutes=180),
+    ]
+    assert (data["dialect"], data["description"]) == ("ojs", "Every 1 hour 30 minutes")
+
+
 def test_a_row_that_is_no_longer_declared_is_known(
     cron: Cron, declare: Declare, sim: Simulation
 ) -> None:
@@ -204,6 +222,7 @@ REFUSED = [
     (("xyzzy",), 'An expression is written "0 7 * * *".'),
     (("",), "neither the name of a task nor a cron expression"),
     (("\udcff\0",), "neither the name of a task nor a cron expression"),
+    (("5/15 * * * *", "--dialect", "ojs"), 'write "5-59/15"'),
     (("0 7 * * *", "--timezone", "CEST"), 'did you mean "Europe/Berlin"?'),
     (("send-digests", "--timezone", "UTC"), "--timezone is for expressions"),
     (("send-digests", "--dialect", "posix"), "--dialect is for expressions"),

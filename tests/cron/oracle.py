@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 MINUTE = timedelta(minutes=1)
 
@@ -14,6 +14,12 @@ def at(text: str) -> datetime:
     """Read an instant, in UTC unless the text says otherwise."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class Named(Protocol):
+    """Tell which local minutes an expression names."""
+
+    def name(self, local: datetime) -> bool: ...
 
 
 class Fields(NamedTuple):
@@ -77,7 +83,9 @@ class Minutes:
         return found
 
     def occurrences(self, text: str, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
-        fields = fields_of(text)
+        return self.named(fields_of(text), gap=gap, fold=fold)
+
+    def named(self, fields: Named, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
         found = {
             instant
             for instant, local in self.pairs

@@ -35,6 +35,8 @@ from django_declarative_cron.exceptions import InvalidCronExpressionError
         ("0 0 * * sat-sun", "0 0 * * 0,6"),
         ("0 0 * * mon-sun", "0 0 * * 0-6"),
         ("0 0 * * sun-tue", "0 0 * * 0-2"),
+        ("0 0 * * sun-sun", "0 0 * * 0"),
+        ("0 0 * * 7-7", "0 0 * * 0"),
         ("0 22-2 * * *", "0 0-2,22,23 * * *"),
         ("0 0 * * 1-7/2", "0 0 * * 0,1,3,5"),
         ("0 0 * * */3", "0 0 * * 0,3,6"),

@@ -38,7 +38,7 @@ from .pages import DOCS, PAGES, README, Page, code, codes, read
 # Of which no page may speak: either it is not so, or it is not in this version.
 NEVER_SAID = [
     *("exactly once", "coming soon", "in a later version", "will be added", "TODO"),
-    *("@every", "cancel_previous", "enqueue", "atomic=", '"atomic"', "timed out"),
+    *("cancel_previous", "enqueue", "atomic=", '"atomic"', "timed out"),
     *("cron explain", "cron history", "cron prune"),
 ]
 

@@ -15,7 +15,7 @@ from ...core.plain import flaw_of_text
 from ...core.problem import Problem
 from ...core.reading import Declared
 from ...core.schedule import Schedule
-from ...cron import CronExpression, UnknownZoneError, parse, validate_zone
+from ...cron import CronExpression, UnknownZoneError, parse, remarks_on, validate_zone
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
 from ...store import database
@@ -41,11 +41,12 @@ class Asked:
     notes: list[str] = field(default_factory=list)
 
 
-def resolve(options: Options) -> Asked:
+def resolve(options: Options, now: datetime) -> Asked:
     """Find what was asked about: what is declared, then what is registered, then an expression.
 
     Args:
         options: ``what``, ``timezone`` and ``dialect``.
+        now: from when an expression such as ``@every`` counts.
 
     Raises:
         CommandError: it is none of them, with exit code 2 and what to write instead.
@@ -57,7 +58,8 @@ def resolve(options: Options) -> Asked:
     if schedule is None:
         _refuse_flawed(what, problems)
         expression = _expression(what, options["dialect"] or "posix", declared)
-        return Asked(Schedule(expression, _zone(options["timezone"])))
+        schedule = Schedule(expression, _zone(options["timezone"]), anchor=now)
+        return Asked(schedule, notes=_remarks(expression))
     _refuse_for_tasks(what, options)
     return Asked(schedule, what, [] if task is None else list(_notes(schedule, task)))
 
@@ -111,6 +113,10 @@ def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpres
         meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
         reason = f"{text!r} is neither the name of a task nor a cron expression."
         raise CommandError(f"{reason} {meant}", returncode=2) from error
+
+
+def _remarks(expression: CronExpression) -> list[str]:
+    return [f"Mind that {remark}." for remark in remarks_on(expression)]
 
 
 def _zone(name: str | None) -> ZoneInfo:

@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from ...core.schedule import Schedule
-from ...cron import describe, next_transitions
-from ...cron.expression import DIALECTS
+from ...cron import DIALECTS, describe, next_transitions
 from ...signals import safe
 from .asked import Asked, resolve
 from .subcommand import Context, Options, Subcommand, add_format
@@ -56,7 +55,7 @@ def _count(text: str) -> int:
 
 def _answer(context: Context, options: Options) -> None:
     now = context.clock.now()
-    asked = resolve(options)
+    asked = resolve(options, now)
     instants = list(islice(asked.schedule.upcoming(now), options["count"]))
     changes = list(_changes(asked.schedule, now, instants[-1])) if instants else []
     if options["format"] == "json":

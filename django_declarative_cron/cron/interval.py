@@ -1,0 +1,172 @@
+"""Schedules that count from an instant: ``@every 1h30m`` (002 Interval Expression).
+
+Elapsed time is counted, untouched by the clock on the wall; no local time is ever named.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from .civil import Masks
+from .expression import CronExpression, Fold, Gap, rules_of
+from .posix import Parsed
+
+SHORTEST: Final = timedelta(seconds=1)
+LONGEST: Final = timedelta(days=18_263)
+
+_NO_FIELDS = Parsed(Masks(0, 0, 0, 0, 0, False, 0), False, False, False)
+_UNITS: Final = {
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+)s)?(?:([0-9]+)ms)?")
+_MOST_DIGITS = 16
+
+
+class Every(NamedTuple):
+    """Hold what an interval expression says.
+
+    Args:
+        length: from one occurrence to the next.
+        remarks: what is surprising about it.
+    """
+
+    length: timedelta
+    remarks: tuple[str, ...] = ()
+
+
+def duration(text: str) -> timedelta | None:
+    """Read a duration such as ``1h30m`` or ``500ms``, the greater unit first.
+
+    Returns:
+        None when it is none, ``timedelta.max`` when it is too long to be counted.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    total = timedelta()
+    for digits, unit in zip(match.groups("0"), _UNITS.values(), strict=True):
+        if len(digits.lstrip("0")) > _MOST_DIGITS:
+            return timedelta.max
+        try:
+            total += int(digits) * unit
+        except OverflowError:
+            return timedelta.max
+    return total
+
+
+def spelled(length: timedelta) -> str:
+    """Write a duration the way ``duration`` reads it."""
+    pieces = []
+    for letter, unit in _UNITS.items():
+        number, length = divmod(length, unit)
+        if number:
+            pieces.append(f"{number}{letter}")
+    return "".join(pieces) or "0s"
+
+
+class IntervalExpression(CronExpression):
+    """Answer when an interval is over, again and again. Made by ``parse``.
+
+    The first occurrence is one interval after the anchor, not at it.
+    """
+
+    __slots__ = ("_every",)
+
+    _every: Every
+
+    def __init__(self, text: str, dialect: str, every: Every) -> None:
+        super().__init__(text, dialect, _NO_FIELDS._replace(remarks=every.remarks))
+        object.__setattr__(self, "_every", every)
+
+    @property
+    def every(self) -> timedelta:
+        """Return the time from one occurrence to the next."""
+        return self._every.length
+
+    @property
+    def resolution(self) -> timedelta:
+        """Return the shortest time there is: occurrences lie at any instant."""
+        return timedelta.resolution
+
+    def matches(self, civil: datetime) -> bool:
+        """Tell that no local time is named."""
+        return False
+
+    def next_after(
+        self,
+        instant: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        anchor: datetime | None = None,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> datetime | None:
+        """Return the first occurrence after an instant; an ``anchor`` is required."""
+        start = self._start(anchor, gap, fold)
+        return self._at(start, max(0, self._elapsed(start, instant)) + 1)
+
+    def latest_at_or_before(
+        self,
+        instant: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        anchor: datetime | None = None,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> datetime | None:
+        """Return the last occurrence that is not after an instant; otherwise as ``next_after``."""
+        start = self._start(anchor, gap, fold)
+        number = self._elapsed(start, instant)
+        return self._at(start, number) if number > 0 else None
+
+    def count_between(
+        self,
+        after: datetime,
+        until: datetime,
+        zone: ZoneInfo | timezone,
+        *,
+        anchor: datetime | None = None,
+        gap: Gap = "skip",
+        fold: Fold = "first",
+    ) -> int:
+        """Count the occurrences after one instant and not after another."""
+        start = self._start(anchor, gap, fold)
+        past, reached = (self._elapsed(start, instant) for instant in (after, until))
+        return max(0, reached - max(0, past))
+
+    def _start(self, anchor: datetime | None, gap: str, fold: str) -> datetime:
+        rules_of(gap, fold)
+        if anchor is None:
+            raise ValueError(f"{self.text!r} counts from an instant: an anchor is needed")
+        if anchor.tzinfo is None:
+            raise ValueError(f"anchor must be an aware datetime, got {anchor!r}")
+        return anchor.astimezone(UTC)
+
+    def _elapsed(self, start: datetime, instant: datetime) -> int:
+        try:
+            return (instant - start) // self.every
+        except TypeError:
+            raise ValueError(f"instant must be an aware datetime, got {instant!r}") from None
+
+    def _at(self, start: datetime, number: int) -> datetime | None:
+        try:
+            return start + number * self.every
+        except OverflowError:
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CronExpression):
+            return NotImplemented
+        return self.every == other.every
+
+    def __hash__(self) -> int:
+        return hash(self.every)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.text, self.dialect, self._every))

@@ -1,0 +1,39 @@
+"""The names of months and weekdays, and what a week begins and ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+MONTHS: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+
+SHORT_NAMES: Final[Mapping[str, Mapping[str, int]]] = {
+    "month": {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)},
+    "weekday": {name[:3].lower(): number for number, name in enumerate(WEEKDAYS)},
+}
+
+
+def short_name(field: str, number: int) -> str:
+    """Return three capital letters for a month or a weekday."""
+    return next(name for name, each in SHORT_NAMES[field].items() if each == number).upper()
+
+
+def sundays(low: int, high: int) -> tuple[int, int]:
+    """Let Sunday open a range of weekdays as 0 and close it as 7, whichever is written."""
+    if low % 7 == 0:
+        return 0, high if low == 0 else high % 7
+    return low, high or 7
