@@ -87,7 +87,7 @@ def test_expressions_of_some_years_are_known(text: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("*/15 9-17 * * MON-FRI", "Every 15 minutes, between 09:00 and 17:59, Monday through Friday"),
+        ("*/15 9-17 * * 1-5", "Every 15 minutes, between 09:00 and 17:59, Monday through Friday"),
         ("0 */6 * * *", "Every 6 hours"),
         ("0 */7 * * *", "At 00:00, 07:00, 14:00 and 21:00"),
         ("*/10 * * * * *", "Every 10 seconds"),
