@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-_SHORTEST = timedelta(seconds=1)
+SHORTEST = timedelta(seconds=1)
+"""What a delay of zero means: the next poll, never a hot loop."""
 
 
 class Retry(Protocol):
@@ -39,7 +40,7 @@ class FixedDelay:
             attempt: its number, from 1; a fixed delay does not look at it.
         """
         try:
-            return finished_at + (self.delay or _SHORTEST)
+            return finished_at + (self.delay or SHORTEST)
         except OverflowError:
             return datetime.max.replace(tzinfo=finished_at.tzinfo)
 

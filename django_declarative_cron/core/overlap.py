@@ -1,0 +1,112 @@
+"""What becomes of an occurrence while runs of its task are active (002 Overlap Policies).
+
+Active is a run that runs, or waits for a worker. A pending retry is not: the occurrence
+pre-empts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+Policy = Literal["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
+POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "skip", "allow", "cancel_previous", "enqueue")
+
+MOST_WAITING: Final = 2
+"""More occurrences than these waiting are warned of (CRON-S04)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A run that has not ended.
+
+    Args:
+        run: its identity.
+        scheduled_for: its occurrence.
+        waiting: it has not begun.
+        cancel_requested: it was asked to end.
+    """
+
+    run: str
+    scheduled_for: datetime
+    waiting: bool = False
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start a run now, after asking some of the active ones to end.
+
+    Args:
+        cancels: identities of those, oldest occurrence first.
+    """
+
+    cancels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Let the occurrence be lost, and record it as ``overlap_skip``.
+
+    Args:
+        blocked_by: identity of the run that stands in its way.
+    """
+
+    blocked_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let a run of the occurrence wait until those before it have ended.
+
+    Args:
+        behind: identity of the run directly before it.
+        waiting: how many wait, this one included.
+    """
+
+    behind: str
+    waiting: int
+
+    @property
+    def warns(self) -> bool:
+        """Tell whether so many wait that people should know."""
+        return self.waiting > MOST_WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Let the occurrence be due until the active run ends; one run then covers all such.
+
+    Args:
+        after: identity of that run.
+    """
+
+    after: str
+
+
+Overlap = Start | Skip | Wait | FollowUp
+
+
+def decide_overlap(policy: Policy, active: Sequence[ActiveRun]) -> Overlap:
+    """Decide for one occurrence that is due.
+
+    Args:
+        policy: of the task.
+        active: its runs that have not ended, in any order.
+
+    Raises:
+        ValueError: the policy is unknown.
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"unknown overlap policy {policy!r}, known: {', '.join(POLICIES)}")
+    if not active or policy == "allow":
+        return Start()
+    runs = sorted(active, key=lambda run: (run.waiting, run.scheduled_for))
+    if policy == "cancel_previous":
+        return Start(tuple(run.run for run in runs if not run.cancel_requested))
+    newest = runs[-1].run
+    if policy == "enqueue":
+        return Wait(behind=newest, waiting=1 + sum(run.waiting for run in runs))
+    return Skip(blocked_by=newest) if policy == "skip" else FollowUp(after=newest)
