@@ -1,4 +1,6 @@
-"""System checks of declarations and options: stable ids, a hint for each, no database.
+"""System checks of declarations, options and databases: stable ids, a hint for each.
+
+Only those of a database ask one: by ``migrate``, and by ``check --database``.
 
 Run alone by ``manage.py check --tag declarative_cron``; an id in
 ``SILENCED_SYSTEM_CHECKS`` silences it.
@@ -25,6 +27,7 @@ E020   ``DECLARATIVE_CRON`` is not a dict
 E021   an option is unknown
 E022   the value of an option is refused
 E023   two options contradict each other
+E030   the database keeps no transactions
 W001   both day fields are restricted: either one is enough to run
 W002   every minute of certain hours
 W003   a dict entry without a time zone is read in UTC
@@ -35,6 +38,7 @@ W007   no occurrence within 50 years
 W008   a key is kept by the scheduler and ignored
 W009   a callback cannot be called with the arguments declared
 W010   a single late renewal loses the lease
+W011   the database cannot leave out rows that somebody holds
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace
@@ -43,11 +47,14 @@ I003   containers have to be told to wait for a long grace
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage, register
+from django.db import connections, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import conf
 from .core.advice import advise
@@ -70,6 +77,34 @@ def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
     return _messages(conf.option_problems())
+
+
+@register(checks.Tags.database, TAG)
+def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Report what a database cannot do that schedulers need."""
+    ours = router.db_for_write(apps.get_model("django_declarative_cron", "ScheduledTask"))
+    if ours not in (databases or ()):
+        return []
+    return _messages(_lacks(connections[ours], f"DATABASES[{ours!r}]"))
+
+
+def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:
+    features = connection.features
+    # Elsewhere Django would make a table to find out, and there all have them.
+    if connection.vendor == "mysql" and not features.supports_transactions:
+        yield Problem(
+            check=Check.NO_TRANSACTIONS,
+            place=place,
+            message="keeps no transactions, so runs would be lost or started twice",
+            hint="On MySQL and MariaDB let the default storage engine be InnoDB.",
+        )
+    if features.has_select_for_update and not features.has_select_for_update_skip_locked:
+        yield Problem(
+            check=Check.HELD_ROWS,
+            place=place,
+            message="cannot leave out rows that somebody holds: one of them delays every task",
+            hint="Take MariaDB 10.6 or newer, MySQL 8 or newer, or PostgreSQL.",
+        )
 
 
 def _advice(declared: list[Declared]) -> Iterator[Problem]:

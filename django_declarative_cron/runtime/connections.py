@@ -10,6 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..store.faults import spoils_connection
 
+CONNECTING = 10
+"""Seconds that an attempt to connect takes at most, where the project says nothing."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,6 +29,19 @@ def refresh() -> None:
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
+
+
+def limit_connecting(alias: str) -> None:
+    """Let no attempt to connect last for ever, in this process; a project's own limit stays.
+
+    Args:
+        alias: of the database.
+    """
+    connection = connections[alias]
+    if connection.vendor in ("postgresql", "mysql"):
+        # It is the driver's own, and not told to the server: poolers do not mind.
+        options = connection.settings_dict.setdefault("OPTIONS", {})
+        options.setdefault("connect_timeout", CONNECTING)
 
 
 def renew(error: BaseException) -> None:

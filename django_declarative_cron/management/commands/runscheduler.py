@@ -28,6 +28,7 @@ from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopScheduler
 from ...runtime import health
 from ...runtime.clock import system_clock
 from ...runtime.companion import accompany
+from ...runtime.connections import limit_connecting
 from ...runtime.notify import Notifier
 from ...runtime.probes import Probes
 from ...runtime.reaper import step_aside
@@ -128,6 +129,7 @@ class Command(BaseCommand):
 
     def _require_database(self) -> None:
         try:
+            limit_connecting(database.alias())
             require_tables(database.alias())
         except DatabaseError as error:
             raise CommandError(f"The database does not answer: {error}", returncode=1) from error
