@@ -60,6 +60,7 @@ def running(instance: SchedulerInstance) -> str:
 
 started = instant(SchedulerInstance, "started_at")
 initialized = instant(SchedulerInstance, "initialized_at")
+mute = instant(SchedulerInstance, "mute_since")
 stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
@@ -89,6 +90,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
         started,
         initialized,
         heartbeat,
+        mute,
         running,
         stop_requested,
         stopped,

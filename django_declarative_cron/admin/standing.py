@@ -17,6 +17,7 @@ class Standing(StrEnum):
     STANDS_BY = "stands_by"
     SUPERSEDED = "superseded"
     STOPPING = "stopping"
+    HELD_UP = "held_up"
     SILENT = "silent"
     STOPPED = "stopped"
     LEFT = "left"
@@ -38,6 +39,9 @@ def standing_of(instance: SchedulerInstance, now: datetime) -> Standing:
         return Standing.STOPPED if in_order else Standing.LOST
     if now - instance.heartbeat_at > options().LEASE:
         return Standing.SILENT
+    if instance.mute_since is not None:
+        # Its companion vouches for its life; it does nothing by itself.
+        return Standing.HELD_UP
     if instance.stop_requested_at is not None:
         return Standing.STOPPING
     state = instance.scheduler

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.expressions import BaseExpression
+from django.db.models.functions import Coalesce
 
 from ..core.status import Status
 from ..models import ScheduledTask, SchedulerInstance, SchedulerState
@@ -72,7 +73,8 @@ def is_attended(
         database_time: expression of the database's time.
     """
     present = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
-    newest = present.order_by("-heartbeat_at").values("heartbeat_at")[:1]
+    spoke = Coalesce("mute_since", "heartbeat_at")
+    newest = present.annotate(spoke=spoke).order_by("-spoke").values("spoke")[:1]
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
     seen = states.annotate(database_now=database_time, newest=Subquery(newest)).first()
     return (

@@ -46,6 +46,8 @@ def lines(response: Any) -> list[str]:
         ({"digest": "older"}, "◌ Superseded by a newer set"),
         ({"stop_requested_at": AGO}, "◧ Stopping"),
         ({"heartbeat_at": LONG}, "▲ Silent"),
+        ({"heartbeat_at": LONG, "mute_since": LONG}, "▲ Silent"),
+        ({"mute_since": LONG}, "◔ Alive, held up"),
         ({"stop_requested_at": LONG, "stopped_at": AGO, "heartbeat_at": AGO}, "■ Stopped"),
         ({"stop_requested_at": LONG, "stopped_at": AGO, "heartbeat_at": LONG}, "✖ Found dead"),
         ({"stopped_at": AGO, "heartbeat_at": LONG}, "✖ Found dead"),
@@ -174,6 +176,11 @@ def test_hosts_are_for_those_who_may_see_schedulers(login: Login, text: Words) -
     assert f"{HEADING} {words}" in text(response)
     assert "worker" not in response.content.decode()
     assert pages.changelist(LIST) not in response.content.decode()
+
+
+def test_one_that_only_its_companion_vouches_for_is_not_at_work(root: Client, text: Words) -> None:
+    rows.instance(mute_since=LONG)
+    assert f"{HEADING} The last one" in text(root.get(pages.changelist()))
 
 
 def test_a_longer_lease_allows_a_longer_silence(root: Client, text: Words, settings: Any) -> None:
