@@ -87,7 +87,12 @@ class Report:
         ]
 
     def _takeovers(self) -> list[str]:
-        names = {"stop": "clean stop", "kill": "kill -9", "pause": "SIGSTOP"}
+        names = {
+            "stop": "clean stop",
+            "kill": "kill -9",
+            "loss": "kill -9 with the companion",
+            "pause": "SIGSTOP",
+        }
         return [
             f"takeover after {name}: {_spread(self.watch.seconds(kind))}"
             f"; under other trouble too: {_spread(self.watch.seconds(kind, disturbed=True))}"

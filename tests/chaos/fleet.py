@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from .evidence import Life
@@ -26,6 +27,7 @@ class Ship:
     def __init__(self, log: Path, environment: dict[str, str], grace: float) -> None:
         self._log = log
         self._is_up = False
+        self._frozen: list[int] = []
         self.born = time.monotonic()
         self.died: float | None = None
         self.asked = self.is_stopped = False
@@ -65,6 +67,40 @@ class Ship:
         at = self.signal(signal.SIGKILL)
         self.child.wait()
         return at
+
+    def lose(self) -> float:
+        """End it and its companion at once, as when their machine is gone."""
+        companions = self._children()
+        at = self.signal(signal.SIGSTOP)
+        for pid in companions:
+            os.kill(pid, signal.SIGKILL)
+        self.kill()
+        return at
+
+    def freeze(self, *, whole: bool) -> float:
+        """Stop it from running, and its companion with it where a container is meant."""
+        at = self.signal(signal.SIGSTOP)
+        self._frozen = self._children() if whole else []
+        for pid in self._frozen:
+            os.kill(pid, signal.SIGSTOP)
+        self.is_stopped = True
+        return at
+
+    def wake(self) -> float:
+        """Let it run again."""
+        for pid in self._frozen:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        at = self.signal(signal.SIGCONT)
+        self.is_stopped = False
+        return at
+
+    def _children(self) -> list[int]:
+        try:
+            text = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        except OSError:
+            return []
+        return [int(pid) for pid in text.split()]
 
     def ask(self) -> float:
         """Ask it to end."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 import threading
 import time
 from collections import Counter
@@ -65,10 +64,12 @@ class Storm:
 
     def _befall(self) -> None:
         kinds: list[tuple[Callable[[], None], int]] = [
-            (self._kill, 50),
+            (self._kill, 40),
+            (self._lose, 10),
             (self._ask_to_end, 20),
             (self._stop_for_a_moment, 8),
-            (self._stop_for_long, 7),
+            (self._stop_for_long, 5),
+            (self._pause_for_long, 2),
         ]
         if self._place.can_fail:
             kinds += [(self._terminate, 11), (self._restart, 4)]
@@ -83,6 +84,12 @@ class Storm:
             self._watch.vacate("kill", ship.pid, ship.kill())
             self.counts["kill -9"] += 1
 
+    def _lose(self) -> None:
+        ship = self._any()
+        if ship is not None:
+            self._watch.vacate("loss", ship.pid, ship.lose())
+            self.counts["kill -9 with the companion"] += 1
+
     def _ask_to_end(self) -> None:
         ship = self._any()
         if ship is not None:
@@ -95,11 +102,13 @@ class Storm:
     def _stop_for_long(self) -> None:
         self._stop(self._chance.uniform(1.2, 2), "SIGSTOP beyond the lease")
 
-    def _stop(self, leases: float, kind: str) -> None:
+    def _pause_for_long(self) -> None:
+        self._stop(self._chance.uniform(1.2, 2), "container paused beyond the lease", whole=True)
+
+    def _stop(self, leases: float, kind: str, *, whole: bool = False) -> None:
         ship = self._any()
         if ship is not None:
-            at = ship.signal(signal.SIGSTOP)
-            ship.is_stopped = True
+            at = ship.freeze(whole=whole)
             self._watch.vacate("pause", ship.pid, at)
             self._stopped.append((at + leases * self._plan.lease, at, ship))
             self.counts[kind] += 1
@@ -114,8 +123,7 @@ class Storm:
             self._stopped.remove(entry)
             _, since, ship = entry
             if ship.is_alive:
-                ship.paused.append((since, ship.signal(signal.SIGCONT)))
-                ship.is_stopped = False
+                ship.paused.append((since, ship.wake()))
                 self._watch.disturb()
 
     def _any(self) -> Ship | None:
