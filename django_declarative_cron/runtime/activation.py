@@ -109,7 +109,9 @@ class Activation:
         with engine.gate:
             # Also what fails nowhere yet: a task must not wait for an instant that is none.
             mend(member.using, member.deployment, history=False)
+            began = engine.trust.moment()
             done = mending(member.using, member.deployment, swap)
+            engine.trust.renew(began)
             engine.adopt(member, declarations, done.standing)
         return done
 

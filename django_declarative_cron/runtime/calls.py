@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
-from ..core.declaration import Declaration
+from ..core.declaration import Declaration, Target
 from ..store.claims import Claim
 from ..store.results import Result
 from .clock import Clock
+from .connections import refresh
 from .executors import Executor
 from .work import Run, Work, failed, is_async
 
@@ -22,6 +23,7 @@ class Calls:
         coroutines: executor of asynchronous ones.
         owner: on whose behalf it calls.
         ended: called at each end.
+        may_call: tells, in any thread, whether a run is still to be called.
     """
 
     def __init__(
@@ -31,12 +33,14 @@ class Calls:
         coroutines: Executor,
         owner: object,
         ended: Callable[[], None],
+        may_call: Callable[[int], bool],
     ) -> None:
         self._clock = clock
         self._threads = threads
         self._coroutines = coroutines
         self._owner = owner
         self._ended = ended
+        self._may_call = may_call
         self._running: dict[int, Claim] = {}
         self._waiting: list[Result] = []
         self._book = threading.Lock()
@@ -92,7 +96,7 @@ class Calls:
         for claim in claims:
             declaration = declarations[claim.task_name]
             run = Run.of(claim.started, declaration, stopping)
-            work.append(Work(claim.run, run, declaration.target, self._done, self._owner))
+            work.append(self._work(claim.run, run, declaration.target))
         with self._book:
             self._running.update({claim.run: claim for claim in claims})
         return work
@@ -104,11 +108,26 @@ class Calls:
             work: runs that were taken.
         """
         for each in work:
-            executor = self._coroutines if is_async(each.target.function) else self._threads
             try:
-                executor.submit(each)
+                if not is_async(each.target.function):
+                    self._threads.submit(each)
+                elif each.admit(each.id):
+                    self._coroutines.submit(each)
             except Exception as error:
                 self._done(failed(each, error, self._clock.now(), 0.0))
+
+    def _work(self, row: int, run: Run, target: Target) -> Work:
+        return Work(row, run, target, self._done, self._owner, self._admit)
+
+    def _admit(self, run: int) -> bool:
+        """Let a run be called, or forget it: somebody took it over before its turn came."""
+        if self._may_call(run):
+            return True
+        refresh()
+        with self._book:
+            self._running.pop(run, None)
+        self._ended()
+        return False
 
     def close(self) -> None:
         """Give back what the executors hold."""

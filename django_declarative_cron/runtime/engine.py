@@ -19,6 +19,7 @@ from ..store.guard import Member, Standing
 from ..store.peek import Peek, peek
 from ..store.unanswered import unanswered
 from . import announce
+from .admission import Admission
 from .calls import Calls
 from .clock import Clock
 from .connections import renew
@@ -27,15 +28,14 @@ from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle, Polling
-from .watch import Audit, Pace, Vigil, is_orphaned
+from .trust import Trust
+from .watch import Audit, Pace, Vigil, is_orphaned, told_of
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
 
 STANDBY = timedelta(seconds=0.5)
 """How long a standby may not see that nobody leads any more."""
-
-_SOON = 0.02
 
 
 class Engine:
@@ -58,7 +58,9 @@ class Engine:
         self.standing = Standing.STANDBY
         threads = executor or ThreadExecutor(options.WORKERS, clock)
         coroutines = executor or CoroutineExecutor(clock)
-        self._calls = Calls(clock, threads, coroutines, life, self.woken.set)
+        self.trust = Trust(clock)
+        admission = Admission(clock, self.trust, lambda: self._member, self.refused)
+        self._calls = Calls(clock, threads, coroutines, life, self.woken.set, admission.admits)
         self._life = life
         self._housekeeping = Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
@@ -159,9 +161,9 @@ class Engine:
         if self._life.polling is Polling.INACTIVE and not self.unfinished:
             return threading.TIMEOUT_MAX
         seen, seconds = self._seen, ACTS.total_seconds()
-        if self.standing is not Standing.STANDBY or seen is None:
+        if self.standing is not Standing.STANDBY or seen is None or self._is_in_doubt:
             return seconds
-        return min(seconds, STANDBY.total_seconds(), max(seen.lapses_in, _SOON))
+        return min(seconds, STANDBY.total_seconds(), max(seen.lapses_in, 0.02))
 
     # --- one pass ---
 
@@ -309,12 +311,7 @@ class Engine:
             if member is not self._member:
                 return
             before, self.standing = self.standing, standing
-        now = self.clock.now()
-        if standing is Standing.SUPERSEDED and before is not standing and seen is not None:
-            publish([events.SchedulerSuperseded(at=now, generation=seen.generation)])
-        elif before is Standing.LEADING and standing is Standing.STANDBY:
-            term = seen.term if seen is not None else 0
-            publish([events.LeadershipLost(at=now, term=term, instance=str(member.instance))])
+        publish(told_of(before, standing, seen, member, self.clock.now()))
 
     def is_to_activate_again(self, now: datetime) -> bool:
         """Tell whether the own set must be activated anew: rows or all other holders are gone.
@@ -345,6 +342,9 @@ class Engine:
         """
         renew(error)
         self._vigil.interrupt()
-        self._seen, self._is_in_doubt = None, True
+        self._is_in_doubt = True
+        leader = self._member if self.standing is Standing.LEADING else None
+        if leader is not None and not self.trust.holds(leader.lease):
+            self._stand(leader, Standing.STANDBY, self._seen)
         text = f"{type(error).__name__}: {words_of(error)}"
         publish([events.PersistenceFailed(at=now, doing=doing, error=text)])

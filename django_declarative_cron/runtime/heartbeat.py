@@ -14,6 +14,7 @@ from ..store.mending import mending
 from .clock import Clock
 from .companion import Companion
 from .connections import renew
+from .trust import Trust
 
 _LONGEST_JOIN = 10.0
 
@@ -25,6 +26,7 @@ class Heartbeat:
         clock: by which it waits.
         member: gives who this instance is, ``None`` before the first initialisation.
         companion: hears of each sign of life.
+        trust: is renewed by each.
     """
 
     def __init__(
@@ -32,10 +34,12 @@ class Heartbeat:
         clock: Clock,
         member: Callable[[], Member | None],
         companion: Companion | None = None,
+        trust: Trust | None = None,
     ) -> None:
         self._clock = clock
         self._member = member
         self._companion = companion
+        self._trust = trust or Trust(clock)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -60,6 +64,21 @@ class Heartbeat:
             self._thread.join(_LONGEST_JOIN)
         self._thread = None
 
+    def once(self, member: Member) -> bool:
+        """Beat once.
+
+        Args:
+            member: who lives.
+
+        Returns:
+            whether the database took it down.
+        """
+        began = self._trust.moment()
+        lives = beat(member)
+        if lives:
+            self._trust.renew(began)
+        return lives
+
     def _beat(self) -> None:
         member, lives = self._member(), True  # Its row is fresh.
         while member is not None:
@@ -67,7 +86,7 @@ class Heartbeat:
                 self._companion.heard(member)
             if self._clock.wait(self._ended, member.renew.total_seconds()):
                 break
-            lives = beat(member)
+            lives = self.once(member)
             member = self._member()
         connections.close_all()
 

@@ -25,7 +25,7 @@ from .connections import then_close
 from .drain import drain
 from .engine import Engine
 from .executors import Executor
-from .heartbeat import Heartbeat, beat
+from .heartbeat import Heartbeat
 from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
@@ -227,7 +227,7 @@ class Scheduler:
     def beat(self) -> None:
         """Say that this instance lives; the heartbeat's thread does it in the background."""
         if self._engine.member is not None:
-            beat(self._engine.member)
+            self._heartbeat.once(self._engine.member)
 
     def _activate_again(self, now: datetime) -> bool:
         """Bring the own set back where its rows are gone, or nobody holds the active one."""
@@ -341,5 +341,7 @@ class Scheduler:
     def _new_engine(self) -> Engine:
         engine = Engine(self.clock, self._life, self._options(), self._given_executor)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
-        self._heartbeat = Heartbeat(self.clock, lambda: engine.member, self._companion)
+        self._heartbeat = Heartbeat(
+            self.clock, lambda: engine.member, self._companion, engine.trust
+        )
         return engine

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from ..core import events
 from ..signals import publish
 from ..store import instances, marks
-from ..store.guard import Member
+from ..store.guard import Member, Standing
 from ..store.peek import Peek, is_whole, peek
 from .clock import Clock
 
@@ -136,6 +136,30 @@ class Audit:
             return False
         self._done_at = now
         return not is_whole(member, tasks)
+
+
+def told_of(
+    before: Standing, standing: Standing, seen: Peek | None, member: Member, now: datetime
+) -> list[events.Event]:
+    """Tell of a change of what an instance is, unless the store tells of it.
+
+    Args:
+        before: what it was.
+        standing: what it is.
+        seen: what a look showed; ``None`` where the store says what it is.
+        member: the instance.
+        now: the instant.
+    """
+    term, instance = 0 if seen is None else seen.term, str(member.instance)
+    match before, standing:
+        case ((Standing.LEADING | Standing.STANDBY), Standing.SUPERSEDED) if seen is not None:
+            return [events.SchedulerSuperseded(at=now, generation=seen.generation)]
+        case Standing.LEADING, Standing.STANDBY:
+            return [events.LeadershipLost(at=now, term=term, instance=instance)]
+        case Standing.STANDBY, Standing.LEADING if seen is not None:
+            # It had only ceased to believe in its lead while the database was away.
+            return [events.LeadershipGained(at=now, term=term, instance=instance)]
+    return []
 
 
 def is_orphaned(member: Member, *, vigil: bool) -> bool:

@@ -80,6 +80,8 @@ class Work:
         target: what is called.
         done: takes the result, from any thread, exactly once.
         owner: the scheduler whose run this is, so that it knows its callbacks' calls.
+        admit: tells, right before the call, whether the run is still to be called; it may
+            ask the database.
     """
 
     id: int
@@ -87,6 +89,7 @@ class Work:
     target: Target
     done: Callable[[Result], None]
     owner: object = None
+    admit: Callable[[int], bool] = lambda run: True
 
 
 def invoke(work: Work) -> Any:

@@ -61,6 +61,18 @@ class Recorded:
     held: list[Result] = field(default_factory=list)
 
 
+def is_open(member: Member, run: int) -> bool:
+    """Tell whether a run in progress is still this instance's.
+
+    Args:
+        member: who claimed it.
+        run: id of its row.
+    """
+    with database.direct(member.using):
+        mine = TaskRun.objects.using(member.using).filter(pk=run, instance=member.instance)
+        return mine.filter(outcome=Outcome.RUNNING).exists()
+
+
 def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     """Write results, fenced: only a run that is still this instance's is ended.
 

@@ -19,7 +19,7 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.store import claims, guard, instances, reconcile
+from django_declarative_cron.store import claims, guard, instances, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member, Standing
 from django_declarative_cron.store.instances import Process
@@ -353,3 +353,53 @@ def test_death_may_be_later_than_the_loss_of_the_lead(
         assert set(
             TaskRun.objects.filter(instance=first.instance).values_list("outcome", flat=True)
         ) == {outcome}
+
+
+def test_a_late_finisher_never_overwrites_a_newer_run(
+    transactional_db: None,
+    member: Callable[[], Member],
+    declarations: list[Declaration],
+    threads: Callable[..., threading.Thread],
+) -> None:
+    by_name = {declaration.name: declaration for declaration in declarations}
+    first, second = member(), member()
+    for each in (first, second):
+        _initialize(each, declarations)
+    ScheduledTask.objects.update(wake_at=datetime.now(UTC), boot_at=datetime.now(UTC))
+
+    def claim_of_t0(who: Member) -> claims.Claim:
+        claimed = claims.claim_due(who, by_name, datetime.now(UTC), reaping=True)
+        [found] = [claim for claim in claimed.claims if claim.task_name == "t0"]
+        return found
+
+    old = claim_of_t0(first)
+    instances.give_up(first)
+    new = claim_of_t0(second)
+    assert (new.started.attempt, new.term) == (old.started.attempt + 1, old.term + 1)
+    told: dict[str, list[str]] = {}
+    done = threading.Event()
+
+    def finish(who: Member, claim: claims.Claim, name: str, *, succeeded: bool) -> None:
+        now = datetime.now(UTC)
+        result = results.Result(claim.run, "t0", now, succeeded=succeeded)
+        told[name] = [type(e).__name__ for e in results.record(who, [result], now).events]
+        done.set()
+
+    # The older one has the lock first, in a connection of its own.
+    threads(lambda: finish(first, old, "late", succeeded=False))
+    assert done.wait(PATIENCE)
+    finish(second, new, "newer", succeeded=True)
+    finish(first, old, "again", succeeded=False)
+    assert told == {
+        "late": ["TaskRunLate"],
+        "newer": ["TaskRunCompleted"],
+        "again": ["TaskRunLate"],
+    }
+    runs = TaskRun.objects.filter(task_name="t0").order_by("id")
+    assert list(runs.values_list("pk", "outcome")) == [
+        (old.run, "interrupted"),
+        (new.run, "succeeded"),
+    ]
+    task = ScheduledTask.objects.get(name="t0")
+    assert task.pending_retry_until is None
+    assert task.last_success_at is not None

@@ -44,7 +44,7 @@ class ThreadExecutor:
 
     def _run(self, ticket: _Ticket) -> None:
         work = ticket.redeem()
-        if work is not None:
+        if work is not None and work.admit(work.id):
             work.done(perform(work, self._clock))
 
 
