@@ -92,8 +92,8 @@ def test_answers_equal_a_walk_in_every_zone(first: int) -> None:
     for key in zones()[first : first + 40]:
         random = Random(key)
         instants = change_instants(key, 1850, 2037) or [datetime(2000, 1, 1, tzinfo=UTC)]
-        for around in random.sample(instants, min(2, len(instants))):
-            compare(ZoneInfo(key), around, random, random_texts(random, 3, seconds=False))
+        texts = random_texts(random, 2, seconds=False)
+        compare(ZoneInfo(key), random.choice(instants), random, texts)
 
 
 def climb(key: str, start: datetime, text: str, count: int) -> None:
