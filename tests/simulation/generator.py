@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from zoneinfo import ZoneInfo
 
+from .declaring import DELAYS, Declaring, Registration, period_of, switched
 from .steps import Profile, Step, Story
 
-Registration = tuple[Any, ...]
-
-# Zones, each with instants near which its offset changes.
-PLACES = (
-    ("UTC", ("2024-01-01T10:00", "2024-02-28T22:00", "2023-12-31T22:30")),
-    ("Europe/Berlin", ("2024-03-31T01:00", "2024-10-27T01:00")),
-    ("America/New_York", ("2024-03-10T07:00", "2024-11-03T06:00")),
-    ("America/Santiago", ("2024-04-07T03:00", "2024-09-08T04:00")),
-    ("America/Sao_Paulo", ("2018-11-04T03:00", "2018-02-18T02:00")),
-    ("Australia/Lord_Howe", ("2024-04-06T15:00", "2024-10-05T15:30")),
-    ("Pacific/Apia", ("2011-12-30T10:00",)),
-    ("Asia/Kathmandu", ("2024-05-05T18:15",)),
-)
-BEFORE = (0, 30, 600, 1800, 3600, 3600, 9000, 45_000)
 NAMES = ("a", "b", "c")
-DELAYS = (0, 30, 60, 61, 120, 300, 300, 900, 3600, 86_400)
 DURATIONS = (0, 0, 0, 0, 1, 20, 59, 61, 95, 200, 700, 4000)
 FAIL, OK = ("fail",), ("ok",)
 PLANS = (OK, OK, FAIL + OK, FAIL * 2 + OK, OK + FAIL, FAIL * 3 + OK, FAIL * 6 + OK)
@@ -54,11 +37,9 @@ class _Maker:
         self.profile = profile
         self.chance = chance
         self.instances = chance.choice((1, 1, 1, 2, 2, 3))
-        hangs = profile == "world" and self.instances > 1 and chance.random() < 0.6
+        hangs = profile != "theory" and self.instances > 1 and chance.random() < 0.6
         self.lease = LEASE if hangs else None
-        self.zone, transitions = chance.choice(PLACES)
-        self.transition = datetime.fromisoformat(chance.choice(transitions)).replace(tzinfo=UTC)
-        self.start = self.transition - timedelta(seconds=chance.choice(BEFORE))
+        self.declaring = Declaring(chance, may_be_disabled=profile == "settings")
         self.registrations: list[Registration] = []
         self.is_up = False
 
@@ -67,7 +48,7 @@ class _Maker:
         steps = [*self._change(), *self._plan(), self._everywhere()]
         for _ in range(self.chance.randint(6, 12)):
             steps += self._next()
-        start = self.start.isoformat()
+        start = self.declaring.start.isoformat()
         return Story(self.profile, start, self.instances, self.lease, tuple(steps))
 
     def _next(self) -> list[Step]:
@@ -76,6 +57,8 @@ class _Maker:
         makings = _THEORY if self.profile == "theory" else _THEORY + _PEOPLE
         if self.lease is not None:
             makings = makings + _HANGING
+        if self.profile == "settings":
+            makings = makings + _MISTAKEN
         weights = [weight for _, weight in makings]
         making = self.chance.choices([making for making, _ in makings], weights)[0]
         return making(self)
@@ -88,7 +71,7 @@ class _Maker:
     def _affordable(self) -> list[int]:
         """Give the times that can pass without too many starts or passes."""
         pace = (LEASE // 3 if self.lease else 600) if self.instances > 1 else 3600
-        periods = [_period(cron) for _, cron, *_ in self.registrations] or [86_400]
+        periods = [period_of(cron) for _, cron, *_ in self.registrations] or [86_400]
         longest = min(MOST_PASSES * pace, MOST_STARTS / sum(1 / period for period in periods))
         return [seconds for seconds in ADVANCES if seconds <= max(longest, 61)]
 
@@ -110,50 +93,15 @@ class _Maker:
         elif name in known and what < 0.5:
             _, cron, _, *rest = known[name]
             known[name] = (name, cron, self.chance.choice(DELAYS), *rest)
+        elif name in known and what < 0.65 and self.profile == "settings":
+            known[name] = switched(known[name])
         else:
-            known[name] = self._registration(name)
+            known[name] = self.declaring.registration(name)
         if not self.registrations:
             other = self.chance.choice(NAMES)
-            known.setdefault(other, self._registration(other))
+            known.setdefault(other, self.declaring.registration(other))
         self.registrations = list(known.values())
         return []
-
-    def _registration(self, name: str) -> Registration:
-        zone = self.zone if self.chance.random() < 0.8 else "UTC"
-        keys: dict[str, str] = {}
-        if self.chance.random() < 0.15:
-            keys["gap"] = "shift"
-        if self.chance.random() < 0.15:
-            keys["fold"] = "both"
-        head = (name, self._cron(zone), self.chance.choice(DELAYS), zone)
-        return (*head, keys) if keys else head
-
-    def _cron(self, zone: str) -> str:
-        soon = self._local_time_near(zone)
-        minute, hour = soon.minute, soon.hour
-        weekday = soon.isoweekday() % 7
-        return self.chance.choice(
-            (
-                "* * * * *",
-                f"{minute} * * * *",
-                f"{minute},{(minute + 20) % 60} * * * *",
-                "0,15,30,45 * * * *",
-                f"{minute} {hour} * * *",
-                f"{minute} {hour},{(hour + 1) % 24} * * *",
-                f"{minute} {hour} {soon.day} * {(weekday + 1) % 7}",
-                f"0 * {soon.day} * {weekday}",
-                f"{minute} {hour} {soon.day} * *",
-                f"* {hour} * * *",
-            )
-        )
-
-    def _local_time_near(self, zone: str) -> datetime:
-        """Give a local time that comes soon, or one that is lost or comes twice."""
-        if self.chance.random() < 0.5:
-            ahead = timedelta(seconds=self.chance.choice((0, 60, 600, 3600, 4000, 7200, 20_000)))
-            return (self.start + ahead).astimezone(ZoneInfo(zone))
-        last = (self.transition - timedelta(minutes=1)).astimezone(ZoneInfo(zone))
-        return last + timedelta(minutes=self.chance.choice((-50, -25, 0, 1, 6, 31)))
 
     def _everywhere(self) -> Step:
         self.is_up = True
@@ -166,6 +114,9 @@ class _Maker:
         if self.chance.random() < 0.5:
             return [self._everywhere()]
         return [("init", self._instance(), tuple(self.registrations))]
+
+    def _mistake(self) -> list[Step]:
+        return [("mistake", self._instance(), tuple(self.registrations))]
 
     def _come_back(self) -> list[Step]:
         pause: list[Step] = []
@@ -192,7 +143,7 @@ class _Maker:
     def _long(self, name: str) -> int:
         """Give a duration in which a task is due again, or its retry would be."""
         crons = [cron for other, cron, *_ in self.registrations if other == name]
-        period = min(map(_period, crons), default=60)
+        period = min(map(period_of, crons), default=60)
         return int(period * self.chance.choice((0.9, 1.1, 2.4))) if period <= 3600 else 700
 
     # --- what comes together seldom by itself ---
@@ -221,7 +172,7 @@ class _Maker:
 
     def _until_due(self, name: str) -> Step:
         crons = [cron for other, cron, *_ in self.registrations if other == name]
-        period = int(min(map(_period, crons), default=60))
+        period = int(min(map(period_of, crons), default=60))
         return ("jump", period + self.chance.choice((0, 1, 20)))
 
     def _event(self, name: str) -> list[Step]:
@@ -231,7 +182,7 @@ class _Maker:
             self._crash,
             self._stop,
         ]
-        if self.profile == "world":
+        if self.profile != "theory":
             events += [self._pause, self._clear]
         if self.lease is not None:
             events += [self._hang] * 4
@@ -246,7 +197,7 @@ class _Maker:
             _, cron, delay, *rest = known[name]
             known[name] = (name, cron, delay + 7, *rest)
         else:
-            known[name] = self._registration(name)
+            known[name] = self.declaring.registration(name)
         self.registrations = list(known.values())
         return [self._everywhere()]
 
@@ -313,14 +264,6 @@ class _Maker:
         return [("clear", self._name()), *self._advance()]
 
 
-def _period(cron: str) -> float:
-    """Say roughly how many seconds lie between two occurrences."""
-    minute, hour, *_ = cron.split()
-    in_an_hour = 60 if minute == "*" else minute.count(",") + 1
-    in_a_day = in_an_hour * (24 if hour == "*" else hour.count(",") + 1)
-    return 86_400 / in_a_day if hour == "*" else 3600 / in_an_hour
-
-
 _THEORY: tuple[tuple[Making, float], ...] = (
     (_Maker._advance, 8),
     (_Maker._leap, 2),
@@ -341,4 +284,5 @@ _PEOPLE: tuple[tuple[Making, float], ...] = (
     (_Maker._clear, 1),
     (_Maker._step_back, 1.5),
 )
+_MISTAKEN: tuple[tuple[Making, float], ...] = ((_Maker._mistake, 1),)
 _HANGING: tuple[tuple[Making, float], ...] = ((_Maker._hang, 2.5), (_Maker._recover, 2))

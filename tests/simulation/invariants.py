@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import pairwise
 
+from . import accounts
 from .ledger import Ledger
 from .rows import DID_NOT_RUN, RUNNING, Row, Snapshot, delay_of, mark_of, schedule_of
 
@@ -61,86 +61,6 @@ def nothing_is_set_aside(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
     for name, task in snapshot.tasks.items():
         if task["broken_reason"]:
             yield f"{name} is set aside: {task['broken_reason']}"
-
-
-# --- occurrences -------------------------------------------------------------------
-
-
-def every_occurrence_is_accounted_for(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
-    """Up to its mark each occurrence of a task ran, or was skipped or missed, and once."""
-    for name, task in snapshot.tasks.items():
-        base, mark = ledger.bases[name, task["epoch"]], mark_of(task)
-        schedule = schedule_of(task)
-        spans = sorted(_spans(name, task, base, snapshot))
-        for first, last, count in spans:
-            found = schedule.count_between(first - _TICK, last)
-            if count != found:
-                yield f"{name}: {count} from {first} to {last} in rows, {found} in the calendar"
-        for (_, last, _), (first, following, _) in pairwise(spans):
-            if first <= last:
-                yield f"{name}: {first} to {following} is told twice, it was told up to {last}"
-        total = sum(count for *_, count in spans)
-        wanted = schedule.count_between(base, mark)
-        if total != wanted:
-            yield f"{name}: {wanted} occurrences from {base} to {mark}, {total} accounted for"
-        if spans and spans[-1][1] > mark:
-            yield f"{name}: {spans[-1][1]} is told of and lies beyond the mark {mark}"
-
-
-def _spans(
-    name: str, task: Row, base: datetime, snapshot: Snapshot
-) -> Iterator[tuple[datetime, datetime, int]]:
-    """Give what rows say of occurrences since the epoch began, repetitions left out."""
-    for run in snapshot.started(name, [task["epoch"]]):
-        is_new = run["attempt"] == 1 and run["reason"] not in ("manual", "boot")
-        if is_new and run["scheduled_for"] > base:
-            yield run["scheduled_for"], run["scheduled_for"], 1
-    for row in snapshot.unserved(name, task["epoch"]):
-        if row["reason"] != "dst_skip" and row["scheduled_for"] > base:
-            yield row["scheduled_from"] or row["scheduled_for"], row["scheduled_for"], row["count"]
-
-
-def lost_minutes_are_told_once(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
-    """Each gap that swallowed an occurrence has one row, once the mark is past it."""
-    for name, task in snapshot.tasks.items():
-        base, mark = ledger.bases[name, task["epoch"]], mark_of(task)
-        lost = [each.resumes_at for each in schedule_of(task).lost_between(base, mark)]
-        told = [
-            row["scheduled_for"]
-            for row in snapshot.unserved(name, task["epoch"])
-            if row["reason"] == "dst_skip"
-        ]
-        if sorted(told) != lost:
-            yield f"{name}: gaps end at {lost}, told of are {told}"
-
-
-def no_occurrence_succeeds_twice(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
-    """One success for an occurrence of an epoch, and no boot run for what succeeded before."""
-    done: set[tuple[str, datetime, int]] = set()
-    served: set[tuple[str, datetime]] = set()
-    for run in snapshot.runs:
-        name, at, epoch = run["task_name"], run["scheduled_for"], run["epoch"]
-        if run["reason"] == "boot" and (name, at) in served:
-            yield f"{name}: {at} had succeeded before run {run['id']} began it as a first coming"
-        if run["outcome"] != "succeeded" or run["reason"] == "manual":
-            continue
-        if (name, at, epoch) in done:
-            yield f"{name}: a second success for {at}, run {run['id']}"
-        done.add((name, at, epoch))
-        served.add((name, at))
-
-
-def a_pause_discharges(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
-    """Under a pause only a person starts a task, and what fell under it never runs."""
-    for name, pauses in ledger.pauses.items() if not ledger.stepped_back else ():
-        for pause in pauses:
-            until = pause.until or snapshot.now
-            for run in snapshot.started(name):
-                is_new = run["attempt"] == 1 and run["reason"] not in ("manual", "boot")
-                if is_new and pause.since < run["scheduled_for"] <= until:
-                    yield f"{name}: run {run['id']} is for {run['scheduled_for']}, under a pause"
-                if run["reason"] != "manual" and pause.since < run["started_at"] < until:
-                    yield f"{name}: run {run['id']} began at {run['started_at']}, under a pause"
 
 
 # --- state and history ---------------------------------------------------------------
@@ -309,10 +229,12 @@ ALL: Mapping[str, Invariant] = {
         tasks_and_runs_agree,
         state_follows_declaration,
         nothing_is_set_aside,
-        every_occurrence_is_accounted_for,
-        lost_minutes_are_told_once,
-        no_occurrence_succeeds_twice,
-        a_pause_discharges,
+        accounts.every_occurrence_is_accounted_for,
+        accounts.lost_minutes_are_told_once,
+        accounts.no_occurrence_succeeds_twice,
+        accounts.a_pause_discharges,
+        accounts.what_is_disabled_rests,
+        accounts.pauses_are_kept,
         state_follows_history,
         what_is_over_stays_over,
         runs_are_whole,

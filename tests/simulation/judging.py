@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from django_declarative_cron import theory
 from django_declarative_cron.testing import Simulation
 
 from .played import Wrong
-from .steps import Story
+from .steps import Step, Story
 
 _ACTS = {"pause", "resume", "run", "clear"}
 _OBLIGATIONS = {"S1", "S2", "L1"}
@@ -35,20 +34,30 @@ def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
 def _unasked(story: Story, task: str | None) -> set[str]:
     """Give the axioms that have no meaning after what happened in a story.
 
-    To the theory nothing that a person asks for is an obligation, and what a person forbids is
-    one. An instance that hangs is gone without a crash: others have its obligations, and the
-    ends of its runs come late. Where a clock was set back, what was frozen comes again.
+    To the theory nothing that a person asks for is an obligation, and what a person or the
+    settings forbid is one. An instance that hangs is gone without a crash: others have its
+    obligations, and its runs end late. Where a clock was set back, what was frozen
+    comes again.
     """
     unasked: set[str] = set()
     for step in story.steps:
-        if step[0] in _ACTS and step[1] == task:
+        if (step[0] in _ACTS and step[1] == task) or _disables(step, task):
             unasked |= _OBLIGATIONS
         elif step[0] == "hang":
-            unasked |= _OBLIGATIONS | {"S4", "EA6"}
+            unasked |= _OBLIGATIONS | {"S4", "EA6", "L3"}
         elif _steps_back(step):
             unasked |= _OBLIGATIONS | {"EA2"}
     return unasked
 
 
-def _steps_back(step: tuple[Any, ...]) -> bool:
+def _disables(step: Step, task: str | None) -> bool:
+    sets = step[-1] if step[0] in ("deploy", "init") else ()
+    return any(
+        name == task and not keys.get("enabled", True)
+        for name, _, _, _, *rest in sets
+        for keys in rest
+    )
+
+
+def _steps_back(step: Step) -> bool:
     return step[0] == "jump" and step[1] < 0

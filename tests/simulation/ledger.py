@@ -38,6 +38,7 @@ class Ledger:
         chains: by task name, the epochs since its state began afresh.
         first_epochs: by the key of a task's row, its first epoch.
         pauses: by task name.
+        disabled: by task name, the first step after which it was disabled, and is since.
         cleared: by task name, the key of its newest run when a person cleared its retry.
         settled: by the key of a run that is over, how it ended.
         newest_term: the highest so far.
@@ -51,6 +52,7 @@ class Ledger:
     chains: dict[str, list[int]] = field(default_factory=dict)
     first_epochs: dict[int, int] = field(default_factory=dict)
     pauses: dict[str, list[Pause]] = field(default_factory=dict)
+    disabled: dict[str, datetime] = field(default_factory=dict)
     cleared: dict[str, int] = field(default_factory=dict)
     settled: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     newest_term: int = 0
@@ -78,12 +80,15 @@ class Ledger:
             if pause.until is None or pause.until > at:
                 pause.until = at
 
-    def follow(self, tasks: list[dict[str, Any]]) -> None:
-        """Look at the tasks' rows after a step: which epochs are new, and why.
+    def follow(self, tasks: list[dict[str, Any]], now: datetime) -> None:
+        """Look at the tasks' rows after a step: what is new of them, and why.
 
         Args:
             tasks: the rows as plain values.
+            now: the instant.
         """
+        disabled = [row["name"] for row in tasks if not row["enabled"]]
+        self.disabled = {name: self.disabled.get(name, now) for name in disabled}
         for row in tasks:
             name, epoch = row["name"], row["epoch"]
             self.first_epochs.setdefault(row["id"], epoch)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import Error as DatabaseError
+from django.db.models import QuerySet
 
 from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
@@ -70,9 +71,8 @@ def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
 
 @fault("what is over stays over")
 def _let_a_late_result_overwrite(patch: pytest.MonkeyPatch) -> None:
-    def open_runs(real: Any, held: Any, member: Any, batch: Any) -> dict[int, TaskRun]:
-        runs = TaskRun.objects.filter(pk__in=[result.run for result in batch])
-        return {run.pk: run for run in runs}
+    def open_runs(real: Any, held: Any, member: Any, batch: Any) -> QuerySet[TaskRun]:
+        return TaskRun.objects.filter(pk__in=[result.run for result in batch])
 
     around(patch, results, "_open_runs", open_runs)
 
@@ -83,7 +83,7 @@ def _lose_a_result_that_was_refused(patch: pytest.MonkeyPatch) -> None:
         try:
             real(engine, now)
         except DatabaseError:
-            engine._calls.recorded(engine._calls.waiting)
+            engine._calls.recorded(engine._calls.waiting, [])
             raise
 
     around(patch, Engine, "record", record)

@@ -24,7 +24,7 @@ class Planted:
 
     Args:
         plant: makes the mistake.
-        rules: what has to object: each of these objects in some story.
+        rules: what is to object; each of these did in some story, one of them has to.
     """
 
     plant: Plant

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 
 from django_declarative_cron import signals
 from django_declarative_cron.exceptions import (
+    CronExpressionInvalidError,
     DeclarativeCronError,
     ScheduleTaskError,
     StopSchedulerError,
@@ -156,7 +157,7 @@ class _Player:
         entries = self.sim.actions()
         listed = [each.record for each in entries if each.record["event"] == "IEs"]
         self.ledger.active = listed[-1]["registrations"] if listed else None
-        self.ledger.follow(list(snapshot.tasks.values()))
+        self.ledger.follow(list(snapshot.tasks.values()), snapshot.now)
         found = [*invariants.broken(snapshot, self.ledger), *self._runs_nobody_runs(snapshot)]
         self.played.wrong += [Wrong(rule, text, number) for rule, text in found]
 
@@ -213,6 +214,17 @@ class _Player:
         instance = self._one(index)
         if not instance.is_hanging:
             instance.initialize([self._entry(*each) for each in registrations])
+
+    def _mistake(self, index: int, registrations: tuple[Any, ...]) -> None:
+        instance = self._one(index)
+        if instance.is_hanging:
+            return
+        wrong = {**self._entry("wrong", "* * * * *", 60, "UTC"), "cron": "* * * * 8"}
+        try:
+            instance.initialize([*(self._entry(*each) for each in registrations), wrong])
+        except CronExpressionInvalidError:
+            return
+        raise AssertionError("a set with a mistake was accepted")
 
     def _entry(
         self, name: str, cron: str, delay: float, zone: str, keys: Mapping[str, Any] | None = None
@@ -306,6 +318,7 @@ class _Player:
 _STEPS: Mapping[str, Callable[..., None]] = {
     "deploy": _Player._deploy,
     "init": _Player._init,
+    "mistake": _Player._mistake,
     "advance": _Player._advance,
     "jump": _Player._jump,
     "stop": _Player._stop,

@@ -7,7 +7,7 @@ import pytest
 from .generator import story
 from .player import Played, play
 from .shrinking import shrunk
-from .steps import Profile, Story
+from .steps import PROFILES, Profile, Story
 
 SEEDS = "DDC_SEEDS"
 """Names seeds to play instead of the usual ones: ``theory:12,world:7``."""
@@ -56,7 +56,8 @@ def named(text: str) -> list[tuple[Profile, int]]:
     found: list[tuple[Profile, int]] = []
     for each in filter(None, text.replace(" ", "").split(",")):
         profile, _, number = each.partition(":")
-        if profile not in ("theory", "world") or not number.isdigit():
+        known = [each for each in PROFILES if each == profile]
+        if not known or not number.isdigit():
             raise ValueError(f"{SEEDS} has {each!r}; write theory:12 or world:12")
-        found.append(("theory" if profile == "theory" else "world", int(number)))
+        found.append((known[0], int(number)))
     return found

@@ -1,10 +1,11 @@
 """What a simulated story is made of: plain values, so that it prints and shrinks.
 
-=======================================  ===================================================
+======================================== =========================================================
 step                                     what happens
-=======================================  ===================================================
+======================================== =========================================================
 ``("deploy", registrations)``            every instance initialises the set, one by one
 ``("init", instance, registrations)``    one instance initialises it
+``("mistake", instance, registrations)`` it is to initialise the set with one more that is wrong
 ``("advance", seconds)``                 time passes
 ``("jump", seconds)``                    the clock leaps; back where negative
 ``("stop", instance)``                   one instance stops; the clock runs to its last end
@@ -18,7 +19,7 @@ step                                     what happens
 ``("resume", name)``                     a person resumes it
 ``("run", name)``                        a person asks for a run
 ``("clear", name)``                      a person clears its retry
-=======================================  ===================================================
+======================================== =========================================================
 
 ``of`` is ``all`` or ``writes``, which counts only those that write.
 A registration is ``(name, cron, retry delay in seconds, zone)``, with a dict of further keys
@@ -32,7 +33,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Step = tuple[Any, ...]
-Profile = Literal["theory", "world"]
+Profile = Literal["theory", "world", "settings"]
+PROFILES: tuple[Profile, ...] = ("theory", "world", "settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,9 @@ class Story:
 
     Args:
         profile: ``theory`` keeps to what the theory speaks of and is judged by it wholly;
-            ``world`` has people's acts, steps of the clock back and hanging processes too, and
-            is held to the invariants of the rows alone.
+            ``world`` has people's acts, steps of the clock back and hanging processes too, of
+            which the theory is not asked everything; ``settings`` has all that, tasks that are
+            disabled, and sets with a mistake.
         start: ISO 8601.
         instances: number of schedulers.
         lease: in seconds; ``None`` where only a crash ends one.

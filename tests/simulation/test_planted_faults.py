@@ -12,6 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from .generator import story
 from .planting import FAULTS, Planted
 from .player import play
 from .proving import named
-from .steps import Profile
+from .steps import Profile, Story
 
 RECORDED = Path(__file__).with_name("catches.json")
 STORIES = 80
@@ -44,8 +45,17 @@ def _numbered() -> Iterator[tuple[Profile, int]]:
         yield _PROFILES[number % 2], number // 2
 
 
-def _objecting(profile: Profile, seed: int) -> set[str]:
-    return play(story(profile, seed), to_the_end=True).rules
+def _refusing() -> Iterator[Story]:
+    """Give stories in which one of the writes around a start and its end is refused."""
+    task = ("a", "* * * * *", 30, "UTC")
+    for number in range(1, 13):
+        refused = ("refuse", number, "writes", 1)
+        steps = (("job", "a", (("fail", 0),)), ("deploy", (task,)), refused, ("jump", 61))
+        yield Story("theory", "2024-01-01T10:00:00", 1, None, (*steps, ("advance", 180)))
+
+
+def _objecting(made: Story) -> set[str]:
+    return play(made, to_the_end=True).rules
 
 
 @pytest.mark.slow
@@ -53,11 +63,13 @@ def _objecting(profile: Profile, seed: int) -> set[str]:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(stage: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     planted = FAULTS[name]
-    seeds = named(",".join(_recorded()[name]["first"].values()))
-    innocent = set().union(*(_objecting(*seed) for seed in seeds))
+    recorded = [story(*seed) for seed in named(",".join(_recorded()[name]["first"].values()))]
+    innocent = set().union(*map(_objecting, recorded))
     planted.plant(monkeypatch)
-    objecting = set().union(*(_objecting(*seed) for seed in seeds))
-    assert (innocent, objecting & planted.rules) == (set(), planted.rules)
+    # With another number of statements in the engine it may take another story.
+    others = (story(*seed) for seed in _numbered())
+    objects = (planted.rules & _objecting(each) for each in chain(recorded, _refusing(), others))
+    assert (innocent, any(objects)) == (set(), True)
 
 
 def test_there_are_enough_faults_and_a_record_of_each() -> None:
@@ -91,7 +103,7 @@ def _catches(planted: Planted) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         planted.plant(patch)
         for profile, seed in _numbered():
-            rules = _objecting(profile, seed)
+            rules = _objecting(story(profile, seed))
             caught["any"] += bool(rules & planted.rules)
             for rule in sorted(rules & planted.rules):
                 first.setdefault(rule, f"{profile}:{seed}")

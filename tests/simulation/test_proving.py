@@ -10,10 +10,10 @@ from .planting import FAULTS
 from .player import play
 from .proving import named, prove
 from .shrinking import shrunk
-from .steps import Profile
+from .steps import PROFILES, Profile
 
 
-@pytest.mark.parametrize("profile", ["theory", "world"])
+@pytest.mark.parametrize("profile", PROFILES)
 def test_a_seed_makes_the_same_story_each_time_and_it_prints(profile: Profile) -> None:
     for seed in range(20):
         made = story(profile, seed)

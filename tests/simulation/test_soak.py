@@ -11,12 +11,10 @@ from datetime import timedelta
 import pytest
 
 from .proving import prove
-from .steps import Profile
+from .steps import PROFILES
 
 MINUTES = "DDC_SOAK_MINUTES"
 FIRST = "DDC_SOAK_FIRST"
-
-_PROFILES: tuple[Profile, ...] = ("theory", "world")
 
 
 @pytest.mark.skipif(MINUTES not in os.environ, reason=f"{MINUTES} says for how long")
@@ -25,13 +23,14 @@ def test_soak(stage: None, capsys: pytest.CaptureFixture[str]) -> None:
     deadline = time.monotonic() + 60 * float(os.environ[MINUTES])
     starts, passed, told_at = 0, timedelta(0), time.monotonic()
     for number, seed in enumerate(itertools.count(first), start=1):
-        for profile in _PROFILES:
+        for profile in PROFILES:
             played = prove(profile, seed)
             starts, passed = starts + played.starts, passed + played.passed
         over = time.monotonic() > deadline
         if over or time.monotonic() > told_at + 60:
             told_at = time.monotonic()
-            _tell(capsys, f"seeds {first} to {seed} of both profiles", 2 * number, starts, passed)
+            what = f"seeds {first} to {seed} of each profile"
+            _tell(capsys, what, len(PROFILES) * number, starts, passed)
         if over:
             return
 
