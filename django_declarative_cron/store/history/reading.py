@@ -23,14 +23,13 @@ from ...models import (
 )
 from ..database import DatabaseNow
 from ..guard import LONG_AGO
-from .presence import Life, Span, presences
+from . import torn
+from .presence import Life, presences
 from .telling import History, Sources
-from .values import Act, Entry, Ran, Registered
+from .values import Act, Registered
 
 CHUNK = 2000
 """The most rows in memory at once."""
-
-_RUN_FIELDS = ("pk", "task_name", "started_at", "finished_at", "outcome", "reason", "instance")
 
 
 def read(
@@ -57,21 +56,28 @@ def read(
     Returns:
         the history, ``None`` where the deployment has no row.
     """
-    states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    state = states.annotate(database_now=database_time or DatabaseNow()).first()
+    state = _state(using, deployment, database_time or DatabaseNow())
     if state is None:
         return None
     begins = max(filter(None, (since, state.history_from)), default=None)
     newest = _runs(using, state).aggregate(newest=Max("pk"))["newest"] or 0
     lives = _lives(using, state, state.database_now - lease)
+    present = presences(lives)
+    earliest = present[0].began if present else LONG_AGO
     sources = Sources(
-        presences=presences(lives),
+        presences=present,
         sets=_sets(using, state, begins),
         acts=_acts(using, state, begins),
-        runs=_told(using, state, begins, newest),
+        runs=torn.ran(_told(using, state, begins, newest), earliest, until + lease),
         begun=_begun(using, state),
     )
     return History(sources, since=begins, until=until)
+
+
+def _state(using: str, deployment: str, database_time: BaseExpression) -> Any:
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    read = states.only("deployment", "history_from")
+    return read.annotate(database_now=database_time).first()
 
 
 # --- runs ---
@@ -81,7 +87,9 @@ def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
     return TaskRun.objects.using(using).filter(scheduler=state, started_at__isnull=False)
 
 
-def _told(using: str, state: SchedulerState, begins: datetime | None, newest: int) -> Iterator[Ran]:
+def _told(
+    using: str, state: SchedulerState, begins: datetime | None, newest: int
+) -> Iterator[tuple[Any, ...]]:
     runs = TaskRun.objects.using(using).filter(_of(using, state), started_at__isnull=False)
     if begins is not None:
         open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
@@ -89,9 +97,8 @@ def _told(using: str, state: SchedulerState, begins: datetime | None, newest: in
     last = 0
     while True:
         # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
-        page = runs.filter(pk__gt=last, pk__lte=newest).order_by("pk")
-        rows = list(page.values_list(*_RUN_FIELDS)[:CHUNK])
-        yield from map(Ran._make, rows)
+        rows = torn.page(runs.filter(pk__gt=last, pk__lte=newest).order_by("pk"), CHUNK)
+        yield from rows
         if len(rows) < CHUNK:
             return
         last = rows[-1][0]
@@ -112,11 +119,16 @@ def _of(using: str, state: SchedulerState) -> Q:
 
 def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life]:
     instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
-    rows = list(instances.exclude(initialized_at=None))
+    rows = [row for row in instances.exclude(initialized_at=None) if _is_dated(row)]
     dead = [row.pk for row in rows if not _lives_still(row, silent) and not _is_orderly(row)]
     acted = _last_acts(using, state, dead)
     for row in rows:
         yield _life(row, silent, acted.get(row.pk, []))
+
+
+def _is_dated(row: SchedulerInstance) -> bool:
+    # On SQLite text may stand there, which is read as nothing.
+    return row.initialized_at is not None and isinstance(row.heartbeat_at, datetime)
 
 
 def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
@@ -145,13 +157,8 @@ def _life(row: SchedulerInstance, silent: datetime, acted: list[datetime]) -> Li
         ended=ended,
         is_orderly=is_orderly,
         asked=row.stop_requested_at,
-        lapses=tuple(map(_span, row.lapses)),
+        lapses=torn.lapses(row.lapses),
     )
-
-
-def _span(lapse: list[str]) -> Span:
-    since, until = map(datetime.fromisoformat, lapse)
-    return since, until
 
 
 def _last_acts(
@@ -180,15 +187,8 @@ def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
     if begins is not None:
         before = sets.filter(registered_at__lt=begins).aggregate(newest=Max("generation"))
         sets = sets.filter(generation__gte=before["newest"] or 0)
-    for generation in list(sets.values_list("generation", flat=True)):
-        for row in sets.filter(generation=generation):
-            yield _registered(row)
-
-
-def _registered(row: RegistrationSet) -> Registered:
-    entries = [Entry(data) for data in row.tasks]
-    named = {entry.name: entry for entry in entries}
-    return Registered(row.registered_at, row.after_run, row.instance_id, named)
+    generations = list(sets.values_list("generation", flat=True))
+    return torn.registered(row for each in generations for row in sets.filter(generation=each))
 
 
 def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
@@ -197,10 +197,12 @@ def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
         pauses = Q(kind=TaskOverride.Kind.PAUSE) & (Q(ended_at=None) | Q(ended_at__gte=begins))
         acts = acts.filter(Q(created_at__gte=begins) | pauses)
     for row in acts.values_list("created_at", "task_name", "kind", "until"):
-        yield Act._make(row)
+        if row[0] is not None:
+            yield Act._make(row)
 
 
 def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
     """Give from when on the histories of tasks are complete whose old runs were pruned."""
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
-    return dict(tasks.exclude(history_from=None).values_list("name", "history_from"))
+    rows = tasks.exclude(history_from=None).values_list("name", "history_from")
+    return {name: since for name, since in rows if since is not None}

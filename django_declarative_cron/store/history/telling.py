@@ -77,6 +77,7 @@ class History:
         self._next_set = next(self._sets, None)
         self._set_in_hand: Registered | None = None
         self._entries: Mapping[str, Entry] = {}
+        self._is_torn = False
         self._presences = {life.instance: each for each in sources.presences for life in each.lives}
         self._present: Presence | None = None
         self._is_active = False
@@ -194,6 +195,7 @@ class History:
         self._set_in_hand = None
         yield from self._flush_list()
         self._register(registered.entries, registered.at)
+        self._is_torn = registered.is_torn
         if self._is_active:
             yield from self._initialized(registered.at)
         self._expect(self._absences, registered.at)
@@ -290,6 +292,8 @@ class History:
 
     def _leaves_by(self, run: Ran) -> bool:
         """Let a task be away by a start that the theory does not know of."""
+        if run.is_torn or (self._is_torn and run.task not in self._entries):
+            return self._absences.leave(run.task, "rows", run.started_at)
         if run.reason == "manual":
             return self._absences.leave(run.task, "people", run.started_at)
         if run.instance not in self._presences and not self._is_active:

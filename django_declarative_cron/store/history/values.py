@@ -28,6 +28,7 @@ class Ran(NamedTuple):
         outcome: as in the row.
         reason: as in the row.
         instance: where it ran, ``None`` where that row is gone.
+        is_torn: whether its row was damaged, so that nothing can be said of its task.
     """
 
     id: int
@@ -37,6 +38,7 @@ class Ran(NamedTuple):
     outcome: str
     reason: str
     instance: UUID | None
+    is_torn: bool = False
 
 
 class Act(NamedTuple):
@@ -90,7 +92,7 @@ class Entry:
     def record(self) -> dict[str, Any]:
         """Give the registration as records carry it."""
         told = {key: self.data[key] for key in _TOLD if key in self.data}
-        return told | {"retry_delay": self.data.get("retry_delay_us", 0) * _MICROSECOND}
+        return told | {"retry_delay": _delay(self.data.get("retry_delay_us", 0))}
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the next occurrence, ``None`` where there is none or the row is damaged.
@@ -111,6 +113,14 @@ class Entry:
         return Schedule(expression, zone, data.get("gap", "skip"), data.get("fold", "first"))
 
 
+def _delay(value: Any) -> Any:
+    """Give a length of time; what is none stays as it is, for the judge to object to."""
+    try:
+        return value * _MICROSECOND if isinstance(value, int) else value
+    except OverflowError:
+        return value
+
+
 _TOLD = ("name", "cron", "timezone", "dialect", "gap", "fold", "overlap_policy")
 
 
@@ -122,9 +132,11 @@ class Registered(NamedTuple):
         after_run: id of the newest run before it.
         instance: who registered it, ``None`` where that row is gone.
         entries: the registrations by name.
+        is_torn: whether its row was damaged, so that it may have had more of them.
     """
 
     at: datetime
     after_run: int
     instance: UUID | None
     entries: Mapping[str, Entry]
+    is_torn: bool = False
