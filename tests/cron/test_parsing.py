@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from django_declarative_cron.cron import CronExpression, parse
@@ -316,7 +316,19 @@ ANYTHING = st.one_of(
 
 
 @given(ANYTHING)
+@settings(max_examples=25)
 def test_whatever_comes_in_a_result_or_the_one_error_comes_out(value: Any) -> None:
+    _result_or_error(value)
+
+
+@pytest.mark.slow
+@given(ANYTHING)
+@settings(max_examples=1000)
+def test_whatever_comes_much_of_it(value: Any) -> None:
+    _result_or_error(value)
+
+
+def _result_or_error(value: Any) -> None:
     try:
         result = parse(value)
     except InvalidCronExpressionError as error:
