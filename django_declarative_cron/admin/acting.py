@@ -25,8 +25,8 @@ from . import acts, formats
 from .absence import AttendedAdmin
 from .acts import ACTS, Act
 from .forms import ActForm
+from .readonly import HIGHEST_KEY
 
-_HIGHEST_KEY = 2**63 - 1
 _PAGE = "page"
 _LIST = "list"
 
@@ -127,7 +127,7 @@ class ActingAdmin(AttendedAdmin):
 
     def _chosen(self, request: HttpRequest, keys: Iterable[str]) -> list[ScheduledTask]:
         numbers = [int(key) for key in keys if key.isascii() and key.isdigit() and len(key) < 20]
-        chosen = self.get_queryset(request).filter(pk__in=[n for n in numbers if n <= _HIGHEST_KEY])
+        chosen = self.get_queryset(request).filter(pk__in=[n for n in numbers if n <= HIGHEST_KEY])
         return list(chosen.order_by("name"))
 
     def _ask(

@@ -7,13 +7,16 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import models
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils.text import Truncator, capfirst
+from django.utils.translation import gettext
 
 from ..conf import options
 from ..store import database
@@ -32,6 +35,8 @@ DEEPEST_ROW = 10_000
 
 NOTHING = "-"
 """Stands where there is no value; Django's read-only fields would say ``None`` there."""
+
+HIGHEST_KEY = 2**63 - 1
 
 _LINE = 160
 
@@ -66,8 +71,29 @@ class ReadOnlyAdmin(_ModelAdmin):
     ) -> HttpResponse:
         title = {"title": capfirst(self.opts.verbose_name_plural)}
         show = partial(super().changelist_view, request, title | (extra_context or {}))
-        # A posted action may be a project's own, and not one to do twice.
-        return show() if request.method == "POST" else self.readable(show)
+        if request.method == "POST":
+            # An action may be a project's own, and not one to do twice.
+            return show() if self._selects_rows(request) else self._refused(request)
+        try:
+            return self.readable(show)
+        except OverflowError:
+            return self._refused(request)
+
+    def _selects_rows(self, request: HttpRequest) -> bool:
+        """Tell whether what was selected can be keys at all; a database takes not every number."""
+        return all(self._is_key(text) for text in request.POST.getlist(ACTION_CHECKBOX_NAME))
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            key = self.opts.pk.to_python(text)
+        except ValidationError:
+            return False
+        return key is not None and not (isinstance(key, int) and abs(key) > HIGHEST_KEY)
+
+    def _refused(self, request: HttpRequest) -> HttpResponse:
+        text = gettext("What was asked for names no rows that there can be.")
+        self.message_user(request, text, messages.WARNING)
+        return HttpResponseRedirect(self.address(self.model, "changelist"))
 
     def changeform_view(
         self,

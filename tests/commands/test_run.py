@@ -116,6 +116,17 @@ def test_a_run_that_fails(cron: Cron, register: Register) -> None:
     assert task.pending_retry_until == run.finished_at + DELAY
 
 
+def test_a_failure_of_a_paused_task_promises_no_retry_before_its_end(
+    cron: Cron, register: Register
+) -> None:
+    register(t="fail")
+    cron("pause", "t")
+    answer = cron("run", "t")
+    assert "The scheduler retries it once its pause ends, not before " in answer.err
+    cron("resume", "t")
+    assert "The scheduler retries it at " in cron("run", "t").err
+
+
 def test_a_transaction_left_open_is_a_failure(cron: Cron, register: Register) -> None:
     register(t="leave_a_transaction_open")
     answer = cron("run", "t")

@@ -16,6 +16,7 @@ from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
 from ...signals import safe
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
+from ...store.reading import read
 from .author import act, add_author
 from .scope import Scope, declared, unknown
 from .subcommand import Context, Options, Subcommand
@@ -84,7 +85,7 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
             context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
         case events.TaskRunFailed() as end:
             reason = safe(end.error)
-            retry = _retry(name, end.next_retry_at)
+            retry = _retry(name, end.next_retry_at, paused=_is_paused(context, end.task_name))
             raise CommandError(f"{name!r} failed after {took}: {reason}{retry}", returncode=1)
         case _:
             ended = "succeeded" if ran.result.succeeded else "failed"
@@ -95,11 +96,18 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
             )
 
 
-def _retry(name: str, at: datetime | None) -> str:
+def _is_paused(context: Context, name: str) -> bool:
+    task = Scope.current().tasks.filter(name=name).first()
+    return task is not None and read(task, context.clock.now()).is_paused
+
+
+def _retry(name: str, at: datetime | None, *, paused: bool) -> str:
     if at is None:
         return ""
+    moment = local(at, conf.project_zone())
+    when = f"once its pause ends, not before {moment}" if paused else f"at {moment}"
     return (
-        f"\nThe scheduler retries it at {local(at, conf.project_zone())}; "
+        f"\nThe scheduler retries it {when}; "
         f"`python manage.py cron clear-retry {shlex.quote(name)}` prevents that."
     )
 
