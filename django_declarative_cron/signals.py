@@ -132,6 +132,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def tell_recovery(failures: int, seconds: float) -> None:
+    """Say that the database answers again.
+
+    Args:
+        failures: how often it refused.
+        seconds: since the first refusal.
+    """
+    times = "1 refusal" if failures == 1 else f"{failures} refusals"
+    with suppress(Exception):
+        logger.info("The database answers again after %s in %.0f s.", times, seconds)
+
+
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
     """Write a log line, with its traceback, for a failure that the scheduler outlives.
 

@@ -116,10 +116,11 @@ class ClockMoved(Event, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistenceFailed(Event, level="ERROR"):
-    """The database refused; nothing was started, the loop tries again."""
+    """The database refused, for the so manieth time; the loop tries again."""
 
     doing: str
     error: str
+    failures: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

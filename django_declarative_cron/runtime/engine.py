@@ -9,10 +9,8 @@ from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
 
-from ..core import events
 from ..core.declaration import Declaration
 from ..core.options import Options
-from ..exceptions import words_of
 from ..signals import publish
 from ..store import claims, instances, results
 from ..store.guard import Member, Standing
@@ -28,6 +26,7 @@ from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle, Polling
+from .outage import Outage
 from .trust import Trust
 from .watch import Audit, Pace, Vigil, is_orphaned, told_of
 
@@ -68,9 +67,8 @@ class Engine:
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
-        self._audit = Audit()
-        self._pace = Pace(clock)
-        self._vigil = Vigil()
+        self._audit, self._outage = Audit(), Outage(clock)
+        self._pace, self._vigil = Pace(clock), Vigil()
         self._stop_is_written = self._is_in_doubt = False
 
     # --- what the scheduler tells the engine ---
@@ -180,10 +178,12 @@ class Engine:
             if self._pace.notice(self._member, now):
                 self._known_wake = None
             self.record(now)
-            return self._evaluate(now)
+            following = self._evaluate(now)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
             return now + ACTS
+        self._outage.ends()
+        return following
 
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.
@@ -346,5 +346,4 @@ class Engine:
         leader = self._member if self.standing is Standing.LEADING else None
         if leader is not None and not self.trust.holds(leader.lease):
             self._stand(leader, Standing.STANDBY, self._seen)
-        text = f"{type(error).__name__}: {words_of(error)}"
-        publish([events.PersistenceFailed(at=now, doing=doing, error=text)])
+        self._outage.fails(doing, error, now)
