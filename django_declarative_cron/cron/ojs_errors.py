@@ -18,6 +18,7 @@ from .posix import EXPRESSION, Field, shown
 
 _DECIMAL = re.compile(r"[0-9]*\.[0-9]+")
 _STEP = re.compile(r"([^/]*)/(.*)", re.DOTALL)
+_NAMED = re.compile(r"[a-z]{3}(?:-[a-z]{3})?(?:/[0-9]+)?", re.IGNORECASE | re.ASCII)
 _LONG_NAME = re.compile(r"[a-z]{4,}", re.IGNORECASE | re.ASCII)
 _LONGER_UNITS: Final = {"d": 24, "day": 24, "days": 24, "w": 168, "week": 168, "weeks": 168}
 _UNITS: Final = {
@@ -210,11 +211,12 @@ def malformed(element: Piece, field: Field) -> FieldParseError:
 
 
 def _shortened(text: str, field: Field) -> str:
-    """Cut full names to three letters, empty where a word is none."""
+    """Cut full names to three letters, empty where a word is none or something is left over."""
     known: Mapping[str, int] = SHORT_NAMES.get(field.name, {})
     pieces = _LONG_NAME.sub(lambda word: word[0][:3].upper(), text)
     words = re.findall(r"[a-z]+", text, re.IGNORECASE)
-    return pieces if all(word[:3].lower() in known for word in words) else ""
+    are_names = all(word[:3].lower() in known for word in words)
+    return pieces if are_names and _NAMED.fullmatch(pieces) else ""
 
 
 def _quartz(element: Piece, field: Field) -> FieldParseError | None:

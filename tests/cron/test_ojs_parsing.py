@@ -367,6 +367,12 @@ def test_whatever_comes_in_a_result_or_the_one_error_comes_out(value: Any) -> No
         assert isinstance(result, CronExpression)
 
 
+def test_no_proposal_keeps_what_is_wrong() -> None:
+    with pytest.raises(InvalidCronExpressionError) as caught:
+        ojs("* */10 * * SUNL-")
+    assert caught.value.fix is None
+
+
 @given(st.data(), ojs_texts)
 def test_a_proposal_leads_on(data: st.DataObject, text: str) -> None:
     place = data.draw(st.integers(0, len(text)))
