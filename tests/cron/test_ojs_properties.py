@@ -69,7 +69,7 @@ def random_texts(random: Random, count: int, *, seconds: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("key", SAMPLE)
-@settings(max_examples=3)
+@settings(max_examples=1)
 @given(seed=seeds)
 def test_answers_equal_a_walk_around_changes_of_the_clock(key: str, seed: int) -> None:
     random = Random(seed)
@@ -78,7 +78,7 @@ def test_answers_equal_a_walk_around_changes_of_the_clock(key: str, seed: int) -
 
 
 @pytest.mark.parametrize("key", ["America/New_York", "Africa/Monrovia", "Australia/Lord_Howe"])
-@settings(max_examples=2)
+@settings(max_examples=1)
 @given(seed=seeds)
 def test_answers_equal_a_walk_over_seconds(key: str, seed: int) -> None:
     random = Random(seed)

@@ -95,7 +95,7 @@ def _compare_losses(text: str, zone: ZoneInfo, walk: Minutes) -> None:
 
 
 @pytest.mark.parametrize("key", SAMPLE)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(seed=seeds)
 def test_answers_equal_a_walk_around_changes_of_the_clock(key: str, seed: int) -> None:
     random = Random(seed)
