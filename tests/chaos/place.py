@@ -93,10 +93,10 @@ class Pooled(Postgres):
     """
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
         program = shutil.which("pgbouncer", path=mariadb.FOLDERS)
         if program is None:
             raise RuntimeError("No PgBouncer: install pgbouncer.")
+        super().__init__(directory)
         configuration = directory / "pgbouncer.ini"
         configuration.write_text(POOLER.format(directory=directory))
         log = (directory / "pgbouncer.log").open("ab")
