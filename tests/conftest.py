@@ -102,5 +102,4 @@ def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[.
 
     yield begin
     for process in processes:
-        process.child.kill()
-        process.exit_code()
+        process.bury()

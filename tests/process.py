@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
+from pathlib import Path
 
 PATIENCE = 30.0
 
@@ -15,10 +17,11 @@ class Process:
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         self._news = threading.Condition()
+        self._mark = f"DDC_TEST_PROCESS={uuid.uuid4()}"
         self.lines: list[str] = []
         self.child = subprocess.Popen(
             [sys.executable, "-m", "django", "runscheduler", *arguments],
-            env=environment,
+            env={**environment, **dict([self._mark.split("=")])},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -53,7 +56,34 @@ class Process:
         self._reader.join(PATIENCE)
         return code
 
+    def companions_left(self) -> list[int]:
+        """Give the process ids of its companion and of that one's children."""
+        return [
+            int(status.parent.name)
+            for status in Path("/proc").glob("[0-9]*/comm")
+            if _reads(status) == "cron-companion\n"
+            and self._mark in _reads(status.with_name("environ"))
+        ]
+
+    def bury(self) -> None:
+        """End it, and wait until its companion writes nothing more of it."""
+        self.child.kill()
+        self.exit_code()
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 50)):
+            if not self.companions_left():
+                return
+            pause.wait(0.02)
+        raise AssertionError(f"the companion stays: {self.companions_left()}")
+
     @property
     def output(self) -> str:
         """Give all it said."""
         return "".join(self.lines)
+
+
+def _reads(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -190,7 +190,7 @@ def test_the_logging_can_be_configured(find: Find) -> None:
 
 @pytest.mark.django_db
 def test_sqlite_can_be_opened_as_shown(find: Find, tmp_path: Path) -> None:
-    databases = find("DATABASES = ")["DATABASES"]
+    databases = find("PRAGMA journal_mode = WAL")["DATABASES"]
     databases["default"]["NAME"] = tmp_path / "shop.sqlite3"
     handler = ConnectionHandler(databases)
     with handler["default"].cursor() as cursor:

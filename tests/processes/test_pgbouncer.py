@@ -80,8 +80,16 @@ def _wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_schedulers_work_behind_a_pooler_of_transactions(pooled: dict[str, str]) -> None:
-    schedulers = [Process(pooled) for _ in range(2)]
+@pytest.fixture
+def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
+    """Give two that begin at once."""
+    begun = [Process(pooled) for _ in range(2)]
+    yield begun
+    for each in begun:
+        each.bury()
+
+
+def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Process]) -> None:
     for each in schedulers:
         each.wait_for("Ctrl-C stops it")
     deadline = time.monotonic() + PATIENCE

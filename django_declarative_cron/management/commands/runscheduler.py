@@ -160,15 +160,20 @@ class Command(BaseCommand):
         except OSError as error:
             where = f"{host or '*'}:{port}"
             raise CommandError(f"No probes at {where}: {error}", returncode=1) from error
-        self.stdout.write(f"Probes: /live and /ready on port {probes.port}.")
+        self._say(f"Probes: /live and /ready on port {probes.port}.")
 
     def _banner(self, scheduler: Scheduler, options: conf.Options) -> None:
         tasks = len(scheduler.declarations)
-        self.stdout.write(
+        self._say(
             f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}: "
             f"{tasks} task{'' if tasks == 1 else 's'}, {options.WORKERS} workers, "
             f"grace {options.GRACE.total_seconds():g} s. SIGTERM or Ctrl-C stops it."
         )
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        # Into a pipe it would wait for many more lines, and the logs of a container show none.
+        self.stdout.flush()
 
     def _once(self, scheduler: Scheduler, shutdown: Shutdown, grace: timedelta) -> None:
         scheduler.tick_once()
@@ -187,7 +192,7 @@ class Command(BaseCommand):
         _leave_at_once(scheduler, 1)
 
     def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
-        self.stdout.write("Stopping: nothing new starts; waiting for runs in flight.")
+        self._say("Stopping: nothing new starts; waiting for runs in flight.")
         # A database that does not answer may hold everything up.
         self._last_resort.arm(grace + _FAREWELL)
         try:
@@ -196,7 +201,7 @@ class Command(BaseCommand):
             self._fail(error.message, scheduler)
             return
         if not drained:
-            self.stdout.write(
+            self._say(
                 f"{scheduler.running} run(s) did not end within the grace; "
                 "the next scheduler finds them interrupted."
             )
