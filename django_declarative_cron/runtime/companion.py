@@ -34,6 +34,7 @@ from ..signals import report
 from ..store import database
 from ..store.guard import Member
 from .clock import Clock
+from .descriptors import identity, out_of_the_way
 from .vouching import FAREWELL, be_companion
 
 _NOBODY = UUID(int=0)
@@ -57,6 +58,7 @@ class Companion:
     def __init__(self, pid: int, pipe: int, clock: Clock) -> None:
         self.pid = pid
         self._pipe = pipe
+        self._identity = identity(pipe)
         self._clock = clock
         self._ended = False
         self._lock = threading.Lock()
@@ -97,7 +99,13 @@ class Companion:
     def _write(self, line: bytes) -> None:
         # Full: it is stopped and does not read; broken: it is gone, which is seen next time.
         with suppress(OSError):
-            os.write(self._pipe, line)
+            if self._is_ours:
+                os.write(self._pipe, line)
+
+    @property
+    def _is_ours(self) -> bool:
+        """Tell whether the pipe's number stands for the pipe still, and not for another file."""
+        return identity(self._pipe) == self._identity
 
     def _has_ended(self, options: int) -> bool:
         if not self._ended:
@@ -108,7 +116,8 @@ class Companion:
                 self._ended = True
             if self._ended:
                 with suppress(OSError):
-                    os.close(self._pipe)
+                    if self._is_ours:
+                        os.close(self._pipe)
         return self._ended
 
 
@@ -140,8 +149,7 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
         dead_after=options.DEAD_AFTER,
     )
     _close_connections()
-    read, write = os.pipe()
-    os.set_blocking(write, False)
+    read, write = _pipe()
     parent = os.getpid()
     # Until the child ignores them, which is a moment after it is there.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
@@ -157,6 +165,13 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
         os.close(read)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
     return Companion(pid, write, clock)
+
+
+def _pipe() -> tuple[int, int]:
+    read, write = os.pipe()
+    write = out_of_the_way(write)
+    os.set_blocking(write, False)
+    return read, write
 
 
 def _fork() -> int:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
 
+from .descriptors import out_of_the_way
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -46,7 +48,7 @@ class Shutdown:
         self.received: signal.Signals | None = None
         self._at_first = at_first
         self._came = threading.Event()
-        self._read, self._write = os.pipe()
+        self._read, self._write = map(out_of_the_way, os.pipe())
         self._thread = threading.Thread(
             target=self._watch, name="declarative-cron-signals", daemon=True
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,8 @@ import pytest
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.runtime import companion, vouching
 from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.companion import Companion
+from django_declarative_cron.runtime.descriptors import out_of_the_way
 from django_declarative_cron.runtime.vouching import FAREWELL, Watch
 from django_declarative_cron.store import instances
 from django_declarative_cron.store.database import DatabaseNow
@@ -180,3 +185,40 @@ def test_a_system_without_room_for_a_process_goes_on_without_it(
 )
 def test_a_deed_has_its_time(deed: Callable[[Member], object], seconds: float, done: bool) -> None:
     assert vouching.do_in_child(deed, None, seconds) is done  # type: ignore[arg-type]
+
+
+def test_a_file_that_took_the_number_of_a_closed_pipe_is_not_written_to(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+    there = Companion(child.pid, write, system_clock)
+    os.close(write)
+    member = Member(
+        using="default",
+        deployment="default",
+        instance=LINE,
+        digest="",
+        lease=timedelta(seconds=15),
+        renew=timedelta(seconds=5),
+        database_time=DatabaseNow(),
+    )
+    somebodys = os.open(tmp_path / "shop.sqlite3", os.O_RDWR | os.O_CREAT)
+    os.dup2(somebodys, write)
+    try:
+        there.heard(member)
+        child.kill()
+        child.wait()
+        there.dismiss()
+        assert os.fstat(write).st_size == 0
+    finally:
+        for descriptor in {read, write, somebodys}:
+            os.close(descriptor)
+
+
+def test_descriptors_of_our_own_are_out_of_the_way() -> None:
+    read, write = map(out_of_the_way, os.pipe())
+    opened = os.open(os.devnull, os.O_RDONLY)
+    assert opened < min(read, write)
+    os.write(write, b"x")
+    assert os.read(read, 1) == b"x"
+    for descriptor in (read, write, opened):
+        os.close(descriptor)
