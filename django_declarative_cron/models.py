@@ -26,6 +26,13 @@ class Outcome(models.TextChoices):
     MISSED = "missed", _("missed")
 
 
+class Origin(models.TextChoices):
+    """Where a task is declared."""
+
+    SETTINGS = "settings", _("settings")
+    HTTP = "http", _("HTTP")
+
+
 class SchedulerState(models.Model):
     """One deployment: who leads it and which registration set is active."""
 
@@ -131,6 +138,8 @@ class RegistrationSet(models.Model):
 class ScheduledTask(models.Model):
     """One declared task: its declaration as text, and its state."""
 
+    Origin = Origin
+
     scheduler = models.ForeignKey(
         SchedulerState,
         models.CASCADE,
@@ -140,6 +149,9 @@ class ScheduledTask(models.Model):
     )
     scheduler_identifier = models.UUIDField(_("scheduler identifier"))
     name = NameField(_("name"), max_length=255)
+    origin = models.CharField(
+        _("declared by"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
+    )
 
     cron = models.TextField(_("cron expression"))
     timezone = models.CharField(_("time zone"), max_length=255)
@@ -183,6 +195,7 @@ class ScheduledTask(models.Model):
             ("pause_scheduledtask", _("Can pause scheduled tasks")),
             ("resume_scheduledtask", _("Can resume scheduled tasks")),
             ("clear_retry_scheduledtask", _("Can clear the retry state of scheduled tasks")),
+            ("register_scheduledtask", _("Can register scheduled tasks over HTTP")),
         ]
         constraints = [
             models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_task_name_unique")
@@ -229,11 +242,18 @@ class TaskRun(models.Model):
     epoch = models.BigIntegerField(_("epoch"), null=True, blank=True)
     running_slot = NameField(_("slot while running"), max_length=300, null=True, blank=True)
 
+    job = models.JSONField(_("job for an external worker"), null=True, blank=True)
+    waits_in = NameField(_("waits in queue"), max_length=255, null=True, blank=True)
+    worker = models.CharField(_("external worker"), max_length=255, blank=True)
+    reservation = models.UUIDField(_("reservation"), null=True, blank=True, editable=False)
+    reserved_until = InstantField(_("reserved until"), null=True, blank=True)
+
     class Meta:
         verbose_name = _("run")
         verbose_name_plural = _("runs")
         ordering = ["-id"]
         default_permissions = ("view",)
+        permissions = [("work_taskrun", _("Can fetch and report runs as an external worker"))]
         constraints = [
             models.UniqueConstraint(
                 fields=["scheduler", "running_slot"], name="ddc_run_one_at_a_time"
@@ -245,6 +265,8 @@ class TaskRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),
+            # Only waiting runs name a queue, so it is as short as what waits.
+            models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
         ]
 
     def __str__(self) -> str:
@@ -290,3 +312,39 @@ class TaskOverride(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()}: {self.task_name}"
+
+
+class AccessToken(models.Model):
+    """One bearer token of the HTTP binding; what it is made of is not stored."""
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="tokens",
+        db_index=False,
+    )
+    name = NameField(_("name"), max_length=255)
+    key = NameField(_("public part"), max_length=32, unique=True, editable=False)
+    digest = models.CharField(_("digest of the secret part"), max_length=64, editable=False)
+    may_read = models.BooleanField(_("may read"), default=True)
+    may_register = models.BooleanField(_("may register"), default=False)
+    may_work = models.BooleanField(_("may work"), default=False)
+    author = models.CharField(_("created by"), max_length=255, blank=True)
+    created_at = InstantField(_("created at"))
+    expires_at = InstantField(_("expires at"), null=True, blank=True)
+    last_used_at = InstantField(_("last used at"), null=True, blank=True)
+    revoked_at = InstantField(_("revoked at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("access token")
+        verbose_name_plural = _("access tokens")
+        ordering = ["name"]
+        default_permissions = ("view", "add")
+        permissions = [("revoke_accesstoken", _("Can revoke access tokens"))]
+        constraints = [
+            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_token_name_unique")
+        ]
+
+    def __str__(self) -> str:
+        return self.name or ""
