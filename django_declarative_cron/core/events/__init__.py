@@ -1,0 +1,112 @@
+"""The alphabet: every event, with its level and its fields.
+
+Signals, log lines, admin history and traces are renderings of these. Names are
+those of the log event contract (003 Logging & Event Contract) and of the state
+models of 001; a field in snake case here is the contract's field in camel case.
+
+``at`` is the instant an event happened. Fields after it are the contract's
+required ones first, then ours.
+"""
+
+from __future__ import annotations
+
+from .acts import (
+    TaskPaused,
+    TaskResumed,
+    TaskRetryCleared,
+    TaskRunRequested,
+)
+from .base import (
+    Event,
+    Level,
+    TaskEvent,
+)
+from .runs import (
+    TaskRetryPreempted,
+    TaskRetryStarted,
+    TaskRunCompleted,
+    TaskRunFailed,
+    TaskRunInterrupted,
+    TaskRunLate,
+    TaskRunStarted,
+    TaskSkipped,
+)
+from .scheduler import (
+    ClockMoved,
+    LeadershipGained,
+    LeadershipLost,
+    PersistenceFailed,
+    PollCompleted,
+    PollingStarted,
+    PollingStopped,
+    PollingStopRequested,
+    PollStarted,
+    SchedulerInitializationCompleted,
+    SchedulerInitializationFailed,
+    SchedulerInitializationStarted,
+    SchedulerReinitializationCompleted,
+    SchedulerReinitializationStarted,
+    SchedulerStopped,
+    SchedulerStopRequested,
+    SchedulerSuperseded,
+)
+from .tasks import (
+    TaskAdded,
+    TaskBroken,
+    TaskMarkReset,
+    TaskOrphaned,
+    TaskOverridden,
+    TaskPreserved,
+    TaskScheduled,
+    TaskStateDamaged,
+)
+
+__all__ = [
+    "ALL",
+    "ClockMoved",
+    "Event",
+    "LeadershipGained",
+    "LeadershipLost",
+    "Level",
+    "PersistenceFailed",
+    "PollCompleted",
+    "PollStarted",
+    "PollingStarted",
+    "PollingStopRequested",
+    "PollingStopped",
+    "SchedulerInitializationCompleted",
+    "SchedulerInitializationFailed",
+    "SchedulerInitializationStarted",
+    "SchedulerReinitializationCompleted",
+    "SchedulerReinitializationStarted",
+    "SchedulerStopRequested",
+    "SchedulerStopped",
+    "SchedulerSuperseded",
+    "TaskAdded",
+    "TaskBroken",
+    "TaskEvent",
+    "TaskMarkReset",
+    "TaskOrphaned",
+    "TaskOverridden",
+    "TaskPaused",
+    "TaskPreserved",
+    "TaskResumed",
+    "TaskRetryCleared",
+    "TaskRetryPreempted",
+    "TaskRetryStarted",
+    "TaskRunCompleted",
+    "TaskRunFailed",
+    "TaskRunInterrupted",
+    "TaskRunLate",
+    "TaskRunRequested",
+    "TaskRunStarted",
+    "TaskScheduled",
+    "TaskSkipped",
+    "TaskStateDamaged",
+]
+
+ALL: tuple[type[Event], ...] = tuple(
+    value
+    for value in list(globals().values())
+    if isinstance(value, type) and issubclass(value, Event) and value not in (Event, TaskEvent)
+)

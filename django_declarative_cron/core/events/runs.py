@@ -1,0 +1,99 @@
+"""Runs, retries, and occurrences that did not run (003 Task Execution Events).
+
+``run`` is the id of the run's row; the store knows it, a decision does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from .base import TaskEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSkipped(TaskEvent):
+    """Occurrences did not run; ``outcome`` tells skipped from missed."""
+
+    reason: str
+    scheduled_time: datetime
+    count: int = 1
+    outcome: Literal["skipped", "missed"] = "skipped"
+    scheduled_from: datetime | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunStarted(TaskEvent, level="INFO"):
+    """A run was claimed; its callback is called next."""
+
+    scheduled_time: datetime
+    actual_time: datetime
+    is_retry: bool = False
+    reason: str = "due"
+    attempt: int = 1
+    discharged_at: datetime | None = None
+    answers_request: bool = False
+    run_count: int = 0
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunCompleted(TaskEvent, level="INFO"):
+    """A run succeeded; ``duration`` in seconds.
+
+    ``history_only``: the task was overridden or removed meanwhile, so the end
+    is kept with the run and changes nothing in the task's state.
+    """
+
+    duration: float
+    success: Literal[True] = True
+    history_only: bool = False
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunFailed(TaskEvent, level="WARNING"):
+    """A run failed; ``duration`` in seconds."""
+
+    duration: float
+    success: Literal[False] = False
+    error: str = ""
+    next_retry_at: datetime | None = None
+    history_only: bool = False
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunInterrupted(TaskEvent, level="INFO"):
+    """A run ended with the process it ran in."""
+
+    scheduled_time: datetime
+    old_instance: str
+    new_instance: str
+    restarts: bool = True
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRetryStarted(TaskEvent, level="INFO"):
+    """A run starts because a retry was pending; ``retry_count`` from 1."""
+
+    retry_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRetryPreempted(TaskEvent, level="INFO"):
+    """An occurrence came before the pending retry and replaces it."""
+
+    reason: str
+    pending_retry_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunLate(TaskEvent, level="WARNING"):
+    """A run came to an end after it had been given up; its result was not taken."""
+
+    run: int
+    success: bool
