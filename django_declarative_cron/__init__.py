@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .exceptions import DeclarativeCronError
+    from .handlers import handler
     from .runtime.scheduler import Scheduler
     from .runtime.work import Run
 
 __version__ = "0.1.0"
 
-__all__ = ["DeclarativeCronError", "Run", "Scheduler", "__version__"]
+__all__ = ["DeclarativeCronError", "Run", "Scheduler", "__version__", "handler"]
 
 _HOMES = {
     "DeclarativeCronError": ".exceptions",
     "Run": ".runtime.work",
     "Scheduler": ".runtime.scheduler",
+    "handler": ".handlers",
 }
 
 

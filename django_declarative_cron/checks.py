@@ -28,6 +28,7 @@ E021   an option is unknown
 E022   the value of an option is refused
 E023   two options contradict each other
 E030   the database keeps no transactions
+E040   two functions are to answer to the same type
 W001   both day fields are restricted: either one is enough to run
 W002   every minute of certain hours
 W003   a dict entry without a time zone is read in UTC
@@ -39,6 +40,7 @@ W008   a key is kept by the scheduler and ignored
 W009   a callback cannot be called with the arguments declared
 W010   a single late renewal loses the lease
 W011   the database cannot leave out rows that somebody holds
+W040   the ``tasks`` module of an app cannot be imported
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace
@@ -56,7 +58,7 @@ from django.core.checks import CheckMessage, register
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from . import conf
+from . import conf, handlers
 from .core.advice import advise
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
@@ -71,6 +73,12 @@ def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong or surprising in ``SCHEDULED_TASKS``."""
     declared, problems = conf.survey(conf.registrations())
     return _messages([*problems, *_advice(declared)])
+
+
+@register(TAG)
+def check_handlers(**kwargs: Any) -> list[CheckMessage]:
+    """Report everything that is wrong with the functions that answer to types."""
+    return _messages(handlers.problems())
 
 
 @register(TAG)

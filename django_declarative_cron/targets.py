@@ -15,6 +15,7 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
 
+from . import handlers
 from .core.declaration import Target
 from .core.nearest import nearest
 from .core.problem import Check
@@ -70,6 +71,24 @@ class Targets:
         if given not in self._resolved:
             self._resolved[given] = self._by_path(given)
         return self._resolved[given]
+
+    def type(self, given: str) -> Target:
+        """Find the function that answers to a type, or resolve a dotted path.
+
+        Raises:
+            UnresolvableError: nothing answers to it, and there is no such path.
+        """
+        function = handlers.find(given)
+        if function is not None:
+            return Target(given, function)
+        try:
+            return self.callback(given)
+        except UnresolvableError as error:
+            near = handlers.nearest(given)
+            if near is None:
+                raise
+            hint = f"Did you mean the registered type `{near}`?"
+            raise UnresolvableError(error.check, error.reason, hint) from error
 
     def command(self, words: tuple[str, ...]) -> Target:
         """Make a management command callable.

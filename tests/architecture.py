@@ -14,7 +14,7 @@ PACKAGE = "django_declarative_cron"
 ORDER = (
     ("cron",),
     ("core",),
-    ("conf", "targets", "models", "fields", "signals"),
+    ("conf", "targets", "handlers", "models", "fields", "signals"),
     ("store",),
     ("runtime",),
     ("admin", "management", "http"),
@@ -29,9 +29,10 @@ BESIDE = {
     "exceptions": set(),
     "theory": {"cron", "core"},
     "conf": {"targets"},
+    "targets": {"handlers"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
-    "checks": {"conf", "targets", "core", "cron"},
+    "checks": {"conf", "targets", "handlers", "core", "cron"},
     "management": {"theory"},
     "apps": {"checks", "signals"},
 }

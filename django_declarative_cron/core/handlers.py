@@ -55,9 +55,8 @@ class Handlers:
             other = self._by_type.setdefault(name, function)
             # A module that is loaded anew brings the same function as another object.
             if _path(other) != _path(function):
-                raise InvalidRegistrationError(
-                    "type", name, f"{name!r} is taken by {'.'.join(_path(other))}"
-                )
+                both = f"of {'.'.join(_path(function))} is taken by {'.'.join(_path(other))}"
+                raise InvalidRegistrationError("type", name, f"{name!r} {both}")
             self._by_type[name] = function
             return function
 

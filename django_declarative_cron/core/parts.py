@@ -136,9 +136,13 @@ def delay_hint(value: Any) -> str:
 
 
 def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:
-    """Find a callback; report why it is not there."""
+    """Find what a key names, a callback or a type; report why it is not there."""
+    resolver = item.reader.resolver
     try:
-        return item.reader.resolver.callback(plain_text(given) if isinstance(given, str) else given)
+        if not isinstance(given, str):
+            return resolver.callback(given)
+        text = plain_text(given)
+        return resolver.type(text) if field == "type" else resolver.callback(text)
     except UnresolvableError as error:
         item.refuse_field(error.check, field, given, error.reason, error.hint)
         return None

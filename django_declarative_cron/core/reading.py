@@ -38,6 +38,9 @@ class Resolver(Protocol):
     def callback(self, given: str | Callable[..., Any]) -> Target:
         """Resolve an import path or take a callable."""
 
+    def type(self, given: str) -> Target:
+        """Resolve the name of a type, or what may stand in its place."""
+
     def command(self, words: tuple[str, ...]) -> Target:
         """Make a management command callable."""
 

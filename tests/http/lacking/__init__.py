@@ -1,0 +1,1 @@
+"""An app whose tasks module cannot be imported."""

@@ -1,0 +1,1 @@
+"""An app whose tasks module registers a type of another app."""
