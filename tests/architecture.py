@@ -14,7 +14,7 @@ PACKAGE = "django_declarative_cron"
 ORDER = (
     ("cron",),
     ("core",),
-    ("conf", "targets", "handlers", "models", "fields", "signals"),
+    ("conf", "targets", "handlers", "models", "access", "fields", "signals"),
     ("store",),
     ("runtime",),
     ("admin", "management", "http"),
@@ -30,7 +30,8 @@ BESIDE = {
     "theory": {"cron", "core"},
     "conf": {"targets"},
     "targets": {"handlers"},
-    "models": {"fields"},
+    "models": {"access", "fields"},
+    "access": {"fields"},
     "migrations": {"models", "fields"},
     "checks": {"conf", "targets", "handlers", "core", "cron"},
     "management": {"theory"},

@@ -168,7 +168,7 @@ def _add(
     epoch = held.next_epoch(member.using)
     fresh, told = [], []
     for declaration in declarations:
-        row = ScheduledTask(scheduler=held.row, epoch=epoch)
+        row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
         rows.declare(row, declaration, held.row.identifier)
         with scheduling(declaration):
             event = _coming(declaration, known, now)
