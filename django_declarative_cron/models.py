@@ -15,8 +15,9 @@ from .fields import InstantField, NameField
 
 
 class Outcome(models.TextChoices):
-    """How a run, or an occurrence that did not run, ended."""
+    """How a run, or an occurrence that did not run, ended; or that it has not yet."""
 
+    WAITING = "waiting", _("waiting")
     RUNNING = "running", _("running")
     SUCCEEDED = "succeeded", _("succeeded")
     FAILED = "failed", _("failed")
@@ -156,7 +157,7 @@ class ScheduledTask(models.Model):
 
     cron = models.TextField(_("cron expression"))
     timezone = models.CharField(_("time zone"), max_length=255)
-    retry_delay = models.DurationField(_("retry delay"))
+    retry_delay = models.DurationField(_("retry delay"), null=True, blank=True)
     callback = models.TextField(_("callback"))
     enabled = models.BooleanField(_("enabled"), default=True)
     description = models.TextField(_("description"), blank=True)
@@ -179,6 +180,7 @@ class ScheduledTask(models.Model):
     paused_until = InstantField(_("paused until"), null=True, blank=True)
     run_requested_at = InstantField(_("run requested at"), null=True, blank=True)
     running_run = models.BigIntegerField(_("run in progress"), null=True, blank=True)
+    waiting = models.PositiveIntegerField(_("runs waiting"), default=0)
     run_count = models.BigIntegerField(_("number of runs"), default=0)
     epoch = models.BigIntegerField(_("epoch"), default=0)
     history_from = InstantField(_("history complete from"), null=True, blank=True)
@@ -209,7 +211,11 @@ class ScheduledTask(models.Model):
 
 
 class TaskRun(models.Model):
-    """One run, or one occurrence (or a range of them) that did not run."""
+    """One run, or one occurrence (or a range of them) that did not run.
+
+    Active is a run that runs or waits: it holds a slot. The slot is the task's name where
+    the task runs one at a time, and the name with an ending of its own elsewhere.
+    """
 
     Outcome = Outcome
 
@@ -242,7 +248,8 @@ class TaskRun(models.Model):
     )
     term = models.BigIntegerField(_("term"), default=0)
     epoch = models.BigIntegerField(_("epoch"), null=True, blank=True)
-    running_slot = NameField(_("slot while running"), max_length=300, null=True, blank=True)
+    cancel_requested_at = InstantField(_("asked to end at"), null=True, blank=True)
+    running_slot = NameField(_("slot while active"), max_length=300, null=True, blank=True)
 
     job = models.JSONField(_("job for an external worker"), null=True, blank=True)
     waits_in = NameField(_("waits in queue"), max_length=255, null=True, blank=True)

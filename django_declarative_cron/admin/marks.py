@@ -58,6 +58,7 @@ _STANDING_SYMBOLS = {
 }
 
 _OUTCOME_SYMBOLS = {
+    Outcome.WAITING: "⧗",
     Outcome.RUNNING: "▶",
     Outcome.SUCCEEDED: "✔",
     Outcome.FAILED: "✖",

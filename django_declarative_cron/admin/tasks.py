@@ -64,7 +64,7 @@ def next_run(task: ScheduledTask) -> str:
 @admin.display(description=_("retry delay"))
 def retry_delay(task: ScheduledTask) -> str:
     """Show the retry delay."""
-    return formats.span(task.retry_delay)
+    return formats.span(task.retry_delay) if task.retry_delay is not None else ""
 
 
 @admin.display(description=_("arguments"))

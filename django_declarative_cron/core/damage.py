@@ -168,7 +168,7 @@ def flaw(
     Args:
         cron: the expression as stored.
         timezone: name of the zone as stored.
-        retry_delay: as stored.
+        retry_delay: as stored, ``None`` beside a retry policy.
         declaration: the whole declaration as stored.
     """
     try:
@@ -176,7 +176,7 @@ def flaw(
             raise TaskInvalidTypeError("declaration", declaration, "object", kind(declaration))
         check_cron(cron, declaration.get("dialect", "posix"))
         _check_zone(timezone)
-        if retry_delay < timedelta(0):
+        if retry_delay is not None and retry_delay < timedelta(0):
             value = retry_delay / _MILLISECOND
             raise TaskInvalidTypeError("retryDelayMs", value, _DELAY, _kind_of_number(value))
     except TaskTryDeserializeError as error:

@@ -9,10 +9,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from .retry import FixedDelay, Retry
+from .overlap import Policy
+from .retry import FixedDelay, Retry, RetryPolicy
 from .schedule import Schedule
 
 MILLISECOND = timedelta(milliseconds=1)
+MICROSECOND = timedelta(microseconds=1)
+
+DEFAULT_QUEUE = "default"
+"""The queue of runs that name none (002 Field Definitions)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,17 @@ class Declaration:
         timezone: IANA name.
         schedule: expression and zone, parsed.
         target: what runs.
-        retry_delay: from the end of a failed run.
+        retry: the rule that dates the next attempt.
         enabled: ``False`` works like a pause.
         description: words for people.
         overlap_policy: what happens to an occurrence during the task's own run.
-        options: everything else that was declared, JSON-native.
+        timeout: the longest a run may take, ``None`` for any time.
+        runner: where runs are called: ``thread``, ``process``, ``django_tasks``.
+        atomic: the run's own database work and its result are one transaction.
+        queue: a name for whoever shares the work out.
+        tags: words for filtering.
+        meta: data that every run carries, JSON-native.
+        options: the object ``options`` as it was written, JSON-native.
     """
 
     name: str
@@ -54,36 +65,50 @@ class Declaration:
     timezone: str
     schedule: Schedule
     target: Target
-    retry_delay: timedelta
+    retry: Retry
     enabled: bool = True
     description: str = ""
-    overlap_policy: str = "coalesce"
+    overlap_policy: Policy = "coalesce"
+    timeout: timedelta | None = None
+    runner: str = "thread"
+    atomic: bool = False
+    queue: str = DEFAULT_QUEUE
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def retry(self) -> Retry:
-        """Give the rule that dates the next attempt."""
-        return FixedDelay(self.retry_delay)
+    def dialect(self) -> str:
+        """Give the dialect that the expression is written in."""
+        return self.schedule.expression.dialect
+
+    @property
+    def retry_delay(self) -> timedelta | None:
+        """Give the fixed delay from the end of a failed run, ``None`` beside a policy."""
+        return self.retry.delay if isinstance(self.retry, FixedDelay) else None
 
     @property
     def retry_delay_ms(self) -> int:
-        """Give the retry delay in milliseconds, as the log contract spells it."""
-        return self.retry_delay // MILLISECOND
+        """Give the first retry delay in milliseconds, as the log contract spells it."""
+        policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
+        delay = self.retry_delay if self.retry_delay is not None else policy.initial_interval
+        return delay // MILLISECOND
 
     @property
-    def identity(self) -> tuple[str, str, timedelta]:
+    def identity(self) -> tuple[str, str, timedelta | None]:
         """Give what an override is judged by (001 Configuration Comparison)."""
         return (self.cron, self.timezone, self.retry_delay)
 
     def as_data(self) -> dict[str, Any]:
         """Give the declaration as JSON-native data, without the callable."""
-        expression = self.schedule.expression
+        delay, retry = self.retry_delay, self.retry
         return {
             "name": self.name,
             "cron": self.cron,
             "timezone": self.timezone,
-            "retry_delay_us": self.retry_delay // timedelta(microseconds=1),
-            "dialect": expression.dialect,
+            "retry_delay_us": None if delay is None else delay // MICROSECOND,
+            "retry": retry.as_data() if isinstance(retry, RetryPolicy) else None,
+            "dialect": self.dialect,
             "gap": self.schedule.gap,
             "fold": self.schedule.fold,
             "callback": self.target.text,
@@ -92,6 +117,12 @@ class Declaration:
             "enabled": self.enabled,
             "description": self.description,
             "overlap_policy": self.overlap_policy,
+            "timeout": None if self.timeout is None else self.timeout.total_seconds(),
+            "runner": self.runner,
+            "atomic": self.atomic,
+            "queue": self.queue,
+            "tags": list(self.tags),
+            "meta": dict(self.meta),
             "options": dict(self.options),
         }
 

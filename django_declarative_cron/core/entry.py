@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
-from .declaration import Declaration, Target
+from .declaration import DEFAULT_QUEUE, Declaration, Target
 from .entry_keys import (
     DIALECT,
     KINDS,
@@ -41,6 +41,7 @@ from .parts import (
 from .plain import flaw_of_text
 from .problem import Check
 from .reading import Declared, Item
+from .retry import FixedDelay
 from .schedule import Fold, Gap, Schedule
 
 DEFAULT_RETRY_DELAY: Final = timedelta(minutes=5)
@@ -85,17 +86,21 @@ def read_entry(item: Item) -> Declared | None:
 
 
 def _declaration(typed: Mapping[str, Any], schedule: Schedule, target: Target) -> Declaration:
+    options = typed.get("options", {})
     return Declaration(
         name=typed["name"],
         cron=typed["cron"],
         timezone=schedule.zone.key,
         schedule=schedule,
         target=replace(target, args=tuple(typed.get("args", ()))),
-        retry_delay=typed.get("retry_delay", DEFAULT_RETRY_DELAY),
+        retry=FixedDelay(typed.get("retry_delay", DEFAULT_RETRY_DELAY)),
         enabled=typed.get("enabled", True),
         description=typed.get("description") or "",
         overlap_policy=typed.get("overlap_policy", "coalesce"),
-        options=dict(typed.get("options", {})),
+        queue=options.get("queue", DEFAULT_QUEUE),
+        tags=tuple(options.get("tags", ())),
+        meta=dict(options.get("meta", {})),
+        options=dict(options),
     )
 
 

@@ -19,18 +19,18 @@ class Stored:
         name: the task's name.
         cron: raw text.
         timezone: raw text.
-        retry_delay: as stored, whatever it is.
+        retry_delay: as stored, whatever it is; ``None`` beside a retry policy.
         digest: of the whole declaration.
     """
 
     name: str
     cron: str
     timezone: str
-    retry_delay: timedelta
+    retry_delay: timedelta | None
     digest: str
 
     @property
-    def identity(self) -> tuple[str, str, timedelta]:
+    def identity(self) -> tuple[str, str, timedelta | None]:
         """Give what an override is judged by."""
         return (self.cron, self.timezone, self.retry_delay)
 
@@ -111,6 +111,8 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
     return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), orphaned)
 
 
-def _milliseconds(delay: timedelta) -> float:
+def _milliseconds(delay: timedelta | None) -> float | None:
+    if delay is None:
+        return None
     whole, rest = divmod(delay, MILLISECOND)
     return whole if not rest else delay / MILLISECOND

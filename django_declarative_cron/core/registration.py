@@ -23,6 +23,7 @@ from .parts import (
 )
 from .problem import Check, Problem, Problems
 from .reading import Declared, Item, Reader, Resolver, UnresolvableError
+from .retry import FixedDelay
 from .schedule import Schedule
 
 PARTS = "(name, cron, callback, retry_delay)"
@@ -105,7 +106,7 @@ def _read_tuple(item: Item) -> Declared | None:
         timezone=cast(ZoneInfo, zone).key,
         schedule=Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone)),
         target=cast(Target, target),
-        retry_delay=delay,
+        retry=FixedDelay(delay),
     )
     return Declared(declaration, item.place, item.index, zone_is_said=True)
 

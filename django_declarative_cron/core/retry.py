@@ -1,20 +1,28 @@
-"""When a failed run is tried again."""
+"""When a failed run is tried again: after a fixed delay, or as a policy says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-SHORTEST = timedelta(seconds=1)
-"""What a delay of zero means: the next poll, never a hot loop."""
+from .retry_policy import SHORTEST, Retried, RetryPolicy, chance_of
+
+__all__ = ["FixedDelay", "Retried", "Retry", "RetryPolicy", "chance_of"]
 
 
 class Retry(Protocol):
-    """Say when the next attempt may start, from ``now`` handed in."""
+    """Say when the next attempt may start; time and chance are handed in."""
 
-    def next_retry_at(self, finished_at: datetime, attempt: int) -> datetime | None:
-        """Give the instant from which a retry may start, ``None`` for never."""
+    @property
+    def max_attempts(self) -> int | None:
+        """Give how many attempts there may be, ``None`` where nothing limits them."""
+
+    def after(
+        self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
+    ) -> Retried:
+        """Say what follows from a failure."""
 
     def latest_retry_at(self, now: datetime) -> datetime:
         """Give the latest retry instant that a failure up to ``now`` can have set."""
@@ -32,12 +40,29 @@ class FixedDelay:
 
     delay: timedelta
 
-    def next_retry_at(self, finished_at: datetime, attempt: int) -> datetime:
+    @property
+    def max_attempts(self) -> None:
+        """Give ``None``: nothing limits the attempts."""
+        return None
+
+    def after(
+        self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
+    ) -> Retried:
+        """Say what follows from a failure: another attempt, whatever it was.
+
+        Args:
+            finished_at: end of the failed run.
+            attempt: its number, from 1.
+            errors: every name its error goes by.
+            chance: a random number.
+        """
+        return Retried(self.next_retry_at(finished_at), None, "retry")
+
+    def next_retry_at(self, finished_at: datetime) -> datetime:
         """Give the instant from which a retry may start.
 
         Args:
             finished_at: end of the failed run.
-            attempt: its number, from 1; a fixed delay does not look at it.
         """
         try:
             return finished_at + (self.delay or SHORTEST)
@@ -46,4 +71,4 @@ class FixedDelay:
 
     def latest_retry_at(self, now: datetime) -> datetime:
         """Give the latest retry instant that a failure up to ``now`` can have set."""
-        return self.next_retry_at(now, 1)
+        return self.next_retry_at(now)

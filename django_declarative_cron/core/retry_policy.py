@@ -5,6 +5,7 @@ Chance is handed in, so that the same failure has the same answer twice.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from typing import Any, Final, Literal
 
 from .durations import read_duration, write_duration
 from .nearest import listed, nearest
-from .retry import SHORTEST
+
+SHORTEST: Final = timedelta(seconds=1)
+"""What a delay of zero means: the next poll, never a hot loop."""
 
 Exhaustion = Literal["discard", "dead_letter"]
 EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
@@ -88,6 +91,16 @@ class RetryPolicy:
         """Tell whether an error of a name is not to be tried again."""
         return any(_matches(error, entry) for entry in self.non_retryable_errors)
 
+    def delay(self, attempt: int, chance: float = 0.5) -> timedelta:
+        """Give the time from the end of a failed attempt to the next one.
+
+        Args:
+            attempt: number of the failed one, from 1.
+            chance: a random number, at least 0 and less than 1; in the middle unless given,
+                where jitter changes nothing.
+        """
+        return self.interval(attempt, chance)
+
     def interval(self, attempt: int, chance: float) -> timedelta:
         """Give the time from the end of a failed attempt to the next one.
 
@@ -146,6 +159,16 @@ def names_of(error: type[BaseException]) -> tuple[str, ...]:
         if issubclass(each, BaseException):
             names |= dict.fromkeys((f"{each.__module__}.{each.__qualname__}", each.__qualname__))
     return tuple(names)
+
+
+def chance_of(*seed: object) -> float:
+    """Give a number from 0 to below 1 that looks random, and is the same for the same seed.
+
+    Args:
+        seed: what the number is for.
+    """
+    digest = hashlib.sha256(repr(seed).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6]) / 2**48
 
 
 def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:

@@ -42,6 +42,7 @@ class TaskState:
         paused_until: its end, where it has one.
         run_requested_at: when a person asked for a run that has not started.
         running: a run is in progress.
+        waiting: runs that wait until those before them have ended.
         run_count: number of starts.
     """
 
@@ -61,6 +62,7 @@ class TaskState:
     paused_until: datetime | None = None
     run_requested_at: datetime | None = None
     running: bool = False
+    waiting: int = 0
     run_count: int = 0
 
     @property
@@ -223,7 +225,12 @@ _INSTANTS = {
     "paused_until": "pausedUntil",
     "run_requested_at": "runRequestedAt",
 }
-_COUNTS = {"attempt": "attempt", "failures": "failures", "run_count": "runCount"}
+_COUNTS = {
+    "attempt": "attempt",
+    "failures": "failures",
+    "waiting": "waiting",
+    "run_count": "runCount",
+}
 _FLAGS = {"orphaned": "orphaned", "running": "running"}
 
 

@@ -17,6 +17,7 @@ from asgiref.sync import sync_to_async
 
 from ..core.declaration import Declaration, Target
 from ..core.events import TaskRunStarted
+from ..core.retry_policy import names_of
 from ..store.results import Result
 from . import connections
 from .clock import Clock
@@ -182,6 +183,7 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         error=_storable(_one_line(error), ERROR_LENGTH),
         traceback=_storable(_traceback(error), TRACEBACK_LENGTH),
         duration=duration,
+        errors=names_of(type(error)),
     )
 
 

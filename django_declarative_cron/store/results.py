@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 
 from ..core import events
 from ..core.decide import Story, settle
+from ..core.retry import chance_of
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import database, rows
 from .faults import is_lock_timeout
@@ -37,6 +38,7 @@ class Result:
         error: one line, empty on success.
         traceback: empty on success.
         duration: in seconds, by the monotonic clock.
+        errors: every name its error goes by, for a retry policy.
     """
 
     run: int
@@ -46,6 +48,7 @@ class Result:
     error: str = ""
     traceback: str = ""
     duration: float = 0.0
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -204,8 +207,9 @@ def _settled(
         return [_ended(run, result, history_only, None)]
     try:
         retry, schedule = rows.retry_of(task), rows.schedule_of(task)
-        next_retry_at = retry.next_retry_at(result.finished_at, run.attempt)
-        ended = _ended(run, result, history_only, None if history_only else next_retry_at)
+        chance = chance_of(task.scheduler_identifier, run.pk)
+        retried = retry.after(result.finished_at, run.attempt, result.errors, chance)
+        ended = _ended(run, result, history_only, None if history_only else retried.at)
         story = Story(rows.state_of(task)).then(ended)
         rows.take(task, settle(story, schedule, now))
         return list(story.events)

@@ -14,6 +14,7 @@ from ..core.decide import Decision
 from ..core.declaration import Declaration
 from ..core.reconcile import Stored
 from ..core.retry import FixedDelay, Retry
+from ..core.retry_policy import read_policy
 from ..core.schedule import Schedule
 from ..core.state import TaskState
 from ..cron import parse
@@ -38,6 +39,7 @@ _SHARED = (
     "paused_since",
     "paused_until",
     "run_requested_at",
+    "waiting",
     "run_count",
 )
 
@@ -98,6 +100,9 @@ def retry_of(row: ScheduledTask) -> Retry:
     Raises:
         ValueError: the stored delay is negative.
     """
+    if row.retry_delay is None:
+        policy, _ = read_policy(row.declaration.get("retry") or {})
+        return policy
     if row.retry_delay < timedelta(0):
         raise ValueError(f"stored retry delay is negative: {row.retry_delay}")
     return FixedDelay(row.retry_delay)
@@ -117,7 +122,7 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
     return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
 
 
-def stored_of(row: tuple[str, str, str, timedelta, str]) -> Stored:
+def stored_of(row: tuple[str, str, str, timedelta | None, str]) -> Stored:
     """Read what a plan needs from one row of values.
 
     Args:

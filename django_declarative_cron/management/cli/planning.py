@@ -109,7 +109,9 @@ def _override_lines(override: Override) -> Iterator[str]:
             yield f"{field}: {old} → {new}"
 
 
-def _delay(milliseconds: float) -> str:
+def _delay(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "by a policy"
     return str(timedelta(milliseconds=milliseconds))
 
 

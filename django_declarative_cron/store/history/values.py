@@ -92,7 +92,7 @@ class Entry:
     def record(self) -> dict[str, Any]:
         """Give the registration as records carry it."""
         told = {key: self.data[key] for key in _TOLD if key in self.data}
-        return told | {"retry_delay": _delay(self.data.get("retry_delay_us", 0))}
+        return told | {"retry_delay": _delay(self.data.get("retry_delay_us"))}
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the next occurrence, ``None`` where there is none or the row is damaged.
