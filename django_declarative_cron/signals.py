@@ -51,7 +51,10 @@ def camel(name: str) -> str:
 
 
 _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
-    event: tuple((field.name, camel(field.name)) for field in fields(event)) for event in events.ALL
+    event: tuple(
+        (field.name, camel(field.name)) for field in fields(event) if field.name != "facts"
+    )
+    for event in events.ALL
 }
 
 

@@ -191,7 +191,7 @@ def test_the_tables_of_events_are_the_alphabet() -> None:
 
 
 def _described(event: type[events.Event]) -> tuple[str, str, list[str], list[str]]:
-    common = {"at", "task_name"} if issubclass(event, events.TaskEvent) else {"at"}
+    common = {"at", "task_name", "facts"} if issubclass(event, events.TaskEvent) else {"at"}
     names = [field.name for field in fields(event) if field.name not in common]
     return event.__name__, event.level, [signals.camel(name) for name in names], names
 

@@ -18,6 +18,7 @@ from .acts import (
 )
 from .base import (
     Event,
+    Facts,
     Level,
     TaskEvent,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "ALL",
     "ClockMoved",
     "Event",
+    "Facts",
     "LeadershipGained",
     "LeadershipLost",
     "Level",

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal
+from uuid import UUID
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the rows know of the task, and of the run, that an event is about.
+
+    Args:
+        source: identifier of the deployment.
+        cron: raw text of the expression.
+        timezone: IANA name.
+        job_type: what runs, as declared.
+        queue: of the job.
+        attempt: number of the run, from 1.
+        scheduled_time: its occurrence.
+        blocked_by: name of the run that stood in the way.
+    """
+
+    source: UUID
+    cron: str | None = None
+    timezone: str | None = None
+    job_type: str | None = None
+    queue: str = "default"
+    attempt: int | None = None
+    scheduled_time: datetime | None = None
+    blocked_by: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +50,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEvent(Event):
-    """Something that happened to one task."""
+    """Something that happened to one task; ``facts`` is beside what happened, not of it."""
 
     task_name: str
+    facts: Facts | None = field(default=None, compare=False, repr=False)

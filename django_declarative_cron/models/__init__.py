@@ -10,8 +10,21 @@ import uuid
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from .access import AccessToken as AccessToken
-from .fields import InstantField, NameField
+from ..fields import InstantField, NameField
+from .access import AccessToken
+from .outbox import OutboxEvent
+
+__all__ = [
+    "AccessToken",
+    "OutboxEvent",
+    "Outcome",
+    "RegistrationSet",
+    "ScheduledTask",
+    "SchedulerInstance",
+    "SchedulerState",
+    "TaskOverride",
+    "TaskRun",
+]
 
 
 class Outcome(models.TextChoices):

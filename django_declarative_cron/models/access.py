@@ -1,11 +1,11 @@
-"""The table of access tokens; ``models`` gives it to Django."""
+"""Who may call the HTTP binding."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from .fields import InstantField, NameField
+from ..fields import InstantField, NameField
 
 
 class AccessToken(models.Model):

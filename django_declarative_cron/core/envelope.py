@@ -1,0 +1,199 @@
+"""What happened, as other programs read it: one envelope for Open Job Spec and CloudEvents.
+
+Open Job Spec wants ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0 ``type`` and
+``time`` and the rest of its context; both want ``data``. An envelope has all of it, side by
+side: to CloudEvents ``event`` and ``timestamp`` are extension attributes.
+
+====================  ============================================================
+our event             envelopes, in this order
+====================  ============================================================
+TaskRunStarted        ``cron.triggered`` with the first attempt, ``job.started``
+TaskRunCompleted      ``job.completed``
+TaskRunFailed         ``job.failed``, then ``job.retrying`` or ``job.discarded``
+TaskRunInterrupted    ``job.retrying`` where it restarts, else ``job.cancelled``
+TaskSkipped           ``cron.skipped``; ``cron.missed`` while no scheduler was there
+====================  ============================================================
+
+002 knows three reasons of ``cron.skipped`` and no other may be given. What was caught up for
+by the follow-up of a run is to it an overlap; what nobody evaluated was not skipped, so it
+has a type of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import singledispatch
+from typing import Any, Final
+from uuid import uuid5
+
+from . import events
+from .events import Facts
+from .job_id import job_id
+
+TYPES: Final = (
+    "cron.triggered",
+    "cron.skipped",
+    "cron.missed",
+    "job.started",
+    "job.completed",
+    "job.failed",
+    "job.retrying",
+    "job.discarded",
+    "job.cancelled",
+)
+
+SKIPPED: Final = {
+    "overlap_skip": "overlap_skip",
+    "coalesced": "overlap_skip",
+    "disabled": "disabled",
+    "dst_skip": "dst_skip",
+}
+"""Our reasons by which an occurrence did not run, as 002 Events names them."""
+
+Data = dict[str, Any]
+Told = Iterator[tuple[str, Data]]
+
+
+def envelopes(event: events.Event, source: str = "") -> list[dict[str, Any]]:
+    """Give what an event is to other programs; to most it is nothing.
+
+    Args:
+        event: with its facts, where it has any to tell.
+        source: who tells it, a URI; that of the deployment unless given.
+    """
+    if not isinstance(event, events.TaskEvent) or event.facts is None:
+        return []
+    facts = event.facts
+    return [
+        _envelope(kind, event, facts, source, {k: v for k, v in data.items() if v is not None})
+        for kind, data in _told(event, facts)
+    ]
+
+
+def instant(at: datetime) -> str:
+    """Write an instant as RFC 3339 in UTC, with milliseconds where it has some.
+
+    Args:
+        at: aware.
+    """
+    at = at.astimezone(UTC)
+    precision = "milliseconds" if at.microsecond >= 1000 else "seconds"
+    return at.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _envelope(
+    kind: str, event: events.TaskEvent, facts: Facts, source: str, data: Data
+) -> dict[str, Any]:
+    at = instant(event.at)
+    # What happened once has one name, however often it is told.
+    occurrence = data.get("job_id") or f"{data['reason']}/{data['scheduled_time']}/{at}"
+    return {
+        "specversion": "1.0",
+        "id": str(uuid5(facts.source, f"{kind}/{event.task_name}/{occurrence}")),
+        "type": kind,
+        "event": kind,
+        "source": source or f"urn:uuid:{facts.source}",
+        "subject": data["job_id"] if kind.startswith("job.") else event.task_name,
+        "time": at,
+        "timestamp": at,
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+
+
+@singledispatch
+def _told(event: events.TaskEvent, facts: Facts) -> Told:
+    """Yield type and data of each envelope; what has none yields nothing."""
+    yield from ()
+
+
+@_told.register
+def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
+    if event.run is None:
+        return
+    triggered = _cron(event, facts) | {
+        "job_id": str(job_id(event.run, event.scheduled_time)),
+        "job_type": facts.job_type,
+        "run_count": event.run_count,
+        "scheduled_time": instant(event.scheduled_time),
+        "actual_time": instant(event.actual_time),
+        "reason": event.reason,
+    }
+    if event.attempt == 1:
+        yield "cron.triggered", triggered
+    yield "job.started", triggered | {"queue": facts.queue, "attempt": event.attempt}
+
+
+@_told.register
+def _completed(event: events.TaskRunCompleted, facts: Facts) -> Told:
+    yield from _ended(event, facts, ("job.completed", {"duration_ms": _ms(event.duration)}))
+
+
+@_told.register
+def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
+    why: Data = {"error": _error(event.error)}
+    failed = "job.failed", why | {"duration_ms": _ms(event.duration)}
+    if event.next_retry_at is None:
+        yield from _ended(event, facts, failed, ("job.discarded", why))
+    else:
+        again = {"next_retry_at": instant(event.next_retry_at)}
+        yield from _ended(event, facts, failed, ("job.retrying", why | again))
+
+
+@_told.register
+def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
+    kind = "job.retrying" if event.restarts else "job.cancelled"
+    yield from _ended(event, facts, (kind, {"reason": "interrupted"}))
+
+
+@_told.register
+def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
+    reason = SKIPPED.get(event.reason)
+    first, blocked = event.scheduled_from, facts.blocked_by
+    data = _cron(event, facts) | {
+        "reason": reason or event.reason,
+        "active_job_id": None if blocked is None else str(blocked),
+        "scheduled_time": instant(event.scheduled_time),
+        "scheduled_from": None if first is None else instant(first),
+        "count": event.count,
+        "local_time": event.detail or None,
+    }
+    yield "cron.missed" if reason is None else "cron.skipped", data
+
+
+Ended = events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunInterrupted
+
+
+def _ended(event: Ended, facts: Facts, *told: tuple[str, Data]) -> Told:
+    if event.run is None or facts.scheduled_time is None:
+        return
+    job = _cron(event, facts) | {
+        "job_id": str(job_id(event.run, facts.scheduled_time)),
+        "job_type": facts.job_type,
+        "queue": facts.queue,
+        "attempt": facts.attempt,
+        "scheduled_time": instant(facts.scheduled_time),
+    }
+    for kind, data in told:
+        yield kind, job | data
+
+
+def _cron(event: events.TaskEvent, facts: Facts) -> Data:
+    return {
+        "cron_name": event.task_name,
+        "cron_expression": facts.cron,
+        "timezone": facts.timezone,
+    }
+
+
+def _error(line: str) -> Data:
+    """Take the line of an error apart: its type, where it begins with one, and its words."""
+    kind, colon, words = line.partition(": ")
+    if not kind.replace(".", "_").isidentifier():
+        return {"message": line}
+    return {"type": kind, "message": words if colon else ""}
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

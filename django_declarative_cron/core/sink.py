@@ -1,0 +1,200 @@
+"""Where events are posted to: the option ``EVENT_SINK``, and when to try again; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .envelope import TYPES
+from .nearest import listed, nearest
+from .webhook import key_of
+
+LONGEST_BACKOFF: Final = timedelta(hours=1)
+"""The longest time between two attempts to deliver one event."""
+
+LONGEST_PAUSE: Final = timedelta(minutes=1)
+"""The longest time for which a receiver that does not answer is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A receiver of events.
+
+    Args:
+        url: events are posted to it.
+        secrets: each signs.
+        events: types that are posted; ``job.*`` means all that begin so.
+        timeout: how long the receiver may take to answer.
+        give_up_after: how long an event is tried before it is set aside.
+        most: how many events wait at most; beyond, the oldest are forgotten.
+        source: URI of the deployment in the events; made of its identifier where empty.
+        headers: sent with each event.
+    """
+
+    url: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    events: tuple[str, ...] = ("*",)
+    timeout: timedelta = timedelta(seconds=10)
+    give_up_after: timedelta = timedelta(days=3)
+    most: int = 100_000
+    source: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def wants(self, kind: str) -> bool:
+        """Tell whether events of a type are posted.
+
+        Args:
+            kind: such as ``cron.triggered``.
+        """
+        return any(fnmatchcase(kind, pattern) for pattern in self.events)
+
+
+def backoff(attempts: int, chance: float, longest: timedelta) -> timedelta:
+    """Give how long to wait after so many attempts, from two seconds on.
+
+    Args:
+        attempts: that have failed, from 1.
+        chance: a random number, at least 0 and less than 1; what fails together is not
+            to be tried together.
+        longest: it is no longer than that.
+    """
+    seconds = min(2.0 ** min(attempts, 30), longest.total_seconds())
+    return timedelta(seconds=seconds * (0.5 + chance / 2))
+
+
+def read_sink(given: object) -> Sink:
+    """Understand the option ``EVENT_SINK``.
+
+    Args:
+        given: a dictionary with ``url`` and more.
+
+    Raises:
+        ValueError: it is refused; the message never has a secret.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be a dict or None, not {type(given).__name__}")
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in _READERS:
+            near = nearest(str(key), _READERS)
+            tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(_READERS)}"
+            raise ValueError(f"has an unknown key `{str(key)[:40]}`{tail}")
+        try:
+            values[_FIELDS.get(str(key), str(key))] = _READERS[key](value)
+        except ValueError as error:
+            raise ValueError(f"has a `{key}` that {error}") from None
+    if "url" not in values:
+        raise ValueError("must have a `url`")
+    return Sink(**values)
+
+
+def remarks(sink: Sink) -> Iterator[str]:
+    """Say what is unsafe in how events are posted.
+
+    Args:
+        sink: where they are posted to.
+    """
+    where = urlsplit(sink.url)
+    if not sink.secrets:
+        yield "posts events without a signature, so a receiver cannot tell who posts them"
+    if where.scheme == "http" and not _is_local(where.hostname or ""):
+        yield "posts events over http, so that everybody on the way can read them"
+
+
+def _is_local(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.") or "." not in host
+
+
+def _url(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {type(value).__name__}")
+    try:
+        parts = urlsplit(value)
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_fine = is_fine and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_fine = False
+    if not is_fine or not value.isprintable() or " " in value:
+        raise ValueError("must be a URL such as https://hooks.example.org/cron")
+    if parts.username or parts.password:
+        raise ValueError("must not have a user or a password; write `headers` instead")
+    return value
+
+
+def _secrets(value: Any) -> tuple[str, ...]:
+    secrets = (value,) if isinstance(value, str) else value
+    if not isinstance(secrets, list | tuple) or not secrets:
+        raise ValueError("must be a text, or a list of texts with the newest first")
+    for secret in secrets:
+        if not isinstance(secret, str):
+            raise ValueError(f"must be a text, not {type(secret).__name__}")
+        key_of(secret)
+    return tuple(secrets)
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("must be a list of types of events")
+    for pattern in value:
+        if not isinstance(pattern, str) or not any(fnmatchcase(k, pattern) for k in TYPES):
+            near = nearest(pattern, TYPES) if isinstance(pattern, str) else None
+            tail = f"; did you mean `{near}`?" if near else f"; there are {listed(TYPES)}"
+            raise ValueError(f"names no event by {str(pattern)[:40]!r}{tail}")
+    return tuple(value)
+
+
+def _duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
+    def read(value: Any) -> timedelta:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(value, timedelta) and not is_number:
+            raise ValueError("must be a timedelta or a number of seconds")
+        seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+        if not least.total_seconds() <= seconds <= longest.total_seconds():
+            bounds = f"{least.total_seconds():g} s to {longest.total_seconds():g} s"
+            raise ValueError(f"must be from {bounds}, not {seconds:g} s")
+        return timedelta(seconds=seconds)
+
+    return read
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a whole number of at least 1")
+    return value
+
+
+def _source(value: Any) -> str:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise ValueError("must be a URI")
+    if not value or " " in value:
+        raise ValueError("must be a URI")
+    return value
+
+
+def _headers(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a dict, not {type(value).__name__}")
+    for name, text in value.items():
+        texts = isinstance(name, str) and isinstance(text, str)
+        if not texts or not name or not all(w.isascii() and w.isprintable() for w in (name, text)):
+            raise ValueError("must have names and values of printable ASCII")
+        if name.lower() == "content-type" or name.lower().startswith("webhook-"):
+            raise ValueError(f"must not set {name[:40]}")
+    return dict(value)
+
+
+_FIELDS: Final = {"secret": "secrets"}
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "url": _url,
+    "secret": _secrets,
+    "events": _patterns,
+    "timeout": _duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+    "give_up_after": _duration(timedelta(minutes=1), timedelta(days=365)),
+    "most": _whole,
+    "source": _source,
+    "headers": _headers,
+}

@@ -1,0 +1,42 @@
+"""Events on their way to a receiver outside."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from ..fields import InstantField, NameField
+
+
+class OutboxEvent(models.Model):
+    """One event that is to be posted; it was written together with what it tells."""
+
+    scheduler = models.ForeignKey(
+        "SchedulerState",
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="outbox",
+        db_index=False,
+    )
+    event_id = models.UUIDField(_("id of the event"), editable=False)
+    type = models.CharField(_("type"), max_length=64)
+    task_name = NameField(_("task name"), max_length=255)
+    body = models.TextField(_("body"))
+    created_at = InstantField(_("happened at"))
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    next_attempt_at = InstantField(_("to be tried again at"), null=True, blank=True)
+    error = models.TextField(_("newest refusal"), blank=True)
+    claimed_by = models.UUIDField(_("being delivered by"), null=True, blank=True, editable=False)
+    claimed_until = InstantField(_("being delivered until"), null=True, blank=True)
+    set_aside_at = InstantField(_("set aside at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("event to be delivered")
+        verbose_name_plural = _("events to be delivered")
+        ordering = ["id"]
+        default_permissions = ("view",)
+        # A task's events go out one after another: the oldest of each is looked for.
+        indexes = [models.Index(fields=["scheduler", "task_name", "id"], name="ddc_outbox_order")]
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.task_name}"
