@@ -22,7 +22,10 @@ Durations are a ``timedelta`` or a number of seconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -33,7 +36,8 @@ from .core.options import Options, read_options
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read
-from .targets import Targets
+from .exceptions import RegistrationShapeError
+from .targets import Targets, Types
 
 __all__ = ["Options", "declarations", "options", "problems", "registrations"]
 
@@ -57,6 +61,43 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
     """
     declared, _ = read(registrations, Targets(), partial(project_zone, time_zone))
     return [each.declaration for each in declared]
+
+
+def posted(
+    entry: Mapping[str, Any],
+) -> tuple[Declaration | None, list[Problem]]:
+    """Understand one task that is registered over HTTP, with everything that is wrong.
+
+    Args:
+        entry: in the form of an item of ``SCHEDULED_TASKS``, JSON-native.
+    """
+    return _one(entry, Types(), stop_at_first=False)
+
+
+def stored(entry: object) -> Declaration:
+    """Understand the task that a row keeps, as it was posted.
+
+    Args:
+        entry: as it was posted.
+
+    Raises:
+        DeclarativeCronError: this process does not have its type, or the text is damaged.
+    """
+    declaration, _ = _one(entry, Types(), stop_at_first=True)
+    if declaration is None:
+        raise RegistrationShapeError(0, entry)
+    return declaration
+
+
+def _one(
+    entry: object, types: Types, *, stop_at_first: bool
+) -> tuple[Declaration | None, list[Problem]]:
+    found, problems = read(
+        [entry], types, project_zone, source="cron_job", stop_at_first=stop_at_first
+    )
+    if not found or not isinstance(entry, dict):
+        return None, problems
+    return replace(found[0].declaration, origin="http", entry=entry), problems
 
 
 def problems(registrations: object) -> list[Problem]:

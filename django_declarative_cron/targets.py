@@ -17,6 +17,7 @@ from django.core.management import BaseCommand, CommandError, call_command, get_
 
 from . import handlers
 from .core.declaration import Target
+from .core.handlers import flaw_of_type
 from .core.nearest import nearest
 from .core.problem import Check
 from .core.reading import UnresolvableError
@@ -46,6 +47,43 @@ class ManagementCommand:
             if leaving.code not in (None, 0):
                 message = f"`{shlex.join(self.words)}` left with exit code {leaving.code}"
                 raise CommandError(message) from leaving
+
+
+class Types:
+    """Resolve what runs for callers from outside: registered types, and nothing else."""
+
+    def type(self, given: str) -> Target:
+        """Find the function that answers to a type; nothing is imported for it (CRON-04).
+
+        Raises:
+            UnresolvableError: nothing answers to it.
+        """
+        flaw = flaw_of_type(given)
+        if flaw is not None:
+            raise UnresolvableError(Check.IMPORT_PATH, flaw)
+        function = handlers.find(given)
+        if function is not None:
+            return Target(given, function)
+        near = handlers.nearest(given)
+        tail = f"; did you mean `{near}`?" if near else ""
+        hint = 'Register a function with `@handler("…")` in the module `tasks` of an app.'
+        raise UnresolvableError(Check.IMPORT_PATH, f"`{given}` is no registered type{tail}", hint)
+
+    def callback(self, given: str | Callable[..., Any]) -> Target:
+        """Refuse it.
+
+        Raises:
+            UnresolvableError: always.
+        """
+        raise UnresolvableError(Check.IMPORT_PATH, "cannot be said from outside")
+
+    def command(self, words: tuple[str, ...]) -> Target:
+        """Refuse it.
+
+        Raises:
+            UnresolvableError: always.
+        """
+        raise UnresolvableError(Check.COMMAND, "cannot be said from outside")
 
 
 class Targets:

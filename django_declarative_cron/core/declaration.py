@@ -58,6 +58,8 @@ class Declaration:
         tags: words for filtering.
         meta: data that every run carries, JSON-native.
         options: the object ``options`` as it was written, JSON-native.
+        origin: where it is declared, ``settings`` or ``http``.
+        entry: the object it was read from, where its row keeps that.
     """
 
     name: str
@@ -76,6 +78,8 @@ class Declaration:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = "settings"
+    entry: Mapping[str, Any] | None = None
 
     @property
     def dialect(self) -> str:
@@ -124,6 +128,8 @@ class Declaration:
             "tags": list(self.tags),
             "meta": dict(self.meta),
             "options": dict(self.options),
+            # Only where it is kept, so that the digests of settings do not depend on it.
+            **({} if self.entry is None else {"entry": dict(self.entry)}),
         }
 
     def digest(self) -> str:

@@ -21,6 +21,7 @@ class Stored:
         timezone: raw text.
         retry_delay: as stored, whatever it is; ``None`` beside a retry policy.
         digest: of the whole declaration.
+        origin: where it was declared.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Stored:
     timezone: str
     retry_delay: timedelta | None
     digest: str
+    origin: str = "settings"
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:
@@ -53,6 +55,7 @@ class Override:
         pairs = {
             "cron": (old.cron, new.cron),
             "timezone": (old.timezone, new.timezone),
+            "origin": (old.origin, new.origin),
             "retry_delay_ms": (_milliseconds(old.retry_delay), _milliseconds(new.retry_delay)),
         }
         return {field: pair for field, pair in pairs.items() if pair[0] != pair[1]}
@@ -101,14 +104,21 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
         row = stored.get(declaration.name)
         if row is None:
             new.append(declaration)
-        elif row.identity != declaration.identity or lost(row.digest):
+        elif row.identity != declaration.identity or _is_another(row, declaration):
             overridden.append(Override(declaration, row))
         elif row.digest != declaration.digest():
             updated.append(declaration)
         else:
             unchanged.append(declaration)
-    orphaned = tuple(name for name in stored if name not in names)
+    orphaned = tuple(
+        name for name, row in stored.items() if name not in names and row.origin == "settings"
+    )
     return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), orphaned)
+
+
+def _is_another(row: Stored, declaration: Declaration) -> bool:
+    """Tell whether a row of the same schedule is not one of the same task."""
+    return lost(row.digest) is not None or row.origin != declaration.origin
 
 
 def _milliseconds(delay: timedelta | None) -> float | None:

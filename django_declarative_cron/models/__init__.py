@@ -240,6 +240,9 @@ class TaskRun(models.Model):
         db_index=False,
     )
     task_name = NameField(_("task name"), max_length=255)
+    origin = models.CharField(
+        _("declared by"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
+    )
     scheduled_for = InstantField(_("scheduled for"))
     scheduled_from = InstantField(_("first of a range"), null=True, blank=True)
     count = models.PositiveBigIntegerField(_("occurrences"), default=1)

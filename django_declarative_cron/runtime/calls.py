@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
-from ..core.declaration import Declaration, Target
+from ..core.declaration import Target
 from ..store.claims import Claim
 from ..store.results import Result
 from .clock import Clock
@@ -82,21 +82,18 @@ class Calls:
     def take(
         self,
         claims: Iterable[Claim],
-        declarations: Mapping[str, Declaration],
         stopping: threading.Event,
     ) -> list[Work]:
         """Make every committed claim a run of this instance, which a stop waits for.
 
         Args:
             claims: what was committed.
-            declarations: by name.
             stopping: tells the callbacks of a stop.
         """
         work = []
         for claim in claims:
-            declaration = declarations[claim.task_name]
-            run = Run.of(claim.started, declaration, stopping)
-            work.append(self._work(claim.run, run, declaration.target))
+            run = Run.of(claim.started, claim.declaration, stopping)
+            work.append(self._work(claim.run, run, claim.declaration.target))
         with self._book:
             self._running.update({claim.run: claim for claim in claims})
         return work

@@ -275,7 +275,7 @@ class Engine:
                     reaping=reaping,
                     vigil=self._vigil.lasts(member),
                 )
-                work = self._calls.take(claimed.claims, self._declarations, self.stopping)
+                work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:
                 publish(claimed.events)
@@ -297,7 +297,7 @@ class Engine:
             if self.stopping.is_set() or member is not self._member:
                 return
             found = unanswered(member, self._calls.known, self._declarations)
-            work = self._calls.take(found, self._declarations, self.stopping)
+            work = self._calls.take(found, self.stopping)
             self._is_in_doubt = False
         try:
             publish([claim.started for claim in found])

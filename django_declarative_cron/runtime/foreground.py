@@ -78,7 +78,7 @@ def run_now(
     options = conf.options()
     member = _member(options, clock)
     process = Process(socket.gethostname(), os.getpid(), options.RELEASE)
-    start = foreground.start(member, process, declaration.name, act)
+    start = foreground.start(member, process, declaration, act)
     with _living(member, clock, companion):
         publish(start.events)
         started()

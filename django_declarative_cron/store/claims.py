@@ -17,6 +17,7 @@ from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, instances, reconcile, registrations, rows
 from .coming import open_pauses
+from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
 from .guard import Locked, Member, Standing, locked, stand
 from .mending import mending
@@ -39,12 +40,29 @@ class Claim:
         task_name: of the task.
         started: the event of its start.
         term: under which it was claimed.
+        declaration: what is to be called, and how.
     """
 
     run: int
     task_name: str
     started: events.TaskRunStarted
     term: int
+    declaration: Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A start that was decided and is to be written.
+
+    Args:
+        row: of the task, with the state after the start.
+        event: of the start.
+        declaration: of the task.
+    """
+
+    row: ScheduledTask
+    event: events.TaskRunStarted
+    declaration: Declaration
 
 
 @dataclass(slots=True)
@@ -187,21 +205,21 @@ def _claim_tasks(
     now: datetime,
     claimed: Claimed,
 ) -> None:
-    started: list[tuple[ScheduledTask, events.TaskRunStarted]] = []
+    started: list[Started] = []
     unserved: list[TaskRun] = []
     begun_anew: set[str] = set()
     for row in due:
-        declaration = declarations.get(row.name)
-        decision = _considered(held, member, row, declaration, now, claimed)
-        if decision is None:
+        considered = _considered(held, member, row, declarations, now, claimed)
+        if considered is None:
             continue
+        declaration, decision = considered
         rows.take(row, decision)
         claimed.events += decision.events
         unserved += rows.unserved_rows(held.row, row, decision.events)
-        if any(isinstance(event, _BEGINS_ANEW) for event in decision.events):
+        if row.name in declarations and _begins_anew(decision):
             begun_anew.add(row.name)
         if decision.start is not None:
-            started.append((row, decision.start))
+            started.append(Started(row, decision.start, declaration))
     claimed.considered += len(due)
     if begun_anew:
         registrations.note(held, member, declarations.values(), begun_anew, now)
@@ -209,36 +227,45 @@ def _claim_tasks(
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
 
 
+def _begins_anew(decision: Decision) -> bool:
+    return any(isinstance(event, _BEGINS_ANEW) for event in decision.events)
+
+
 def _considered(
     held: Locked,
     member: Member,
     row: ScheduledTask,
-    declaration: Declaration | None,
+    declarations: Mapping[str, Declaration],
     now: datetime,
     claimed: Claimed,
-) -> Decision | None:
+) -> tuple[Declaration, Decision] | None:
     """Decide for one row; a row that cannot be decided for is set aside."""
     try:
-        if declaration is None:
-            claimed.strangers = True
-            raise LookupError("it is not declared in the active registration set")
-        if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
-            pause = open_pauses(held, member, now).get(row.name)
-            return reconcile.overridden(held, member, row, declaration, now, pause)
-        decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)
-        if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
-            # The names of occurrences may come a second time: not the same runs.
-            row.epoch = held.next_epoch(member.using)
-        return decision
+        declaration = declaration_of(row, declarations)
+        return declaration, _decided(held, member, row, declaration, now)
     except Exception as error:
+        claimed.strangers |= isinstance(error, StrangerError)
         claimed.events.append(rows.set_aside(row, f"{type(error).__name__}: {error}", now + ASIDE))
         return None
+
+
+def _decided(
+    held: Locked, member: Member, row: ScheduledTask, declaration: Declaration, now: datetime
+) -> Decision:
+    if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
+        pause = open_pauses(held, member, now).get(row.name)
+        return reconcile.overridden(held, member, row, declaration, now, pause)
+    decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)
+    if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
+        # The names of occurrences may come a second time: not the same runs.
+        row.epoch = held.next_epoch(member.using)
+    return decision
 
 
 def write_starts(
     held: Locked,
     member: Member,
-    started: list[tuple[ScheduledTask, events.TaskRunStarted]],
+    started: list[Started],
     unserved: list[TaskRun],
 ) -> list[Claim]:
     """Write the runs that start, and what their tasks know of them; the tasks are not saved.
@@ -246,18 +273,18 @@ def write_starts(
     Args:
         held: the locked row of the deployment.
         member: who runs them.
-        started: each task's row, with its start already taken.
+        started: each task's start, already taken into its row.
         unserved: history rows of occurrences that did not run.
     """
-    runs = [_run_row(held, member, row, event) for row, event in started]
+    runs = [_run_row(held, member, each.row, each.event) for each in started]
     database.insert(member.using, [*unserved, *runs])
     _with_ids(held, member, runs)
-    for run, (row, _) in zip(runs, started, strict=True):
-        row.running_run = run.pk
-    _consume_requests(held, member, [e for _, e in started])
+    for run, each in zip(runs, started, strict=True):
+        each.row.running_run = run.pk
+    _consume_requests(held, member, [each.event for each in started])
     return [
-        Claim(run.pk, event.task_name, event, held.row.term)
-        for run, (_, event) in zip(runs, started, strict=True)
+        Claim(run.pk, each.event.task_name, each.event, held.row.term, each.declaration)
+        for run, each in zip(runs, started, strict=True)
     ]
 
 
@@ -267,6 +294,7 @@ def _run_row(
     return TaskRun(
         scheduler=held.row,
         task_name=event.task_name,
+        origin=row.origin,
         scheduled_for=event.scheduled_time,
         started_at=event.actual_time,
         outcome=Outcome.RUNNING,

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ..core import events
 from ..core.decide import Story, settle, start_now
+from ..core.declaration import Declaration
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from . import claims, database, instances, overrides, rows
-from .claims import Claim
+from .claims import Claim, Started
 from .guard import Locked, Member, locked
 from .held import naming_what_is_held
 from .instances import Process
@@ -50,13 +51,13 @@ class Start:
 
 
 @database.again_after_conflict
-def start(member: Member, process: Process, name: str, act: Act) -> Start:
+def start(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
     """Start a task now, beside its schedule; the instance need not lead, and comes with it.
 
     Args:
         member: who runs it.
         process: where it runs.
-        name: of the task.
+        declaration: of the task.
         act: who asks, when, why.
 
     Raises:
@@ -65,16 +66,18 @@ def start(member: Member, process: Process, name: str, act: Act) -> Start:
         AlreadyRunningError: its run is in progress, here or elsewhere.
         django.db.Error: nothing was committed, nothing may be called.
     """
-    return mending(member.using, member.deployment, lambda: _started(member, process, name, act))
+    return mending(
+        member.using, member.deployment, lambda: _started(member, process, declaration, act)
+    )
 
 
-def _started(member: Member, process: Process, name: str, act: Act) -> Start:
+def _started(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         if held is None:
-            raise NotRegisteredError(name)
-        row = _free_row(held, member, name)
+            raise NotRegisteredError(declaration.name)
+        row = _free_row(held, member, declaration.name)
         instances.register(held, member, process)
-        return _start(held, member, row, act)
+        return _start(held, member, row, declaration, act)
 
 
 def _free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
@@ -89,7 +92,9 @@ def _free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
     return row
 
 
-def _start(held: Locked, member: Member, row: ScheduledTask, act: Act) -> Start:
+def _start(
+    held: Locked, member: Member, row: ScheduledTask, declaration: Declaration, act: Act
+) -> Start:
     try:
         state, schedule = rows.state_of(row), rows.schedule_of(row)
     except rows.DAMAGE as damage:
@@ -103,6 +108,7 @@ def _start(held: Locked, member: Member, row: ScheduledTask, act: Act) -> Start:
     # The start closes the request again: the audit shows who asked, and when it was answered.
     overrides.audit(held, member.using, [row], act, TaskOverride.Kind.RUN)
     unserved = rows.unserved_rows(held.row, row, decision.events)
-    [claim] = claims.write_starts(held, member, [(row, decision.start)], unserved)
+    started = Started(row, decision.start, declaration)
+    [claim] = claims.write_starts(held, member, [started], unserved)
     database.upsert(member.using, [row], rows.STATE_FIELDS)
     return Start(claim, decision.events)

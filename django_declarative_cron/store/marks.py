@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Max, Q, QuerySet
 
 from ..core.decide import BELIEVABLE
-from ..models import ScheduledTask
+from ..models import Origin, ScheduledTask
 from .database import again_after_conflict
 from .guard import Locked, Member, locked
 
@@ -43,6 +43,8 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
         | Q(discharged_at__gt=ahead)
         | Q(registered_at__gt=ahead)
         | Q(pending_retry_until__isnull=False)
+        # What a process without its type set aside, another one may have.
+        | (Q(origin=Origin.HTTP) & ~Q(broken_reason=""))
     ).update(wake_at=now)
 
 

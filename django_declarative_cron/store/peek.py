@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
-from ..models import ScheduledTask, SchedulerInstance, SchedulerState
+from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
 from .mending import mending
@@ -142,11 +142,12 @@ def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[A
 @lru_cache(maxsize=64)
 def _compiled_count(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    declared = Q(tasks__origin=Origin.SETTINGS)
     in_order = Q(tasks__wake_at=None) | Q(tasks__wake_at__lte=datetime.max.replace(tzinfo=UTC))
     query = states.annotate(
         has_instance=Exists(SchedulerInstance.objects.filter(id=instance)),
         # What stands behind every date is a text that no claim ever finds.
-        task_count=Count("tasks", filter=in_order),
+        task_count=Count("tasks", filter=declared & in_order),
     )
     return _text(query.values_list("has_instance", "task_count"), using)
 

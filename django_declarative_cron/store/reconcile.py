@@ -236,7 +236,7 @@ def overridden(
         pause: of a person, in force for its name.
         boot_at: the occurrence it owes at once, if any.
     """
-    stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest)
+    stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
     changes = Override(declaration, stored).changes()
     event = events.TaskOverridden(
         at=now,

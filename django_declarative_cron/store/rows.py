@@ -46,6 +46,7 @@ _SHARED = (
 STATE_FIELDS = [*_SHARED, "running_run", "epoch", "next_run_at", "wake_at", "broken_reason"]
 
 DECLARED_FIELDS = [
+    "origin",
     "cron",
     "timezone",
     "retry_delay",
@@ -122,11 +123,11 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
     return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
 
 
-def stored_of(row: tuple[str, str, str, timedelta | None, str]) -> Stored:
+def stored_of(row: tuple[str, str, str, timedelta | None, str, str]) -> Stored:
     """Read what a plan needs from one row of values.
 
     Args:
-        row: name, cron, timezone, retry_delay, digest.
+        row: name, cron, timezone, retry_delay, digest, origin.
     """
     return Stored(*row)
 
@@ -140,6 +141,7 @@ def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> N
         identifier: of the deployment (001 Scheduler Identifier).
     """
     row.name = declaration.name
+    row.origin = declaration.origin
     row.cron = declaration.cron
     row.timezone = declaration.timezone
     row.retry_delay = declaration.retry_delay
@@ -181,6 +183,7 @@ def unserved_rows(
         TaskRun(
             scheduler=scheduler,
             task_name=event.task_name,
+            origin=row.origin,
             scheduled_for=event.scheduled_time,
             scheduled_from=event.scheduled_from,
             count=event.count,

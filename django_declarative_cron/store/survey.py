@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
 from ..exceptions import TaskListMismatchError
-from ..models import ScheduledTask, SchedulerState
+from ..models import Origin, ScheduledTask, SchedulerState
 from . import rows
 from .guard import Member
 
-_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest")
+_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
 
 def plan_for(using: str, deployment: str, declarations: Iterable[Declaration]) -> Plan:
@@ -64,7 +64,7 @@ def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
 
 
 def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:
-    """Demand that there is a row for each declared task and for no other.
+    """Demand that there is a row for each declared task and, of settings, for no other.
 
     Args:
         tasks: the rows of the deployment.
@@ -74,6 +74,6 @@ def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declara
         TaskListMismatchError: it is not so.
     """
     expected = {declaration.name for declaration in declarations}
-    actual = set(tasks.values_list("name", flat=True))
+    actual = set(tasks.filter(origin=Origin.SETTINGS).values_list("name", flat=True))
     if expected != actual:
         raise TaskListMismatchError(expected, actual)

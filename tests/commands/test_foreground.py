@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from django_declarative_cron import conf
 from django_declarative_cron.models import (
     ScheduledTask,
     SchedulerInstance,
@@ -52,7 +53,8 @@ class Person:
         return Act(author="Ada", at=self.sim.now, note="to see")
 
     def start(self, name: str = "t") -> Start:
-        return foreground.start(self.member, Process("desk", 1), name, self.act)
+        [declaration] = conf.declarations([(name, HOURLY, print, DELAY)])
+        return foreground.start(self.member, Process("desk", 1), declaration, self.act)
 
     def end(self, start: Start, *, succeeded: bool = True) -> None:
         error = "" if succeeded else "ValueError: no"

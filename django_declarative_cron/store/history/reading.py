@@ -13,6 +13,7 @@ from django.db.models.expressions import BaseExpression
 from django.db.models.lookups import Exact
 
 from ...models import (
+    Origin,
     Outcome,
     RegistrationSet,
     ScheduledTask,
@@ -84,13 +85,18 @@ def _state(using: str, deployment: str, database_time: BaseExpression) -> Any:
 
 
 def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
-    return TaskRun.objects.using(using).filter(scheduler=state, started_at__isnull=False)
+    return TaskRun.objects.using(using).filter(
+        scheduler=state, started_at__isnull=False, origin=Origin.SETTINGS
+    )
 
 
 def _told(
     using: str, state: SchedulerState, begins: datetime | None, newest: int
 ) -> Iterator[tuple[Any, ...]]:
-    runs = TaskRun.objects.using(using).filter(_of(using, state), started_at__isnull=False)
+    # No registration set says of the others what was owed to them.
+    runs = TaskRun.objects.using(using).filter(
+        _of(using, state), started_at__isnull=False, origin=Origin.SETTINGS
+    )
     if begins is not None:
         open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
         runs = runs.filter(Q(started_at__gte=begins) | open_then)
