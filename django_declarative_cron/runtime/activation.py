@@ -13,7 +13,7 @@ from ..core.declaration import Declaration, digest_of_set
 from ..exceptions import ScheduleTaskError
 from ..signals import publish
 from ..store import database, reconcile, survey
-from ..store.guard import Member, Standing
+from ..store.guard import Bid, Member, Standing
 from ..store.instances import Process
 from ..store.mending import mend, mending
 from ..store.succession import Terms
@@ -87,12 +87,11 @@ class Activation:
         member = engine.member
         if member is None:
             return
-        terms = Terms.ORPHANED if engine.keeps_vigil else Terms.LEFT
         if engine.standing is Standing.LEADING:
             found = survey.mismatch(member, engine.declarations)
             if found is not None:
                 engine.refused("keeping the rows of the declared tasks", found, now)
-        publish(self._swap(engine, member, engine.declarations, now, terms).events)
+        publish(self._swap(engine, member, engine.declarations, now, Terms.ORPHANED).events)
 
     def _swap(
         self,
@@ -104,7 +103,9 @@ class Activation:
     ) -> reconcile.Reconciled:
 
         def swap() -> reconcile.Reconciled:
-            return reconcile.reconcile(member, self._process(), declarations, now, terms)
+            return reconcile.reconcile(
+                member, self._process(), declarations, now, terms, Bid(engine.watched())
+            )
 
         with engine.gate:
             # Also what fails nowhere yet: a task must not wait for an instant that is none.

@@ -30,6 +30,7 @@ def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
         return False
     refusals = 0
     while engine.unfinished:
+        engine.write_down_stop(clock.now())
         if deadline is not None and clock.monotonic() >= deadline:
             return False
         refusal = _record(engine, clock)

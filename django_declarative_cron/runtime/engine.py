@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
 
 from ..core.declaration import Declaration
 from ..core.options import Options
+from ..core.vigil import Watch
 from ..signals import publish
-from ..store import claims, instances, results
-from ..store.guard import Member, Standing
+from ..store import claims, results
+from ..store.guard import Bid, Member, Standing
 from ..store.peek import Peek, peek
 from ..store.unanswered import unanswered
 from . import announce
@@ -27,6 +27,7 @@ from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle, Polling
 from .outage import Outage
+from .resignation import Resignation
 from .trust import Trust
 from .watch import Audit, Pace, Vigil, is_orphaned, told_of
 
@@ -68,8 +69,8 @@ class Engine:
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
         self._audit, self._outage = Audit(), Outage(clock)
-        self._pace, self._vigil = Pace(clock), Vigil()
-        self._stop_is_written = self._is_in_doubt = False
+        self._pace, self._vigil, self._resignation = Pace(clock), Vigil(), Resignation()
+        self._is_in_doubt = False
 
     # --- what the scheduler tells the engine ---
 
@@ -130,15 +131,12 @@ class Engine:
         return True
 
     def write_down_stop(self, now: datetime) -> None:
-        """Let people see that a stop was asked for; if it stays unseen, nothing is lost.
+        """Give up the lead, and let people see that a stop was asked for.
 
         Args:
             now: the instant it is written.
         """
-        if self._member is not None and not self._stop_is_written:
-            self._stop_is_written = True
-            with suppress(DatabaseError):
-                instances.stop_requested(self._member, now)
+        self._resignation.hand_in(self._member, now)
 
     @property
     def unfinished(self) -> int:
@@ -237,7 +235,8 @@ class Engine:
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
         seen = peek(member)
-        self._vigil.look(member, self.clock.monotonic())
+        if seen is not None:
+            self._vigil.look(member, seen.database_now)
         with self.gate:
             if member is not self._member:
                 return  # Another set was adopted meanwhile; this was seen of the old one.
@@ -256,7 +255,9 @@ class Engine:
     @property
     def _finds_silence(self) -> bool:
         seen, member = self._seen, self._member
-        return seen is not None and member is not None and self._vigil.finds(member, seen)
+        if seen is None or member is None:
+            return False
+        return seen.shows_silence(member, self.watched())
 
     def _claim(self, member: Member, now: datetime) -> int:
         """Start what is due; give the number of tasks that were considered."""
@@ -269,11 +270,7 @@ class Engine:
                 if self.stopping.is_set() or member is not self._member:
                     break
                 claimed = claims.claim_due(
-                    member,
-                    self._declarations,
-                    now,
-                    reaping=reaping,
-                    vigil=self._vigil.lasts(member),
+                    member, self._declarations, now, reaping=reaping, bid=self.bid
                 )
                 work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
@@ -323,14 +320,18 @@ class Engine:
         if member is None:
             return False
         if self.standing is Standing.SUPERSEDED:
-            return is_orphaned(member, vigil=self.keeps_vigil)
+            return is_orphaned(member, self.watched())
         leading = self.standing is Standing.LEADING
         return leading and self._audit.finds_loss(member, len(self._declarations), now)
 
+    def watched(self) -> Watch | None:
+        """Give from when to when it has watched the others without a gap."""
+        return self._vigil.watched
+
     @property
-    def keeps_vigil(self) -> bool:
-        """Tell whether it has watched the others for as long as a silence may last."""
-        return self._member is not None and self._vigil.lasts(self._member)
+    def bid(self) -> Bid:
+        """Give on what grounds it leads: no longer than it is asked to stop."""
+        return Bid(self.watched(), lambda: not self.stopping.is_set())
 
     def refused(self, doing: str, error: Exception, now: datetime) -> None:
         """Tell of a refusal of the database that is outlived.
@@ -341,7 +342,7 @@ class Engine:
             now: the instant of the tick.
         """
         renew(error)
-        self._vigil.interrupt()
+        self._vigil.refuse()
         self._is_in_doubt = True
         leader = self._member if self.standing is Standing.LEADING else None
         if leader is not None and not self.trust.holds(leader.lease):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from django.db import connections
 
+from ..core.vigil import Watch
 from ..signals import report
 from ..store import instances
 from ..store.guard import Member
@@ -27,6 +28,7 @@ class Heartbeat:
         member: gives who this instance is, ``None`` before the first initialisation.
         companion: hears of each sign of life.
         trust: is renewed by each.
+        watched: gives from when to when it has watched the others without a gap.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class Heartbeat:
         member: Callable[[], Member | None],
         companion: Companion | None = None,
         trust: Trust | None = None,
+        watched: Callable[[], Watch | None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._member = member
         self._companion = companion
         self._trust = trust or Trust(clock)
+        self._watched = watched
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -74,7 +78,7 @@ class Heartbeat:
             whether the database took it down.
         """
         began = self._trust.moment()
-        lives = beat(member)
+        lives = beat(member, self._watched())
         if lives:
             self._trust.renew(began)
         return lives
@@ -91,17 +95,20 @@ class Heartbeat:
         connections.close_all()
 
 
-def beat(member: Member) -> bool:
+def beat(member: Member, watched: Watch | None = None) -> bool:
     """Say once that an instance lives; a refusal is logged and tried again next time.
 
     Args:
         member: who lives.
+        watched: from when to when it has watched the others without a gap.
 
     Returns:
         whether it was said.
     """
     try:
-        return mending(member.using, member.deployment, lambda: instances.heartbeat(member))
+        return mending(
+            member.using, member.deployment, lambda: instances.heartbeat(member, watched)
+        )
     except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)

@@ -342,6 +342,6 @@ class Scheduler:
         engine = Engine(self.clock, self._life, self._options(), self._given_executor)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
         self._heartbeat = Heartbeat(
-            self.clock, lambda: engine.member, self._companion, engine.trust
+            self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )
         return engine

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ..core import events
+from ..core.vigil import Watch, gap_between
 from ..signals import publish
-from ..store import instances, marks
+from ..store import dead, instances, marks
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, is_whole, peek
 from .clock import Clock
@@ -14,7 +15,7 @@ from .clock import Clock
 AUDIT = timedelta(minutes=1)
 """How often a leader counts its rows."""
 
-_GAP = 2.0
+_GAP = timedelta(seconds=2)
 
 LEAP = 2.0
 """Seconds by which the wall clock may part from the monotonic one unremarked."""
@@ -67,47 +68,38 @@ class Pace:
 
 
 class Vigil:
-    """Know for how long this instance has watched the others without a gap."""
+    """Know from when to when this instance has watched the others without a gap.
+
+    By the database's time: a machine that sleeps watches nobody, and its monotonic clock
+    knows nothing of it.
+    """
 
     def __init__(self) -> None:
-        self._since: float | None = None
-        self._last = 0.0
+        self.watched: Watch | None = None
+        self._was_refused = False
 
-    def look(self, member: Member, monotonic: float) -> None:
+    def look(self, member: Member, now: datetime) -> None:
         """Take note of a successful look at the deployment.
 
         Args:
-            member: who watches; a gap in which others may have been kept from renewing
-                begins the vigil anew.
-            monotonic: seconds at the end of the look.
+            member: who watches; a gap in which others may have been kept from saying
+                that they live begins the watch anew.
+            now: the database's time.
         """
-        lease, renew = member.lease.total_seconds(), member.renew.total_seconds()
-        if self._since is None or monotonic - self._last > min(max(renew, _GAP), lease - renew):
-            self._since = monotonic
-        self._last = monotonic
+        since, last = self.watched or (now, now)
+        gap = self._longest_gap(member)
+        self._was_refused = False
+        self.watched = (since if timedelta(0) <= now - last <= gap else now, now)
 
-    def interrupt(self) -> None:
-        """Begin anew: the database did not answer, to the others neither perhaps."""
-        self._since = None
+    def refuse(self) -> None:
+        """Take note that the database did not answer, to the others neither perhaps."""
+        self._was_refused = True
 
-    def finds(self, member: Member, seen: Peek) -> bool:
-        """Tell whether an instance is to be taken for dead.
-
-        Args:
-            member: who watches.
-            seen: what it saw last.
-        """
-        return seen.shows_silence(member, vigil=self.lasts(member))
-
-    def lasts(self, member: Member) -> bool:
-        """Tell whether the vigil has lasted for as long as a silence may.
-
-        Args:
-            member: who watches.
-        """
-        if self._since is None:
-            return False
-        return self._last - self._since >= member.longest_silence.total_seconds()
+    def _longest_gap(self, member: Member) -> timedelta:
+        """Give the longest gap; where nothing was refused it is only this instance's."""
+        if self._was_refused:
+            return gap_between(member.renew, member.longest_silence)
+        return min(max(member.renew, _GAP), member.longest_silence - member.renew)
 
 
 class Audit:
@@ -162,14 +154,15 @@ def told_of(
     return []
 
 
-def is_orphaned(member: Member, *, vigil: bool) -> bool:
+def is_orphaned(member: Member, own: Watch | None) -> bool:
     """Tell whether nobody who holds the active registration set lives any more.
 
     Args:
         member: a superseded instance (semantics 9, superseded schedulers).
-        vigil: it has watched for the longest silence.
+        own: its watch over the others.
     """
     seen = peek(member)
     if seen is None:
         return True
-    return not instances.has_living_holder(member, seen.digest, seen.database_now, vigil=vigil)
+    now = seen.database_now
+    return not dead.has_living_holder(member, seen.digest, seen.watched, own, now)

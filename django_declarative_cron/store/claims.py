@@ -15,11 +15,11 @@ from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, instances, reconcile, registrations, rows
+from . import database, dead, reconcile, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
-from .guard import Locked, Member, Standing, locked, stand
+from .guard import Bid, Locked, Member, Standing, locked, stand
 from .mending import mending
 
 BATCH = 1000
@@ -92,7 +92,7 @@ def claim_due(
     now: datetime,
     *,
     reaping: bool,
-    vigil: bool = False,
+    bid: Bid = Bid(),  # noqa: B008 - frozen
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
@@ -101,21 +101,21 @@ def claim_due(
         declarations: its registration set by name.
         now: the instant of the tick.
         reaping: look for runs of dead processes too.
-        vigil: this instance has watched for a whole lease.
+        bid: on what grounds it leads.
 
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
     # What is claimed one by one is committed one by one: that must not be done twice.
-    batch = partial(_claim, member, declarations, now, reaping, vigil)
+    batch = partial(_claim, member, declarations, now, reaping, bid)
     try:
         return mending(member.using, member.deployment, batch)
     except (IntegrityError, DataError):
-        return _claim_one_by_one(member, declarations, now)
+        return _claim_one_by_one(member, declarations, now, bid)
     except OperationalError as error:
         if not is_lock_timeout(error):
             raise
-        return _claim_one_by_one(member, declarations, now)
+        return _claim_one_by_one(member, declarations, now, bid)
 
 
 @database.again_after_conflict
@@ -124,15 +124,15 @@ def _claim(
     declarations: Mapping[str, Declaration],
     now: datetime,
     reaping: bool,
-    vigil: bool,
+    bid: Bid,
 ) -> Claimed:
-    with locked(member) as held:
+    with locked(member, bid) as held:
         if held is None:
             return Claimed(Standing.SUPERSEDED)
         claimed = Claimed(stand(held, member), events=held.events)
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
-                claimed.events += instances.reap(held, member, now, vigil=vigil)
+                claimed.events += dead.reap(held, member, now)
             due = list(_due(held, member, now)[:BATCH])
             claimed.more = len(due) == BATCH
             _claim_tasks(held, member, declarations, due, now, claimed)
@@ -140,7 +140,7 @@ def _claim(
 
 
 def _claim_one_by_one(
-    member: Member, declarations: Mapping[str, Declaration], now: datetime
+    member: Member, declarations: Mapping[str, Declaration], now: datetime, bid: Bid
 ) -> Claimed:
     """Find the row that spoils the batch: each task in a transaction of its own."""
     total = Claimed(Standing.LEADING)
@@ -148,7 +148,7 @@ def _claim_one_by_one(
         names = [] if held is None else list(_due(held, member, now).values_list("pk", flat=True))
     for pk in names[:BATCH]:
         try:
-            _claim_single(member, declarations, now, pk, total)
+            _claim_single(member, declarations, now, pk, bid, total)
         except (IntegrityError, DataError) as error:
             total.events += _aside(member, pk, str(error), now)
         except OperationalError as error:
@@ -165,10 +165,11 @@ def _claim_single(
     declarations: Mapping[str, Declaration],
     now: datetime,
     pk: int,
+    bid: Bid,
     total: Claimed,
 ) -> None:
     single = Claimed(Standing.LEADING)
-    with locked(member) as held:
+    with locked(member, bid) as held:
         if held is None or stand(held, member) is not Standing.LEADING:
             total.standing = Standing.STANDBY
             return

@@ -17,7 +17,7 @@ commit, so evaluating transactions of one deployment happen one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,8 +30,9 @@ from django.db.models import QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
+from ..core.vigil import Watch
 from ..models import SchedulerState
-from . import database
+from . import database, vigil
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,24 @@ class Member:
         return self.lease if self.dead_after is None else self.dead_after
 
 
+_RENEWED = ["lease_expires_at", "watched_since", "watched_until"]
+
 LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
 """The heartbeat of a process that gave itself up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """On what grounds an instance leads, or wants to.
+
+    Args:
+        watched: from when to when it has watched the others without a gap, if it has.
+        stands: tells under the lock whether it still wants the lead: who is asked to
+            stop meanwhile and gives it up must not take it again.
+    """
+
+    watched: Watch | None = None
+    stands: Callable[[], bool] = lambda: True
 
 
 class Standing(Enum):
@@ -82,11 +99,18 @@ class Locked:
     Args:
         row: the row, to be changed and saved by the store only.
         database_now: the database's time when the row was read.
+        bid: on what grounds who holds it leads.
     """
 
-    def __init__(self, row: SchedulerState, database_now: datetime) -> None:
+    def __init__(
+        self,
+        row: SchedulerState,
+        database_now: datetime,
+        bid: Bid = Bid(),
+    ) -> None:
         self.row = row
         self.database_now = database_now
+        self.bid = bid
         self.events: list[events.Event] = []
         self._has_epoch = False
 
@@ -104,11 +128,17 @@ class Locked:
 
 
 @contextmanager
-def locked(member: Member, *, create: bool = False) -> Iterator[Locked | None]:
+def locked(
+    member: Member,
+    bid: Bid = Bid(),
+    *,
+    create: bool = False,
+) -> Iterator[Locked | None]:
     """Hold the deployment's row to the end of one transaction.
 
     Args:
         member: who asks.
+        bid: on what grounds it leads.
         create: make the row where the deployment is new; otherwise ``None`` is given.
     """
     with database.atomic(member.using):
@@ -117,7 +147,7 @@ def locked(member: Member, *, create: bool = False) -> Iterator[Locked | None]:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
             row = _lock(_states(member), member.using, member.database_time)
-        yield None if row is None else Locked(row, row.database_now)
+        yield None if row is None else Locked(row, row.database_now, bid)
 
 
 @contextmanager
@@ -156,6 +186,8 @@ def stand(held: Locked, member: Member) -> Standing:
     expires = row.lease_expires_at
     if row.leader_id is not None and expires is not None and expires > held.database_now:
         return Standing.STANDBY
+    if not held.bid.stands():
+        return Standing.STANDBY
     take_lead(held, member)
     return Standing.LEADING
 
@@ -167,10 +199,12 @@ def take_lead(held: Locked, member: Member) -> None:
         held: the locked row.
         member: who leads.
     """
+    vigil.keep(member, held.row, held.bid.watched, held.database_now)
     held.row.leader_id = member.instance
     held.row.term += 1
     held.row.lease_expires_at = held.database_now + member.lease
-    held.row.save(using=member.using, update_fields=["leader", "term", "lease_expires_at"])
+    held.row.led_since = held.database_now
+    held.row.save(using=member.using, update_fields=["leader", "term", "led_since", *_RENEWED])
     held.events.append(
         events.LeadershipGained(
             at=held.database_now, term=held.row.term, instance=str(member.instance)
@@ -181,8 +215,9 @@ def take_lead(held: Locked, member: Member) -> None:
 def _renew(held: Locked, member: Member) -> None:
     expires = held.database_now + member.lease
     if held.row.lease_expires_at is None or expires - held.row.lease_expires_at >= member.renew:
+        vigil.keep(member, held.row, held.bid.watched, held.database_now)
         held.row.lease_expires_at = expires
-        held.row.save(using=member.using, update_fields=["lease_expires_at"])
+        held.row.save(using=member.using, update_fields=_RENEWED)
 
 
 def release(member: Member) -> bool:

@@ -11,7 +11,9 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
+from ..core.vigil import Watch
 from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
+from . import vigil
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
 from .mending import mending
@@ -25,6 +27,8 @@ _COLUMNS = (
     "database_now",
     "next_wake",
     "oldest_heartbeat",
+    "watched_since",
+    "watched_until",
 )
 
 
@@ -41,6 +45,7 @@ class Peek:
         database_now: the database's time.
         next_wake: when the first task is to be considered.
         oldest_heartbeat: of all other instances that have not stopped.
+        watched: from when to when the deployment was watched without a gap, if it was.
     """
 
     leader: UUID | None
@@ -51,6 +56,7 @@ class Peek:
     database_now: datetime
     next_wake: datetime | None
     oldest_heartbeat: datetime | None
+    watched: Watch | None
 
     def standing(self, member: Member) -> Standing:
         """Tell what a member is now.
@@ -75,17 +81,17 @@ class Peek:
             return 0.0
         return (self.lease_expires_at - self.database_now).total_seconds()
 
-    def shows_silence(self, member: Member, *, vigil: bool) -> bool:
-        """Tell whether an instance that has not stopped shows no life any more.
+    def shows_silence(self, member: Member, own: Watch | None) -> bool:
+        """Tell whether an instance that has not stopped is dead, as ``dead.reap`` sees it.
 
         Args:
             member: who asks; the longest silence it grants is the measure.
-            vigil: it has watched for as long; otherwise only those count that gave
-                themselves up.
+            own: its watch over the others.
         """
-        oldest = self.oldest_heartbeat
-        silent_since = self.database_now - member.longest_silence if vigil else LONG_AGO
-        return oldest is not None and oldest <= silent_since
+        oldest, now = self.oldest_heartbeat, self.database_now
+        if oldest is None or oldest > now - member.longest_silence:
+            return False
+        return oldest <= vigil.silent_since(member, self.watched, own, now, otherwise=LONG_AGO)
 
 
 def peek(member: Member) -> Peek | None:
@@ -158,7 +164,7 @@ def _text(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def _read(row: tuple[Any, ...], member: Member) -> Peek:
-    leader, term, expires, digest, generation, database_now, wake, oldest = row
+    leader, term, expires, digest, generation, database_now, wake, oldest, since, until = row
     virtual = getattr(member.database_time, "instant", None)
     now = _instant(database_now) if virtual is None else virtual()
     return Peek(
@@ -170,6 +176,7 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
         database_now=now,
         next_wake=_instant(wake),
         oldest_heartbeat=_instant(oldest),
+        watched=None if since is None or until is None else (_instant(since), _instant(until)),
     )
 
 

@@ -13,10 +13,10 @@ from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import database, instances, marks, registrations, rows
+from . import database, dead, instances, marks, registrations, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
-from .guard import Locked, Member, Standing, locked, stand, take_lead
+from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
 from .held import naming_what_is_held
 from .instances import Process
 from .succession import Terms, is_newer, may_take
@@ -46,6 +46,7 @@ def reconcile(
     declarations: Sequence[Declaration],
     now: datetime,
     terms: Terms = Terms.UNLESS_OLDER,
+    bid: Bid = Bid(),  # noqa: B008 - frozen
 ) -> Reconciled:
     """Make the declared set the active one (001 Override Resolution, Override Atomicity).
 
@@ -56,6 +57,7 @@ def reconcile(
         now: the instant of the initialisation.
         terms: on which the set takes the place of another one; where it may not, nothing
             is written but that the instance is there.
+        bid: on what grounds it leads.
 
     Raises:
         ScheduleTaskError: one task cannot be scheduled.
@@ -63,7 +65,7 @@ def reconcile(
         django.db.Error: everything stands as before, in each of these cases.
     """
     with naming_what_is_held(member.using, member.deployment):
-        return _reconcile(member, process, declarations, now, terms)
+        return _reconcile(member, process, declarations, now, terms, bid)
 
 
 @database.again_after_conflict
@@ -73,8 +75,9 @@ def _reconcile(
     declarations: Sequence[Declaration],
     now: datetime,
     terms: Terms,
+    bid: Bid,
 ) -> Reconciled:
-    with locked(member, create=True) as held:
+    with locked(member, bid, create=True) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         instances.register(held, member, process)
@@ -83,11 +86,11 @@ def _reconcile(
         tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
         todo = plan(declarations, stored(tasks))
         # First, because a run of the dead holds up no task that begins anew.
-        told = instances.reap(held, member, now)
+        told = dead.reap(held, member, now)
         told += _apply(held, member, todo, now)
         require_match(tasks, declarations)
         marks.reconsider(held, member, now)
-        instances.free_of_lost_runs(held, member, now)
+        dead.free_of_lost_runs(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
         instances.initialized(member, now)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])

@@ -18,7 +18,7 @@ from django.db.models import Min
 
 from ..core.release import is_older
 from ..models import SchedulerInstance
-from . import instances
+from . import dead, vigil
 from .guard import Locked, Member
 
 
@@ -28,7 +28,6 @@ class Terms(Enum):
     UNLESS_OLDER = "unless it is of an older release"
     BY_FORCE = "in any case"
     ORPHANED = "where nobody holds the active one"
-    LEFT = "where all who held the active one have gone, and said so"
 
 
 def may_take(held: Locked, member: Member, release: str, terms: Terms) -> bool:
@@ -45,8 +44,8 @@ def may_take(held: Locked, member: Member, release: str, terms: Terms) -> bool:
         return True
     if terms is Terms.UNLESS_OLDER:
         return not _is_older_release(held, member, release)
-    now, vigil = held.database_now, terms is Terms.ORPHANED
-    return not instances.has_living_holder(member, active, now, vigil=vigil)
+    own, now = held.bid.watched, held.database_now
+    return not dead.has_living_holder(member, active, vigil.kept_in(held.row), own, now)
 
 
 def is_newer(held: Locked, member: Member, release: str) -> bool:

@@ -125,6 +125,59 @@ def test_a_process_that_lives_keeps_its_runs_under_a_lease(simulation: Started) 
     assert [run.outcome for run in sim.runs("t")] == ["succeeded"]
 
 
+@pytest.mark.beyond_the_theory
+def test_a_storm_of_lost_hosts_does_not_keep_their_runs_from_being_found(
+    simulation: Started,
+) -> None:
+    """Whoever takes over has only just come; the watch is older than any of the watchers."""
+    sim = simulation("10:00:00", instances=3, lease=timedelta(minutes=6))
+    set_ = [("t", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES)]
+    sim[0].initialize(set_)
+    sim[1].initialize(set_)
+    sim.advance_to("2024-01-01T10:10:00Z")
+    sim[0].hang()
+    sim.advance_to("2024-01-01T10:14:00Z")
+    sim[2].initialize(set_)
+    sim[1].hang()
+    sim.advance_to("2024-01-01T10:17:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["interrupted", "running"]
+    sim[0].recover()
+    sim[1].recover()
+    sim.advance_to("2024-01-01T11:00:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["interrupted", "succeeded"]
+
+
+@pytest.mark.beyond_the_theory
+def test_an_outage_kills_nobody_whoever_leads_after_it(simulation: Started) -> None:
+    sim = simulation("10:00:00", instances=3, lease=timedelta(minutes=6))
+    sim.initialize([("t", "0 10 * * *", sim.job(duration=timedelta(hours=1)), FIVE_MINUTES)])
+    for each in range(3):
+        sim[each].hang()
+    sim.advance_to("2024-01-01T10:20:00Z")
+    sim[2].recover()
+    sim.advance_to("2024-01-01T10:25:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["running"]
+    sim[0].recover()
+    sim.advance_to("2024-01-01T11:30:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["succeeded"]
+
+
+@pytest.mark.beyond_the_theory
+def test_who_stays_away_after_an_outage_is_dead_when_it_was_over_for_long_enough(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00", instances=2, lease=timedelta(minutes=6))
+    sim.initialize([("t", "0 10 * * *", sim.job(duration=timedelta(hours=1)), FIVE_MINUTES)])
+    sim[0].hang()
+    sim[1].hang()
+    sim.advance_to("2024-01-01T10:20:00Z")
+    sim[1].recover()
+    sim.advance_to("2024-01-01T10:26:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["running"]
+    sim.advance_to("2024-01-01T10:27:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["interrupted", "running"]
+
+
 def test_a_lease_that_ends_between_two_passes_is_refused(simulation: Started) -> None:
     with pytest.raises(ValueError, match="give two minutes"):
         simulation("10:00:00", lease=timedelta(seconds=30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from django_declarative_cron.store.guard import Member
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 
 RunNow = Callable[..., None]
+START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 
 def _registrations(**callbacks: Any) -> list[Any]:
@@ -137,13 +138,20 @@ def test_a_vigil_lasts_only_where_nothing_kept_the_watcher_from_looking() -> Non
         database_time=DatabaseNow(),
     )
     vigil = Vigil()
-    for second in range(15):
-        vigil.look(member, float(second))
-    assert not vigil.lasts(member)
-    vigil.look(member, 15.0)
-    assert vigil.lasts(member)
-    vigil.interrupt()
-    assert not vigil.lasts(member)
-    for second in (20.0, 21.0, 40.0, 41.0):
-        vigil.look(member, second)
-    assert not vigil.lasts(member)
+    assert vigil.watched is None
+    for at, refused, since in (
+        (0, False, 0),
+        (1, False, 0),
+        (6, False, 0),
+        (7, True, 0),  # One connection was ended, and another one opened.
+        (12, True, 0),
+        (18, False, 18),  # It was kept from looking for longer than others may be silent.
+        (19, False, 18),
+        (25, True, 25),
+        (24, False, 24),  # The database's clock was set back,
+        (4000, False, 4000),  # or the machine slept.
+    ):
+        if refused:
+            vigil.refuse()
+        vigil.look(member, START + timedelta(seconds=at))
+        assert vigil.watched == tuple(START + timedelta(seconds=each) for each in (since, at))

@@ -21,7 +21,7 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.store import claims, guard, instances, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
-from django_declarative_cron.store.guard import Member, Standing
+from django_declarative_cron.store.guard import Bid, Member, Standing
 from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.peek import peek
 
@@ -61,6 +61,12 @@ def member(declarations: list[Declaration]) -> Callable[[], Member]:
 def _initialize(member: Member, declarations: list[Declaration]) -> Standing:
     now = datetime.now(UTC)
     return reconcile.reconcile(member, Process("here", 1), declarations, now).standing
+
+
+def _after_a_watch() -> Bid:
+    """Bid for the lead after hours without a gap."""
+    now = datetime.now(UTC)
+    return Bid((now - timedelta(hours=3), now))
 
 
 @pytest.fixture
@@ -225,7 +231,7 @@ def test_the_idle_look_is_one_query_and_sees_what_is_there(
     assert seen.next_wake == ScheduledTask.objects.order_by("wake_at")[0].wake_at
     assert abs((seen.database_now - datetime.now(UTC)).total_seconds()) < 60
     assert not seen.is_vacant
-    assert not seen.shows_silence(first, vigil=True)
+    assert not seen.shows_silence(first, None)
 
 
 def test_one_running_row_for_a_task_is_all_the_database_takes(
@@ -259,9 +265,9 @@ def test_silence_counts_only_for_who_has_watched_for_a_whole_lease(
     SchedulerInstance.objects.update(heartbeat_at=hour_ago)
     SchedulerState.objects.update(lease_expires_at=hour_ago)
     assert _initialize(second, declarations) is Standing.LEADING
-    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=False)
+    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True)
     assert TaskRun.objects.filter(outcome="running", instance=first.instance).count() == 20
-    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=True)
+    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, bid=_after_a_watch())
     assert TaskRun.objects.filter(outcome="interrupted", instance=first.instance).count() == 20
 
 
@@ -348,7 +354,8 @@ def test_death_may_be_later_than_the_loss_of_the_lead(
     ):
         SchedulerInstance.objects.update(heartbeat_at=datetime.now(UTC) - silent)
         SchedulerState.objects.update(lease_expires_at=datetime.now(UTC) - silent)
-        claimed = claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, vigil=True)
+        now, bid = datetime.now(UTC), _after_a_watch()
+        claimed = claims.claim_due(second, by_name, now, reaping=True, bid=bid)
         assert claimed.standing is Standing.LEADING
         assert set(
             TaskRun.objects.filter(instance=first.instance).values_list("outcome", flat=True)

@@ -1,0 +1,156 @@
+"""Who of the scheduler instances is dead, and what becomes of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q
+
+from ..core import events
+from ..core.decide import Story, settle
+from ..core.state import TaskState
+from ..core.vigil import Watch
+from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from . import database, rows, vigil
+from .guard import LONG_AGO, Locked, Member
+
+_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
+
+
+def has_living_holder(
+    member: Member, digest: str, kept: Watch | None, own: Watch | None, now: datetime
+) -> bool:
+    """Tell whether any living instance holds a registration set.
+
+    Args:
+        member: who asks.
+        digest: of the set.
+        kept: what is known of the watch over the deployment.
+        own: the watch of who asks.
+        now: the database's time.
+    """
+    holders = SchedulerInstance.objects.using(member.using).filter(
+        scheduler__deployment=member.deployment,
+        digest=digest,
+        stopped_at=None,
+        heartbeat_at__gt=LONG_AGO,
+    )
+    heard = holders.order_by("-heartbeat_at").values_list("heartbeat_at", flat=True)
+    newest = heard.first()
+    if newest is None or newest > now - member.longest_silence:
+        return newest is not None
+    return bool(newest > vigil.silent_since(member, kept, own, now, otherwise=LONG_AGO))
+
+
+def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+    """End the runs of dead processes as interrupted (semantics 3, "who is dead").
+
+    A silent process may only have been kept from the database, as everybody was.
+    So silence counts where the deployment was watched for as long without a gap;
+    otherwise only those count that gave themselves up. A run whose row, or whose task's
+    row, somebody else holds is left for another time, and its process is not buried.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+        now: the instant of the tick.
+    """
+    silent_since = vigil.silent_since(
+        member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
+    )
+    told = _interrupt(held, member, _runs_of_the_dead(held, member, silent_since), now)
+    _bury(held, member, silent_since)
+    return told
+
+
+def _interrupt(
+    held: Locked, member: Member, found: list[TaskRun], now: datetime
+) -> list[events.Event]:
+    if not found:
+        return []
+    tasks, elsewhere = _tasks_of(held, member, found)
+    found = [run for run in found if run.pk not in elsewhere]
+    told: list[events.Event] = []
+    for run in found:
+        told.append(_interrupted(run, tasks.get(run.task_name), member, now))
+        _end(run, now)
+    database.upsert(member.using, found, _RUN_FIELDS)
+    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+    return told
+
+
+def _bury(held: Locked, member: Member, silent_since: datetime) -> None:
+    """Mark silent instances as stopped; one that lives after all beats again."""
+    open_runs = TaskRun.objects.filter(instance=OuterRef("pk"), running_slot__isnull=False)
+    known = SchedulerInstance.objects.using(member.using)
+    silent = known.filter(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
+    silent = silent.exclude(id=member.instance).filter(~Exists(open_runs)).only("pk")
+    found = [instance.pk for instance in database.lockable(member.using, silent)]
+    if found:
+        known.filter(pk__in=found).update(stopped_at=held.database_now)
+
+
+def _runs_of_the_dead(held: Locked, member: Member, silent_since: datetime) -> list[TaskRun]:
+    living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
+        stopped_at=None, heartbeat_at__gt=silent_since
+    )
+    running = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, running_slot__isnull=False
+    )
+    dead = running.filter(Q(instance=None) | ~Exists(living)).exclude(instance=member.instance)
+    return list(database.lockable(member.using, dead.order_by("pk")))
+
+
+def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
+    """Let tasks go on whose run in progress has no row any more.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who initialises; its own runs may still end.
+        now: the instant of the initialisation.
+    """
+    open_run = TaskRun.objects.filter(id=OuterRef("running_run"), running_slot__isnull=False)
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, running_run__isnull=False
+    )
+    tasks.filter(~Exists(open_run)).update(running_run=None, wake_at=now)
+
+
+def _tasks_of(
+    held: Locked, member: Member, found: Iterable[TaskRun]
+) -> tuple[dict[str, ScheduledTask], set[int]]:
+    """Give the tasks that wait for runs, and the runs whose task's row somebody else holds."""
+    ids = [run.pk for run in found]
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    waiting = tasks.filter(running_run__in=ids)
+    free, elsewhere = database.lock(member.using, waiting, "running_run", ids)
+    return {task.name: task for task in free}, elsewhere
+
+
+def _interrupted(
+    run: TaskRun, task: ScheduledTask | None, member: Member, now: datetime
+) -> events.TaskRunInterrupted:
+    event = events.TaskRunInterrupted(
+        at=now,
+        task_name=run.task_name,
+        scheduled_time=run.scheduled_for,
+        old_instance=str(run.instance_id),
+        new_instance=str(member.instance),
+        restarts=task is not None and task.epoch == run.epoch,
+    )
+    if task is not None:
+        state: TaskState = Story(rows.state_of(task)).then(event).state
+        try:
+            rows.take(task, settle(Story(state), rows.schedule_of(task), now))
+        except rows.DAMAGE as damage:
+            rows.set_aside(task, str(damage), now)
+            task.running_run = None
+    return event
+
+
+def _end(run: TaskRun, now: datetime) -> None:
+    run.outcome = Outcome.INTERRUPTED
+    run.finished_at = now
+    run.running_slot = None
+    run.error = "the process it ran in is gone"
