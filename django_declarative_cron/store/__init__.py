@@ -21,14 +21,25 @@ it saw the lease end. When the lead is free it takes it under the lock, with a n
 starts nothing, records its own runs, and beats.
 
 **Leaving.** A stop gives the lead up at once, then waits for its runs, then writes down that
-it has stopped. So another leads within a second, whatever the grace.
+it has stopped. So another leads within a second, whatever the grace. Who stops does not take
+a lead that is free: a claim that waits for the lock asks once more when it has it.
 
 **Living.** A sign of life is a heartbeat in the process's own row, given by its thread or by
 its companion (``runtime.companion``), which cannot renew a lease. Who was silent for longer
-than ``DEAD_AFTER`` is dead, where the leader who says so has watched for as long without a
-gap: an outage silences everybody and kills nobody. Who gives itself up, or whose companion
-saw its end, is dead at once. Runs of the dead become interrupted, and restart once, under
-the lock. A living process that lost only its lead keeps its runs.
+than ``DEAD_AFTER`` is dead, where the deployment was watched for as long without a gap: an
+outage silences everybody and kills nobody. Who gives itself up, or whose companion saw its
+end, is dead at once. Runs of the dead become interrupted, and restart once, under the lock;
+one whose rows somebody else holds is left for the next pass, and its process with it. A
+living process that lost only its lead keeps its runs.
+
+**Watching.** Whoever looks at the deployment again and again knows since when the database
+answers him without a gap, by the database's time. A leader writes it into the deployment's
+row with each renewal (``vigil``), everybody into his own row with each heartbeat. Who takes
+the lead goes on with the watch of those before him as far as theirs reach to his: leaders may
+be lost one after the other, and the dead are found as soon as ever. A gap longer than a
+``RENEW`` begins the watch anew. After an outage, a sleep of the machines or a leap of the
+database's clock there is such a gap in everybody's watch, and the living have the whole of
+``DEAD_AFTER`` to be heard of again. It costs no statement but one when the lead is taken.
 
 **Waking up.** A leader that was stopped or suspended looks before it does anything: its next
 claim finds another name under the lock, and it stands by. A run that it had committed and
@@ -43,7 +54,7 @@ change nothing.
     a result           its row: still running, still mine; else it is late, and only told
     a task's state     its epoch: an override or removal since then keeps the result out
     a registration     the locked row: release, or nobody left who holds the active set
-    a burial           the locked row, my lead, my vigil, the silence
+    a burial           the locked row, my lead, the watch without a gap, the silence
 
 Nothing else is kept between transactions: no session, no advisory lock, no open
 transaction while a callback runs.

@@ -1,0 +1,92 @@
+"""A stop gives the lead up at its beginning, whatever goes on at the same time (P21, P61)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
+from django_declarative_cron.store import claims, instances
+
+from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+
+RunNow = Callable[..., None]
+
+
+def _wait_until(is_so: Callable[[], object]) -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 50)):
+        if is_so():
+            return
+        pause.wait(0.02)
+    raise AssertionError("it never came")
+
+
+def _has_no_leader() -> bool:
+    return SchedulerState.objects.get().leader_id is None
+
+
+def test_a_claim_that_a_stop_overtakes_does_not_take_the_lead_back(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, run_now: RunNow
+) -> None:
+    """It had asked whether to stop, and waits for the row that the stop has just written."""
+    scheduler, calls = Scheduler(background=False), 0
+    scheduler.initialize([("t", NEVER_TODAY, lambda: None, FIVE_MINUTES)])
+    real = claims.claim_due
+
+    def overtaken(member: Any, *args: Any, **kwargs: Any) -> claims.Claimed:
+        nonlocal calls
+        calls += 1
+        scheduler.request_stop()
+        instances.stop_requested(member, datetime.now(UTC))
+        return real(member, *args, **kwargs)
+
+    monkeypatch.setattr(claims, "claim_due", overtaken)
+    run_now("t")
+    scheduler.tick()
+    assert calls == 1
+    assert _has_no_leader()
+    assert not TaskRun.objects.exists()
+    scheduler.stop()
+
+
+def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run in flight is waited for; the lead is free long before its end."""
+    may_end, refusals = threading.Event(), []
+    real = instances.stop_requested
+
+    def refused_once(*args: Any) -> None:
+        if not refusals:
+            refusals.append(args)
+            raise OperationalError("terminating connection due to administrator command")
+        real(*args)
+
+    monkeypatch.setattr(instances, "stop_requested", refused_once)
+    scheduler.initialize([("t", NEVER_TODAY, lambda: may_end.wait(PATIENCE), FIVE_MINUTES)])
+    run_now("t")
+    heard.wait_for("TaskRunStarted")
+    stopping = threading.Thread(target=_stop, args=(scheduler,))
+    stopping.start()
+    try:
+        _wait_until(_has_no_leader)
+        assert refusals
+        assert SchedulerInstance.objects.get().stop_requested_at is not None
+        assert TaskRun.objects.get().outcome == "running"
+    finally:
+        may_end.set()
+        stopping.join(PATIENCE)
+
+
+def _stop(scheduler: Scheduler) -> None:
+    try:
+        scheduler.stop(grace=timedelta(seconds=PATIENCE))
+    finally:
+        connections.close_all()
