@@ -28,12 +28,18 @@ hypothesis.settings.load_profile("tests")
 # Their tests cannot depend on the database, so that each Python runs them on one.
 PURE_FOLDERS = {"cron", "core", "theory"}
 
+# What they start has an SQLite file of its own, so that they run once and not on each database.
+OWN_DATABASE = {"example", "docs/test_tutorial.py"}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if PURE_FOLDERS.intersection(item.path.relative_to(here).parts[:1]):
+        path = item.path.relative_to(here)
+        if PURE_FOLDERS.intersection(path.parts[:1]):
             item.add_marker("pure")
+        if OWN_DATABASE.intersection([path.parts[0], path.as_posix()]):
+            item.add_marker("own_database")
 
 
 def pytest_report_header() -> list[str]:
