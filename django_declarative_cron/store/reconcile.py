@@ -87,7 +87,7 @@ def _reconcile(
         todo = plan(declarations, stored(tasks))
         # First, because a run of the dead holds up no task that begins anew.
         told = dead.reap(held, member, now)
-        told += _apply(held, member, todo, now)
+        told += apply(held, member, todo, now)
         require_match(tasks, declarations)
         marks.reconsider(held, member, now)
         dead.free_of_lost_runs(held, member, now)
@@ -129,7 +129,18 @@ def _activate(
     return stand(held, member)
 
 
-def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:
+def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:
+    """Write a plan.
+
+    Args:
+        held: the locked row of the deployment.
+        member: on whose behalf.
+        todo: what is new, updated, overridden, orphaned.
+        now: the instant.
+
+    Returns:
+        what happened, in causal order.
+    """
     told: list[events.Event] = [
         *_remove(held, member, todo.orphaned, now),
         *_add(held, member, todo.new, now),
@@ -292,10 +303,10 @@ def _switched(
     """Let ``enabled`` switched off and on behave as a pause (semantics 9)."""
     name = declaration.name
     if enabled_before and not declaration.enabled:
-        return story.then(events.TaskPaused(at=now, task_name=name, author="settings"))
+        return story.then(events.TaskPaused(at=now, task_name=name, author=declaration.origin))
     if declaration.enabled and not enabled_before:
         if pause is None:
-            return end_pause(story, declaration.schedule, now, author="settings", note="")
+            return end_pause(story, declaration.schedule, now, author=declaration.origin, note="")
         return story.then(
             events.TaskPaused(at=now, task_name=name, author=pause.author, until=pause.until)
         )

@@ -1,0 +1,225 @@
+"""Tasks that are registered from outside: kept in their rows, upserted, switched, removed.
+
+Their declaration lives in the row, so every scheduler of the deployment finds it there; a
+registration set leaves them alone, unless it declares a task of the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from ..conf import options, posted
+from ..core.declaration import Declaration
+from ..core.reconcile import Plan, Stored, plan
+from ..models import Origin, ScheduledTask
+from ..signals import publish_on_commit
+from . import database, overrides, reconcile
+from .guard import Locked, Member, locked
+from .held import naming_what_is_held
+from .mending import mending
+from .overrides import Act
+
+_NOBODY = UUID(int=0)
+
+
+class OwnedError(Exception):
+    """Tell that a task is declared in settings, and changed there only.
+
+    Args:
+        row: of the task.
+    """
+
+    def __init__(self, row: ScheduledTask) -> None:
+        super().__init__(f"{row.name!r} is declared in settings")
+        self.row = row
+
+
+class AbsentError(LookupError):
+    """Tell that no task has a name."""
+
+
+class DamagedError(ValueError):
+    """Tell that a task's row cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a registration did.
+
+    Args:
+        row: of the task, as it stands now.
+        is_new: no task had its name before.
+    """
+
+    row: ScheduledTask
+    is_new: bool
+
+
+def post(declaration: Declaration, now: datetime) -> Posted:
+    """Register a task, or bring its row up to date (CRON-26).
+
+    What an override is and what it keeps is as for the registrations of settings; the number
+    of runs and the first registration outlive it.
+
+    Args:
+        declaration: of the task, its origin HTTP.
+        now: the instant of the registration.
+
+    Raises:
+        OwnedError: settings declare a task of that name.
+        django.db.Error: nothing was written.
+    """
+    member = _outsider()
+    return mending(member.using, member.deployment, lambda: _post(member, declaration, now))
+
+
+@database.again_after_conflict
+def _post(member: Member, declaration: Declaration, now: datetime) -> Posted:
+    with (
+        naming_what_is_held(member.using, member.deployment),
+        locked(member, create=True) as held,
+    ):
+        if held is None:
+            raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
+        row = _row(held, member, declaration.name)
+        if row is not None and row.origin != Origin.HTTP:
+            raise OwnedError(row)
+        before = {} if row is None else {declaration.name: _stored(row)}
+        _apply(held, member, plan([declaration], before), now)
+        after = _row(held, member, declaration.name)
+        if after is None:
+            raise LookupError(f"the row of {declaration.name!r} vanished while it was locked")
+    return Posted(after, row is None)
+
+
+def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
+    """Enable or disable a task (002 Toggle a CronJob).
+
+    One of settings is paused or resumed, as by a person in the admin.
+
+    Args:
+        name: of the task.
+        enabled: whether it is to run from now on.
+        act: who asks, when.
+
+    Returns:
+        its row, as it stands now.
+
+    Raises:
+        AbsentError: there is no such task.
+        OwnedError: settings say that it is disabled.
+        DamagedError: its row cannot be read.
+    """
+    member = _outsider()
+    row = mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
+    is_on = row.enabled and row.paused_since is None
+    if is_on is not enabled:
+        # Of settings, or registered from outside and paused by a person besides.
+        _pause_or_resume(row, enabled, act)
+        row = read(name)
+    return row
+
+
+@database.again_after_conflict
+def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask:
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        row = None if held is None else _row(held, member, name)
+        if held is None or row is None:
+            raise AbsentError(name)
+        if row.origin == Origin.HTTP and row.enabled is not enabled:
+            switched = _switched(row, enabled)
+            before = {switched.name: _stored(row)}
+            _apply(held, member, plan([switched], before), act.at)
+            row = _row(held, member, name) or row
+    return row
+
+
+def _switched(row: ScheduledTask, enabled: bool) -> Declaration:
+    kept = row.declaration if isinstance(row.declaration, dict) else {}
+    entry = kept.get("entry")
+    declaration, problems = posted({**entry, "enabled": enabled} if entry else {})
+    if declaration is None:
+        raise DamagedError(" ".join(problem.message for problem in problems))
+    return replace(declaration, name=row.name or "")
+
+
+def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
+    name = row.name or ""
+    if enabled and not row.enabled:
+        raise OwnedError(row)
+    taken = overrides.resume([name], act) if enabled else overrides.pause([name], act)
+    if not taken:
+        raise DamagedError("its row is damaged: a scheduler mends it when it starts")
+
+
+def remove(name: str, now: datetime) -> None:
+    """Remove a task; its runs stay, and one in flight may end (002 Remove a CronJob).
+
+    Args:
+        name: of the task.
+        now: the instant.
+
+    Raises:
+        AbsentError: there is no such task (CRON-27).
+        OwnedError: settings declare it.
+    """
+    member = _outsider()
+    mending(member.using, member.deployment, lambda: _remove(member, name, now))
+
+
+@database.again_after_conflict
+def _remove(member: Member, name: str, now: datetime) -> None:
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        row = None if held is None else _row(held, member, name)
+        if held is None or row is None:
+            raise AbsentError(name)
+        if row.origin != Origin.HTTP:
+            raise OwnedError(row)
+        _apply(held, member, Plan(orphaned=(name,)), now)
+
+
+def read(name: str) -> ScheduledTask:
+    """Give the row of a task.
+
+    Args:
+        name: of the task, as anybody may have typed it.
+
+    Raises:
+        AbsentError: there is no such task.
+    """
+    using, deployment = database.alias(), options().DEPLOYMENT
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    row = mending(using, deployment, lambda: tasks.filter(name=name).first())
+    if row is None:
+        raise AbsentError(name)
+    return row
+
+
+def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> None:
+    publish_on_commit(reconcile.apply(held, member, todo, now), member.using)
+
+
+def _row(held: Locked, member: Member, name: str) -> ScheduledTask | None:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
+    return tasks.first()
+
+
+def _stored(row: ScheduledTask) -> Stored:
+    name = row.name or ""
+    return Stored(name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+
+
+def _outsider() -> Member:
+    """Make a member that is no scheduler instance: it holds no set and never leads."""
+    given = options()
+    return Member(
+        using=database.alias(),
+        deployment=given.DEPLOYMENT,
+        instance=_NOBODY,
+        digest="",
+        lease=given.LEASE,
+        renew=given.RENEW,
+        database_time=database.DatabaseNow(),
+    )
