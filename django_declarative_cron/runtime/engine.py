@@ -25,7 +25,7 @@ from .executors import Executor
 from .executors.coroutines import CoroutineExecutor
 from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
-from .lifecycle import Lifecycle, Polling
+from .lifecycle import Lifecycle
 from .outage import Outage
 from .resignation import Resignation
 from .trust import Trust
@@ -111,6 +111,11 @@ class Engine:
         """Give the registration set it evaluates."""
         return list(self._declarations.values())
 
+    @property
+    def has_tasks(self) -> bool:
+        """Tell whether there is a task to look for, as far as is known."""
+        return bool(self._declarations or self._known_wake or self.unfinished)
+
     def request_stop(self) -> None:
         """Start nothing more; what was started before is called and recorded."""
         self.stopping.set()
@@ -154,8 +159,6 @@ class Engine:
 
     def patience(self) -> float:
         """Give the most seconds until the next pass; a standby looks closer at the lead."""
-        if self._life.polling is Polling.INACTIVE and not self.unfinished:
-            return threading.TIMEOUT_MAX
         seen, seconds = self._seen, ACTS.total_seconds()
         if self.standing is not Standing.STANDBY or seen is None or self._is_in_doubt:
             return seconds
@@ -209,7 +212,11 @@ class Engine:
 
     def _evaluate(self, now: datetime) -> datetime | None:
         member = self._member
-        if member is None or self.stopping.is_set() or not self._declarations:
+        if member is None or self.stopping.is_set():
+            return None
+        if not self._declarations:
+            self._look(member)  # Others may have been registered from outside.
+        if not self.has_tasks:
             return None
         if self._is_in_doubt:
             self._call_what_was_not_answered(member)
@@ -249,8 +256,8 @@ class Engine:
     def _is_to_claim(self, now: datetime) -> bool:
         if self.standing is Standing.STANDBY:
             return self._seen is not None and self._seen.is_vacant
-        due = self._known_wake is not None and self._known_wake <= now
-        return self.standing is Standing.LEADING and (due or self._finds_silence)
+        due = self._is_known_to_lead_into_work(now)
+        return due or (self.standing is Standing.LEADING and self._finds_silence)
 
     @property
     def _finds_silence(self) -> bool:
@@ -262,8 +269,7 @@ class Engine:
     def _claim(self, member: Member, now: datetime) -> int:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
-        started = considered = 0
-        more, reaping = True, self._finds_silence
+        started, considered, more, reaping = 0, 0, True, self._finds_silence
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
@@ -316,13 +322,12 @@ class Engine:
         Args:
             now: the instant of the tick.
         """
-        member = self._member
-        if member is None:
-            return False
-        if self.standing is Standing.SUPERSEDED:
-            return is_orphaned(member, self.watched())
-        leading = self.standing is Standing.LEADING
-        return leading and self._audit.finds_loss(member, len(self._declarations), now)
+        match self._member, self.standing:
+            case Member() as member, Standing.SUPERSEDED:
+                return is_orphaned(member, self.watched())
+            case Member() as member, Standing.LEADING:
+                return self._audit.finds_loss(member, len(self._declarations), now)
+        return False
 
     def watched(self) -> Watch | None:
         """Give from when to when it has watched the others without a gap."""

@@ -1,0 +1,251 @@
+"""Tasks registered from outside: in their rows, seen by every scheduler, left alone by settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import conf
+from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.runtime.scheduler import Polling
+from django_declarative_cron.store import overrides, posting
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.posting import AbsentError, OwnedError, Posted
+from django_declarative_cron.testing import Simulation
+
+from .reports import tasks as reports
+
+Simulate = Callable[..., Simulation]
+HOURLY = "0 * * * *"
+FIVE_MINUTES = timedelta(minutes=5)
+
+
+def post(sim: Simulation, name: str = "daily", **keys: Any) -> Posted:
+    entry = {"name": name, "cron": HOURLY, "type": "report.generate", "args": [7], **keys}
+    declaration, problems = conf.posted(entry)
+    assert declaration is not None, problems
+    return posting.post(declaration, sim.now)
+
+
+def act(sim: Simulation) -> Act:
+    return Act(author="reporter", at=sim.now)
+
+
+def at(hour: int) -> datetime:
+    return datetime(2024, 1, 1, hour, tzinfo=UTC)
+
+
+def outcomes(name: str) -> list[tuple[str, str]]:
+    runs = TaskRun.objects.filter(task_name=name).order_by("id")
+    return list(runs.values_list("outcome", "reason"))
+
+
+def test_a_running_scheduler_picks_a_new_task_up_within_a_second(
+    simulation: Simulate, calls: list[Any]
+) -> None:
+    sim = simulation("10:59:58")
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    posted = post(sim)
+    assert posted.is_new
+    assert (posted.row.origin, posted.row.next_run_at) == ("http", at(11))
+    sim.advance_to("2024-01-01T11:00:01Z")
+    assert sim.starts("daily") == [at(11)]
+    assert calls == [(7,)]
+    assert TaskRun.objects.get(task_name="daily").origin == "http"
+
+
+def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
+    simulation: Simulate, calls: list[Any]
+) -> None:
+    sim = simulation("10:59:50")
+    sim.initialize([])
+    assert sim[0].scheduler.polling is Polling.INACTIVE
+    post(sim)
+    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=timedelta(seconds=1))
+    assert sim.starts("daily") == [at(11), at(12)]
+    assert sim[0].scheduler.polling is Polling.ACTIVE
+    posting.remove("daily", sim.now)
+    sim.advance_to("2024-01-01T12:00:05Z", at_least_every=timedelta(seconds=1))
+    assert sim[0].scheduler.polling is Polling.INACTIVE
+
+
+def test_a_task_may_be_registered_before_the_first_scheduler_starts(
+    simulation: Simulate, calls: list[Any]
+) -> None:
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:00:01Z")
+    assert calls == [(7,)]
+
+
+def test_a_registration_set_leaves_it_alone(simulation: Simulate) -> None:
+    sim = simulation("10:59:50")
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    post(sim)
+    sim.advance_to("2024-01-01T11:30:00Z")
+    sim.initialize([("b", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.initialize([])
+    assert set(ScheduledTask.objects.values_list("name", "run_count")) == {("daily", 1)}
+    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=timedelta(seconds=1))
+    assert sim.starts("daily") == [at(11), at(12)]
+
+
+def test_the_same_again_changes_nothing(simulation: Simulate) -> None:
+    sim = simulation("10:10:30")
+    first = post(sim)
+    sim.initialize([])
+    sim.advance_to("2024-01-01T10:20:00Z")
+    second = post(sim)
+    assert not second.is_new
+    assert second.row.registered_at == first.row.registered_at == second.row.created_at
+
+
+def test_another_expression_is_an_override_that_keeps_count_and_first_registration(
+    simulation: Simulate,
+) -> None:
+    sim = simulation("10:59:50")
+    created = post(sim).row.created_at
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:30:00Z")
+    again = post(sim, cron="0  * * * *").row
+    assert again.registered_at == sim.now
+    assert (again.created_at, again.run_count) == (created, 1)
+    assert (again.last_attempt_at, again.next_run_at) == (None, at(12))
+
+
+def test_other_arguments_keep_the_state(simulation: Simulate, calls: list[Any]) -> None:
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:30:00Z")
+    again = post(sim, args=[8]).row
+    assert again.last_attempt_at == at(11)
+    sim.advance_to("2024-01-01T12:00:01Z")
+    assert calls == [(7,), (8,)]
+
+
+def test_a_disabled_task_does_not_run_and_says_so(simulation: Simulate) -> None:
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    row = posting.switch("daily", False, act(sim))
+    assert (row.enabled, row.next_run_at) == (False, None)
+    sim.advance_to("2024-01-01T11:30:00Z")
+    row = posting.switch("daily", True, act(sim))
+    assert (row.enabled, row.next_run_at) == (True, at(12))
+    sim.advance_to("2024-01-01T12:00:01Z")
+    assert outcomes("daily") == [("skipped", "disabled"), ("succeeded", "due")]
+
+
+def test_disabling_a_task_of_settings_is_an_operators_pause(simulation: Simulate) -> None:
+    sim = simulation("10:59:50")
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    row = posting.switch("a", False, act(sim))
+    assert (row.enabled, row.paused_since, row.next_run_at) == (True, sim.now, None)
+    sim.advance_to("2024-01-01T11:30:00Z")
+    row = posting.switch("a", True, act(sim))
+    assert (row.paused_since, row.next_run_at) == (None, at(12))
+
+
+def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:
+    sim = simulation("10:10:30")
+    post(sim)
+    overrides.pause(["daily"], act(sim))
+    row = posting.switch("daily", True, act(sim))
+    assert (row.paused_since, row.next_run_at) == (None, at(11))
+
+
+def test_a_task_that_settings_disable_cannot_be_enabled_from_outside(
+    simulation: Simulate,
+) -> None:
+    sim = simulation("10:10:30")
+    entry = {"name": "a", "cron": HOURLY, "callback": reports.generate, "enabled": False}
+    sim.initialize([entry])
+    with pytest.raises(OwnedError):
+        posting.switch("a", True, act(sim))
+
+
+def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> None:
+    sim = simulation("10:10:30")
+    sim.initialize([("daily", HOURLY, sim.job(), FIVE_MINUTES)])
+    with pytest.raises(OwnedError):
+        post(sim)
+    with pytest.raises(OwnedError):
+        posting.remove("daily", sim.now)
+    assert ScheduledTask.objects.get(name="daily").origin == "settings"
+
+
+def test_settings_win_where_both_declare_a_name(simulation: Simulate) -> None:
+    sim = simulation("10:10:30")
+    post(sim, cron=HOURLY)
+    sim.initialize([("daily", HOURLY, sim.job(), FIVE_MINUTES)])
+    row = ScheduledTask.objects.get(name="daily")
+    assert (row.origin, row.callback) != ("http", "report.generate")
+    assert "entry" not in row.declaration
+    sim.advance_to("2024-01-01T11:00:01Z")
+    assert sim.starts("daily") == [at(11)]
+    assert reports.calls == []
+
+
+def test_removing_lets_the_history_stand(simulation: Simulate) -> None:
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:30:00Z")
+    posting.remove("daily", sim.now)
+    assert not ScheduledTask.objects.filter(name="daily").exists()
+    assert outcomes("daily") == [(Outcome.SUCCEEDED, "due")]
+    for absent in (
+        lambda: posting.remove("daily", sim.now),
+        lambda: posting.switch("daily", True, act(sim)),
+        lambda: posting.read("daily"),
+    ):
+        with pytest.raises(AbsentError):
+            absent()
+
+
+def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
+    simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any]
+) -> None:
+    from django_declarative_cron import handlers
+    from django_declarative_cron.store import declared
+
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    with monkeypatch.context() as another_process:
+        another_process.setattr(declared, "_understood", {})
+        another_process.setattr(handlers, "find", lambda name: None)
+        sim.advance_to("2024-01-01T11:00:01Z")
+        assert sim.starts("a") == [at(11)]
+        broken = ScheduledTask.objects.get(name="daily")
+        assert "`report.generate` is no registered type" in broken.broken_reason
+        assert calls == []
+    sim.advance_to("2024-01-01T11:06:00Z")
+    assert calls == [(7,)]
+    assert ScheduledTask.objects.get(name="daily").broken_reason == ""
+
+
+def test_a_failure_is_retried_as_declared(simulation: Simulate) -> None:
+    sim = simulation("10:59:50")
+    post(sim, type="report.fail")
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:00:01Z")
+    row = ScheduledTask.objects.get(name="daily")
+    assert row.pending_retry_until is not None
+    assert outcomes("daily")[0] == ("failed", "due")
+
+
+def test_the_judge_leaves_them_out(simulation: Simulate) -> None:
+    from django.core.management import call_command
+
+    sim = simulation("10:59:50")
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    post(sim)
+    sim.advance_to("2024-01-01T13:00:01Z")
+    assert len(sim.starts("daily")) == 3
+    call_command("cron", "verify")
