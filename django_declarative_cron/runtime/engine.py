@@ -68,9 +68,8 @@ class Engine:
         self._recording = threading.Lock()
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
-        self._audit, self._outage = Audit(), Outage(clock)
+        self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
         self._pace, self._vigil, self._resignation = Pace(clock), Vigil(), Resignation()
-        self._is_in_doubt = False
 
     # --- what the scheduler tells the engine ---
 
@@ -114,7 +113,7 @@ class Engine:
     @property
     def has_tasks(self) -> bool:
         """Tell whether there is a task to look for, as far as is known."""
-        return bool(self._declarations or self._known_wake or self.unfinished)
+        return bool(self._declarations or self._known_wake)
 
     def request_stop(self) -> None:
         """Start nothing more; what was started before is called and recorded."""
@@ -223,7 +222,7 @@ class Engine:
         if not self._is_known_to_lead_into_work(now):
             self._look(member)
         held_up = False
-        if self._is_to_claim(now):
+        if self._is_to_claim(member, now):
             held_up = not self._claim(member, now)
             self._look(member)
         if member is not self._member:
@@ -253,23 +252,19 @@ class Engine:
         if seen is not None:
             self._stand(member, seen.standing(member), seen)
 
-    def _is_to_claim(self, now: datetime) -> bool:
+    def _is_to_claim(self, member: Member, now: datetime) -> bool:
         if self.standing is Standing.STANDBY:
             return self._seen is not None and self._seen.is_vacant
         due = self._is_known_to_lead_into_work(now)
-        return due or (self.standing is Standing.LEADING and self._finds_silence)
+        return due or (self.standing is Standing.LEADING and self._finds_silence(member))
 
-    @property
-    def _finds_silence(self) -> bool:
-        seen, member = self._seen, self._member
-        if seen is None or member is None:
-            return False
-        return seen.shows_silence(member, self.watched())
+    def _finds_silence(self, member: Member) -> bool:
+        return self._seen is not None and self._seen.shows_silence(member, self.watched())
 
     def _claim(self, member: Member, now: datetime) -> int:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
-        started, considered, more, reaping = 0, 0, True, self._finds_silence
+        started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:

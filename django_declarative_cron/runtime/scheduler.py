@@ -203,7 +203,7 @@ class Scheduler:
             following = self._engine.tick(now)
             if self._activate_again(now):
                 following = self._engine.tick(now)
-        if self._engine.has_tasks is not (self.polling is Polling.ACTIVE):
+        if self._engine.has_tasks or not self._engine.unfinished:
             # Tasks may come and go from outside, beside the set.
             announce.tell(self._life.poll(active=self._engine.has_tasks), now)
         self._stop_if_only_asked()
