@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -29,11 +30,10 @@ class AttendedAdmin(ReadOnlyAdmin):
         return super().changelist_view(request, context | (extra_context or {}))
 
     def _absence(self, request: HttpRequest) -> dict[str, Any] | None:
-        using, ours, clock = database.alias(), options(), system_clock
-        limit, database_time = patience(ours.LEASE), clock.database_time()
-        if is_attended(using, ours.DEPLOYMENT, limit, database_time):
+        if self.is_attended(request, patience(options().LEASE)):
             return None
-        found = attendance(using, ours.DEPLOYMENT, clock.now(), database_time)
+        using, ours, clock = database.alias(), options(), system_clock
+        found = attendance(using, ours.DEPLOYMENT, clock.now(), clock.database_time())
         if found is None or found.last is None:
             return {"last": None, "overdue": 0, "url": ""}
         last = found.last
@@ -45,6 +45,16 @@ class AttendedAdmin(ReadOnlyAdmin):
             "overdue": found.overdue,
             "url": self._schedulers(request),
         }
+
+    def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
+        """Tell whether a scheduler was heard of lately.
+
+        Args:
+            request: of the user.
+            within: how lately.
+        """
+        database_time = system_clock.database_time()
+        return is_attended(database.alias(), options().DEPLOYMENT, within, database_time)
 
     def _schedulers(self, request: HttpRequest) -> str:
         if self.model is SchedulerInstance or not self.shows(request, SchedulerInstance):

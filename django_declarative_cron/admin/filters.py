@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
-from ..models import ScheduledTask, TaskRun
+from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
+from ..store.overview import failed_lately, last_outcome
 from ..store.status import status_query
 from .marks import REASON_WORDS, STATUS_WORDS
 
@@ -37,6 +38,120 @@ class StatusFilter(admin.SimpleListFilter):
         if wanted not in {str(status) for status in Status}:
             return queryset
         return queryset.filter(status_query(Status(wanted), system_clock.now()))
+
+
+class PauseFilter(admin.SimpleListFilter):
+    """Filter tasks by whether they rest, with or without an end."""
+
+    title = _("pause")
+    parameter_name = "paused"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        return [("yes", _("Paused")), ("no", _("Not paused"))]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        now = system_clock.now()
+        rests = status_query(Status.PAUSED, now) | status_query(Status.PAUSED_UNTIL, now)
+        match self.value():
+            case "yes":
+                return queryset.filter(rests)
+            case "no":
+                return queryset.exclude(rests)
+        return queryset
+
+
+class LastOutcomeFilter(admin.SimpleListFilter):
+    """Filter tasks by how their newest run ended."""
+
+    title = _("last outcome")
+    parameter_name = "last"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        return list(Outcome.choices)
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        wanted = self.value()
+        return last_outcome(queryset, wanted) if wanted else queryset
+
+
+class FailedFilter(admin.SimpleListFilter):
+    """Filter tasks of which a run went wrong lately."""
+
+    title = _("failed")
+    parameter_name = "failed"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        return [("day", _("within 24 hours"))]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        if self.value() != "day":
+            return queryset
+        return queryset.filter(failed_lately(system_clock.now()))
+
+
+class AppFilter(admin.SimpleListFilter):
+    """Filter tasks by the app whose code they run."""
+
+    title = _("app")
+    parameter_name = "app"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        labels = {app_of(callback) for callback, _zone in declared_values(request, model_admin)}
+        return [(label, label) for label in sorted(labels - {""})]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        wanted = self.value()
+        return queryset.filter(callback__startswith=f"{wanted}.") if wanted else queryset
+
+
+class ZoneFilter(admin.SimpleListFilter):
+    """Filter tasks by their time zone."""
+
+    title = _("time zone")
+    parameter_name = "timezone"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        zones = {zone for _callback, zone in declared_values(request, model_admin)}
+        return [(zone, zone) for zone in sorted(zones)]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        wanted = self.value()
+        return queryset.filter(timezone=wanted) if wanted else queryset
+
+
+def app_of(callback: str) -> str:
+    """Give the package that a callback stands in, empty for what is no dotted path.
+
+    Args:
+        callback: as stored.
+    """
+    package, dot, _rest = callback.partition(".")
+    return package if dot and package.isidentifier() else ""
+
+
+def declared_values(request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    """Give the callbacks and zones there are, asked for once for one page.
+
+    Args:
+        request: of the user.
+        model_admin: whose rows.
+    """
+    known: list[tuple[str, str]] | None = getattr(request, "_ddc_declared", None)
+    if known is None:
+        rows = model_admin.get_queryset(request).order_by()
+        known = list(rows.values_list("callback", "timezone").distinct())
+        request._ddc_declared = known  # type: ignore[attr-defined]
+    return known
 
 
 class ReasonFilter(admin.SimpleListFilter):

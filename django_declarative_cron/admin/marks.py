@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -92,6 +94,12 @@ def outcome(run: TaskRun) -> SafeString:
     """
     symbol = _OUTCOME_SYMBOLS.get(Outcome(run.outcome), "") if run.outcome in Outcome else ""
     return _mark(f"outcome-{run.outcome}", symbol, run.get_outcome_display())
+
+
+def legend() -> Iterator[tuple[str, str, str]]:
+    """Give the class, the shape and the word of each outcome."""
+    for each in Outcome:
+        yield each.value, _OUTCOME_SYMBOLS.get(each, ""), str(each.label)
 
 
 def standing(found: Standing) -> SafeString:

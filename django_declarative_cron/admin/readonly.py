@@ -51,7 +51,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     deployment_lookup = "scheduler__deployment"
 
     class Media:
-        css = {"all": ["django_declarative_cron/admin.css"]}
+        css = {"all": ["django_declarative_cron/admin.css", "django_declarative_cron/pictures.css"]}
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         rows = super().get_queryset(request)

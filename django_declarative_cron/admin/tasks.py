@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -15,11 +16,19 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.reading import read
-from . import formats, marks, story
+from . import formats, marks, overview, story
 from .acting import ActingAdmin
 from .acts import ACTS
-from .filters import StatusFilter
+from .filters import (
+    AppFilter,
+    FailedFilter,
+    LastOutcomeFilter,
+    PauseFilter,
+    StatusFilter,
+    ZoneFilter,
+)
 from .readonly import NOTHING, Columns, instant
+from .tasklist import TaskChangeList, recent
 
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")
 
@@ -105,6 +114,7 @@ class ScheduledTaskAdmin(ActingAdmin):
     list_display: Columns = [
         status,
         "name",
+        recent,
         schedule,
         next_run,
         last_attempt,
@@ -112,7 +122,15 @@ class ScheduledTaskAdmin(ActingAdmin):
         pending_retry,
     ]
     list_display_links = ["name"]
-    list_filter = [StatusFilter, "enabled", ("timezone", admin.AllValuesFieldListFilter)]
+    list_filter = [
+        StatusFilter,
+        PauseFilter,
+        LastOutcomeFilter,
+        FailedFilter,
+        AppFilter,
+        ZoneFilter,
+        "enabled",
+    ]
     search_fields = ["name", "description"]
     ordering = [F("next_run_at").asc(nulls_last=True), "name"]
     fieldsets: ClassVar[Columns] = [
@@ -150,7 +168,19 @@ class ScheduledTaskAdmin(ActingAdmin):
             },
         ),
     ]
+    change_list_template = "admin/django_declarative_cron/scheduledtask/change_list.html"
     change_form_template = "admin/django_declarative_cron/scheduledtask/change_form.html"
+
+    class Media:
+        js = ["django_declarative_cron/live.js"]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskChangeList]:
+        return TaskChangeList
+
+    def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
+        # The overview asks for more with one query; the banner needs no second one.
+        found = overview.health_of(request)
+        return found is not None and found.silence <= within
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         return {

@@ -803,6 +803,12 @@ class Migration(migrations.Migration):
             model_name="taskrun",
             index=models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
         ),
+        migrations.AddIndex(
+            model_name="taskrun",
+            index=models.Index(
+                fields=["scheduler", "outcome", "finished_at"], name="ddc_run_outcome"
+            ),
+        ),
         migrations.AddConstraint(
             model_name="taskrun",
             constraint=models.UniqueConstraint(

@@ -297,6 +297,8 @@ class TaskRun(models.Model):
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),
             # Only waiting runs name a queue, so it is as short as what waits.
             models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
+            # What failed lately, however long the history is.
+            models.Index(fields=["scheduler", "outcome", "finished_at"], name="ddc_run_outcome"),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,98 @@
+"""Charts of one task: how long it took, how late it was, how it ended; and what is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from . import svg
+from .timeline import KINDS
+
+HEIGHT = 60
+_BAR, _GAP = 6, 2
+_STRIP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a chart.
+
+    Args:
+        value: its height, at least 0.
+        kind: of its class, such as an outcome.
+        title: for whoever points at it.
+    """
+
+    value: float
+    kind: str
+    title: str = ""
+
+
+def columns(
+    columns: Sequence[Column], label: str, *, line: float | None = None, line_title: str = ""
+) -> SafeString:
+    """Draw columns side by side, the highest as high as the picture.
+
+    Args:
+        columns: from left to right.
+        label: for those who do not see it.
+        line: a value to be marked across, such as a median.
+        line_title: for whoever points at it.
+    """
+    highest = max((column.value for column in columns), default=0.0)
+    highest = max(highest, line or 0.0) or 1.0
+    width = max(len(columns) * (_BAR + _GAP), _BAR)
+    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
+    for index, column in enumerate(columns):
+        height = column.value / highest * (HEIGHT - 6)
+        height = max(height, 2.0) if column.value > 0 else 1.0
+        kind = f"bar ddc-bar-{column.kind}"
+        place = index * (_BAR + _GAP)
+        parts.append(svg.rect(kind, place, HEIGHT - 1 - height, _BAR, height, column.title))
+    if line is not None:
+        y = HEIGHT - 1 - line / highest * (HEIGHT - 6)
+        parts.append(svg.line("level", (0, y), (width, y), line_title))
+    return svg.drawing("columns", width, HEIGHT, label, parts)
+
+
+def stacked(days: Sequence[dict[str, int]], label: str) -> SafeString:
+    """Draw how the runs of each day ended, the good at the bottom.
+
+    Args:
+        days: numbers by outcome, from left to right.
+        label: for those who do not see it.
+    """
+    highest = max((sum(day.values()) for day in days), default=0) or 1
+    width = max(len(days) * (_BAR + _GAP), _BAR)
+    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
+    for index, day in enumerate(days):
+        parts += _stack(day, index * (_BAR + _GAP), (HEIGHT - 4) / highest)
+    return svg.drawing("columns", width, HEIGHT, label, parts)
+
+
+def _stack(day: dict[str, int], x: int, scale: float) -> Iterator[str]:
+    y = HEIGHT - 1.0
+    for kind in ("succeeded", *(kind for kind in KINDS if kind and kind != "succeeded")):
+        number = day.get(kind, 0)
+        if number:
+            height = number * scale
+            y -= height
+            yield svg.rect(f"bar ddc-bar-{kind}", x, y, _BAR, height, f"{number}")
+
+
+def strip(kinds: Sequence[str], label: str) -> SafeString:
+    """Draw the newest outcomes, the newest at the right.
+
+    Args:
+        kinds: outcomes, oldest first.
+        label: for those who do not see it.
+    """
+    width, height = _STRIP * 5, 16
+    parts = []
+    for index, kind in enumerate(kinds[-_STRIP:]):
+        tall = {"succeeded": 9, "skipped": 4, "missed": 4, "waiting": 5}.get(kind, 15)
+        place = (_STRIP - min(len(kinds), _STRIP) + index) * 5
+        parts.append(svg.rect(f"bar ddc-bar-{kind}", place, height - tall, 4, tall))
+    return svg.drawing("strip", width, height, label, parts)

@@ -1,0 +1,177 @@
+"""A day of one task as a lane: what ran, what is planned, what the clocks do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils.safestring import SafeString
+
+from . import svg
+
+WIDTH, HEIGHT = 1440, 24
+_CELL = 4
+_TICK = 2
+
+KINDS = (
+    "",
+    "skipped",
+    "missed",
+    "succeeded",
+    "cancelled",
+    "waiting",
+    "running",
+    "interrupted",
+    "timed_out",
+    "failed",
+)
+"""Where several runs share a place, the one that stands last here is shown."""
+
+_HEIGHTS = {"skipped": 6, "missed": 6, "succeeded": 14, "waiting": 8}
+_FULL = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The span of time that a lane shows.
+
+    Args:
+        start: its left side.
+        end: its right side.
+    """
+
+    start: datetime
+    end: datetime
+
+    def place(self, instant: datetime) -> float:
+        """Give the coordinate of an instant, at the edge for one outside.
+
+        Args:
+            instant: aware.
+        """
+        share = (instant - self.start) / (self.end - self.start)
+        return min(max(share, 0.0), 1.0) * WIDTH
+
+    def shows(self, instant: datetime) -> bool:
+        """Tell whether an instant lies inside.
+
+        Args:
+            instant: aware.
+        """
+        return self.start <= instant < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Something that took place.
+
+    Args:
+        start: when it began.
+        end: when it ended, at least its start.
+        kind: one of ``KINDS``.
+    """
+
+    start: datetime
+    end: datetime
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A change of the clock.
+
+    Args:
+        at: the instant.
+        title: what happens.
+    """
+
+    at: datetime
+    title: str
+
+
+def lane(
+    window: Window,
+    bars: Iterable[Bar],
+    planned: Iterable[datetime],
+    changes: Iterable[Mark],
+    now: datetime,
+    label: str,
+) -> SafeString:
+    """Draw one task's lane; the number of its parts is bounded by its width.
+
+    Args:
+        window: what it shows.
+        bars: what ran and what did not.
+        planned: occurrences ahead.
+        changes: of the clock.
+        now: where the line stands.
+        label: for those who do not see it.
+    """
+    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 2, WIDTH, 1)]
+    parts += _bars(_cells(window, bars))
+    parts += _ticks(window, planned)
+    parts += [
+        svg.line("clock-change", (x, 0), (x, HEIGHT), mark.title)
+        for mark in changes
+        if window.shows(mark.at)
+        for x in (window.place(mark.at),)
+    ]
+    parts.append(svg.line("now", (window.place(now), 0), (window.place(now), HEIGHT)))
+    return svg.drawing("lane", WIDTH, HEIGHT, label, parts)
+
+
+def _cells(window: Window, bars: Iterable[Bar]) -> list[int]:
+    cells = [0] * (WIDTH // _CELL)
+    for bar in bars:
+        if bar.end < window.start or bar.start >= window.end:
+            continue
+        rank = KINDS.index(bar.kind) if bar.kind in KINDS else 1
+        first = min(int(window.place(bar.start)) // _CELL, len(cells) - 1)
+        last = min(int(window.place(bar.end)) // _CELL, len(cells) - 1)
+        for index in range(first, last + 1):
+            cells[index] = max(cells[index], rank)
+    return cells
+
+
+def _bars(cells: Sequence[int]) -> Iterator[str]:
+    begin = 0
+    for index in range(1, len(cells) + 1):
+        if index < len(cells) and cells[index] == cells[begin]:
+            continue
+        if cells[begin]:
+            kind = KINDS[cells[begin]]
+            height = _HEIGHTS.get(kind, _FULL)
+            top = HEIGHT - 2 - height
+            yield svg.rect(
+                f"bar ddc-bar-{kind}", begin * _CELL, top, (index - begin) * _CELL, height
+            )
+        begin = index
+
+
+def _ticks(window: Window, planned: Iterable[datetime]) -> Iterator[str]:
+    places = sorted({int(window.place(at)) // _CELL for at in planned if window.shows(at)})
+    for place in places:
+        yield svg.rect("planned", place * _CELL, HEIGHT - 9, _TICK, 7)
+
+
+def hours(window: Window) -> list[datetime]:
+    """Give the instants to be named below the lanes, evenly spread.
+
+    Args:
+        window: what they show.
+    """
+    step = (window.end - window.start) / 8
+    return [window.start + step * index for index in range(8)]
+
+
+def window_around(now: datetime, before: timedelta, after: timedelta) -> Window:
+    """Give the window around an instant that begins with a whole hour of UTC.
+
+    Args:
+        now: aware.
+        before: how far back, in whole hours.
+        after: how far ahead, in whole hours.
+    """
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    return Window(hour - before, hour + after)

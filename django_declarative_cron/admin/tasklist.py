@@ -1,0 +1,83 @@
+"""The list of tasks: each row with its newest runs, and the overview above."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Outcome, ScheduledTask
+from ..store.overview import Ran, oldest_recent, recent_runs
+from . import formats, overview
+from .pictures import charts
+from .readonly import NOTHING
+
+if TYPE_CHECKING:
+    _ChangeList = ChangeList[ScheduledTask]
+else:
+    _ChangeList = ChangeList
+
+
+class TaskChangeList(_ChangeList):
+    """Fetch the newest runs of the rows of one page together."""
+
+    def get_queryset(self, request: HttpRequest, **kwargs: Any) -> QuerySet[ScheduledTask]:
+        tasks: QuerySet[ScheduledTask] = super().get_queryset(request, **kwargs)
+        return tasks.annotate(oldest_recent=oldest_recent())
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self._request = request
+        tasks: list[Any] = list(self.result_list)
+        runs = recent_runs(tasks, {task.name or "": task.oldest_recent for task in tasks})
+        for task in tasks:
+            task.recent = runs.get(task.name or "", [])
+        self.result_list: Any = tasks
+
+    def overview(self) -> dict[str, Any]:
+        """Give what stands above the list."""
+        page: Any = self.model_admin
+        return overview.of(page, self._request, self.result_list)
+
+
+@admin.display(description=_("recent runs"))
+def recent(task: ScheduledTask) -> SafeString | str:
+    """Show how the newest runs ended, and how long one takes."""
+    runs: list[Ran] = getattr(task, "recent", [])
+    if not runs:
+        return NOTHING
+    kinds = [run.outcome for run in runs]
+    good = kinds.count(Outcome.SUCCEEDED)
+    label = gettext("%(good)d of the last %(number)d succeeded") % {
+        "good": good,
+        "number": len(kinds),
+    }
+    picture = charts.strip(kinds, label)
+    taken = typical_duration(runs)
+    if not taken:
+        return picture
+    return format_html('{}<span class="ddc-more">{}</span>', picture, taken)
+
+
+def typical_duration(runs: list[Ran]) -> str:
+    """Say how long a run takes that succeeds: the median.
+
+    Args:
+        runs: the newest.
+    """
+    taken = [
+        run.end - run.start
+        for run in runs
+        if run.end is not None and run.outcome == Outcome.SUCCEEDED
+    ]
+    if not taken:
+        return ""
+    return gettext("typically %(duration)s") % {"duration": formats.span(median(taken))}

@@ -1,0 +1,100 @@
+/* Fetch the page again every ten seconds and put its changed parts in place.
+   Without this file every page is complete; with it, it stays true. */
+"use strict";
+
+addEventListener("DOMContentLoaded", () => {
+  const EVERY = 10_000;
+  const KEY = "ddc-live-paused";
+
+  const control = document.querySelector("[data-ddc-live]");
+  if (!control) return;
+  const button = control.querySelector("button");
+  const told = control.querySelector("[role=status]");
+  const regions = control.dataset.ddcLive.split(" ").filter(Boolean);
+  const words = control.dataset;
+  let paused = sessionStorage.getItem(KEY) === "1";
+  let timer = 0;
+
+  const isBusy = (region) => region.contains(document.activeElement);
+
+  function replace(id, fresh) {
+    const region = document.getElementById(id);
+    const other = fresh.getElementById(id);
+    if (!region || !other || isBusy(region)) return;
+    const open = [...region.querySelectorAll("details")].map((each) => each.open);
+    [...other.querySelectorAll("details")].forEach((each, index) => {
+      each.open = Boolean(open[index]);
+    });
+    region.replaceWith(document.importNode(other, true));
+  }
+
+  const rowsOf = (table) =>
+    new Map(
+      [...table.querySelectorAll("tbody tr")].map((row) => [
+        row.querySelector("th a")?.getAttribute("href") ?? row.rowIndex,
+        row,
+      ]),
+    );
+
+  // Rows stay where they are, with their checkboxes: only what they say is put in place.
+  function replaceCells(id, fresh) {
+    const table = document.getElementById(id);
+    const other = fresh.getElementById(id);
+    if (!table || !other || isBusy(table)) return;
+    const found = rowsOf(other);
+    for (const [key, row] of rowsOf(table)) {
+      const news = found.get(key);
+      if (!news || news.cells.length !== row.cells.length) continue;
+      [...row.cells].forEach((cell, index) => {
+        if (cell.classList.contains("action-checkbox")) return;
+        if (cell.innerHTML !== news.cells[index].innerHTML) {
+          cell.replaceChildren(
+            ...[...news.cells[index].childNodes].map((node) => document.importNode(node, true)),
+          );
+        }
+      });
+    }
+  }
+
+  async function update() {
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      regions.forEach((id) => replace(id, fresh));
+      if (words.ddcRows) replaceCells(words.ddcRows, fresh);
+      told.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
+    } catch {
+      told.textContent = words.ddcFailed;
+    }
+  }
+
+  function schedule() {
+    clearTimeout(timer);
+    if (paused || document.hidden) return;
+    timer = setTimeout(async () => {
+      await update();
+      schedule();
+    }, EVERY);
+  }
+
+  function show() {
+    button.textContent = paused ? words.ddcResume : words.ddcPause;
+    button.setAttribute("aria-pressed", String(paused));
+  }
+
+  button.addEventListener("click", () => {
+    paused = !paused;
+    sessionStorage.setItem(KEY, paused ? "1" : "0");
+    show();
+    schedule();
+  });
+  document.addEventListener("visibilitychange", async () => {
+    if (!document.hidden && !paused) await update();
+    schedule();
+  });
+
+  control.hidden = false;
+  show();
+  schedule();
+});

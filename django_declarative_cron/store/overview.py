@@ -1,0 +1,223 @@
+"""What an overview of the deployment shows, in a few queries whatever the number of rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import BaseExpression
+from django.db.models.functions import Coalesce
+
+from ..core.schedule import Schedule
+from ..core.status import Status
+from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from . import rows
+from .attendance import MOST
+from .status import status_query
+
+WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
+
+RECENT = 20
+"""How many of a task's newest runs a list looks at."""
+
+MOST_BARS = 15_000
+"""How many runs a picture of a day is made from, whatever the number that took place."""
+
+DAY = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Who is at work.
+
+    Args:
+        now: the database's time.
+        leader: the instance that leads and lives, if any.
+        standbys: how many others live.
+        silence: how long ago any spoke for itself.
+        failed: tasks of which a run went wrong within a day.
+    """
+
+    now: datetime
+    leader: SchedulerInstance | None
+    standbys: int
+    silence: timedelta
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a picture needs of one run.
+
+    Args:
+        outcome: how it ended.
+        start: when it began, or its occurrence where nothing ran.
+        end: when it ended, ``None`` while it runs.
+    """
+
+    outcome: str
+    start: datetime
+    end: datetime | None
+
+
+def health(
+    using: str, deployment: str, lease: timedelta, now: datetime, database_time: BaseExpression
+) -> Health | None:
+    """Look who is at work, in one query.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        lease: how old a sign of life may be.
+        now: the instant of looking.
+        database_time: expression of the database's time.
+
+    Returns:
+        what was found, ``None`` where no scheduler has checked in and not checked out.
+    """
+    wrong = _went_wrong(now).filter(scheduler=OuterRef("scheduler")).order_by()
+    failed = wrong.values("scheduler").annotate(found=Count("task_name", distinct=True))
+    known = SchedulerInstance.objects.using(using).filter(
+        scheduler__deployment=deployment, stopped_at=None
+    )
+    present = list(
+        known.select_related("scheduler")
+        .defer("lapses", "scheduler__digest")
+        .annotate(database_now=database_time, failed=Coalesce(Subquery(failed.values("found")), 0))
+        .order_by("-heartbeat_at")[:MOST]
+    )
+    if not present:
+        return None
+    first = present[0]
+    living = [each for each in present if first.database_now - each.heartbeat_at <= lease]
+    leader = next((each for each in living if each.pk == each.scheduler.leader_id), None)
+    spoke = max(each.mute_since or each.heartbeat_at for each in present)
+    return Health(
+        now=first.database_now,
+        leader=leader,
+        standbys=len(living) - (leader is not None),
+        silence=first.database_now - spoke,
+        failed=first.failed,
+    )
+
+
+def failed_lately(now: datetime) -> Q:
+    """Say in a query on tasks that a run went wrong within a day.
+
+    Args:
+        now: the instant of looking.
+    """
+    return Q(name__in=Subquery(_failed_names(now)))
+
+
+def _failed_names(now: datetime) -> QuerySet[TaskRun, str]:
+    wrong = _went_wrong(now).filter(scheduler=OuterRef("scheduler"))
+    names: QuerySet[TaskRun, str] = wrong.order_by().values_list("task_name", flat=True)
+    return names
+
+
+def _went_wrong(now: datetime) -> QuerySet[TaskRun]:
+    return TaskRun.objects.filter(outcome__in=WENT_WRONG, finished_at__gte=now - DAY)
+
+
+def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[ScheduledTask]:
+    """Keep the tasks whose newest run ended in one way.
+
+    Args:
+        tasks: to be filtered.
+        outcome: the way.
+    """
+    runs = TaskRun.objects.filter(scheduler=OuterRef("scheduler"), task_name=OuterRef("name"))
+    newest = Subquery(runs.order_by("-id").values("outcome")[:1])
+    return tasks.alias(last_outcome=newest).filter(last_outcome=outcome)
+
+
+def tally(tasks: QuerySet[ScheduledTask], now: datetime) -> dict[Status, int]:
+    """Count tasks by their status word, in one query.
+
+    Args:
+        tasks: to be counted.
+        now: the instant of looking.
+    """
+    counts = {f"n_{status}": Count("pk", filter=status_query(status, now)) for status in Status}
+    found = tasks.order_by().aggregate(**counts)
+    return {status: found[f"n_{status}"] for status in Status}
+
+
+def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[Schedule]:
+    """Give the schedules of the tasks that run before an instant, in one query.
+
+    Args:
+        tasks: to be looked at.
+        until: the instant.
+    """
+    soon = tasks.order_by().filter(next_run_at__lte=until).defer("description", "broken_reason")
+    for task in soon:
+        try:
+            yield rows.schedule_of(task)
+        except rows.DAMAGE:
+            continue
+
+
+def oldest_recent() -> Subquery:
+    """Give, in a query on tasks, the key of the oldest of a task's newest runs."""
+    newest = TaskRun.objects.filter(scheduler=OuterRef("scheduler"), task_name=OuterRef("name"))
+    keys = newest.order_by("-id").values("id")
+    return Subquery(keys[RECENT - 1 : RECENT])
+
+
+def recent_runs(
+    tasks: Iterable[ScheduledTask], oldest: dict[str, int | None]
+) -> dict[str, list[Ran]]:
+    """Give the newest runs of tasks, oldest first, in one query.
+
+    Args:
+        tasks: of one deployment.
+        oldest: by name, the key that ``oldest_recent`` gives.
+    """
+    named = Q()
+    scheduler = None
+    for task in tasks:
+        scheduler = task.scheduler_id
+        named |= Q(task_name=task.name, id__gte=oldest.get(task.name or "") or 0)
+    if scheduler is None:
+        return {}
+    runs = TaskRun.objects.filter(named, scheduler=scheduler)
+    return _by_name(runs.order_by("id"))
+
+
+def day_of(
+    scheduler: int, names: Collection[str], since: datetime, until: datetime
+) -> dict[str, list[Ran]]:
+    """Give what took place in a span of time, oldest first, in one query.
+
+    Args:
+        scheduler: key of the deployment.
+        names: of tasks.
+        since: the instant at which the span begins.
+        until: the instant at which it ends.
+    """
+    if not names:
+        return {}
+    runs = TaskRun.objects.filter(scheduler=scheduler, task_name__in=names)
+    began = Coalesce(F("started_at"), F("scheduled_for"))
+    inside = Q(finished_at=None) | Q(finished_at__gte=since)
+    newest = runs.annotate(began=began).filter(inside, began__lt=until).order_by("-id")
+    return _by_name(newest[:MOST_BARS], is_reversed=True)
+
+
+def _by_name(runs: QuerySet[TaskRun], *, is_reversed: bool = False) -> dict[str, list[Ran]]:
+    found: dict[str, list[Ran]] = defaultdict(list)
+    columns = ("task_name", "outcome", "scheduled_for", "started_at", "finished_at")
+    for name, outcome, occurrence, started, finished in runs.values_list(*columns):
+        if started is None:
+            found[name].append(Ran(outcome, occurrence, occurrence))
+        else:
+            found[name].append(Ran(outcome, started, finished))
+    if is_reversed:
+        for each in found.values():
+            each.reverse()
+    return dict(found)
