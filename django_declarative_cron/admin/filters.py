@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from ..conf import options
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
@@ -92,7 +93,7 @@ class FailedFilter(admin.SimpleListFilter):
     ) -> QuerySet[ScheduledTask]:
         if self.value() != "day":
             return queryset
-        return queryset.filter(failed_lately(system_clock.now()))
+        return queryset.filter(failed_lately(options().DEPLOYMENT, system_clock.now()))
 
 
 class AppFilter(admin.SimpleListFilter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,6 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import get_language, gettext, ngettext, override
 from django.utils.translation import gettext_lazy as _
-from django.views.debug import SafeExceptionReporterFilter
 
 from ..cron import CronExpression, describe
 
@@ -132,20 +131,6 @@ def names(texts: Iterable[str]) -> str:
         return shown
     rest = ngettext("and %(number)d more", "and %(number)d more", more) % {"number": more}
     return f"{shown}, {rest}"
-
-
-def masked(value: Any) -> Any:
-    """Replace values whose key says that they are secret, as Django's error pages do.
-
-    Args:
-        value: JSON-native.
-    """
-    reporter = SafeExceptionReporterFilter()
-    if isinstance(value, Mapping):
-        return {key: masked(reporter.cleanse_setting(key, each)) for key, each in value.items()}
-    if isinstance(value, list):
-        return [masked(each) for each in value]
-    return value
 
 
 def utc(value: datetime) -> SafeString:

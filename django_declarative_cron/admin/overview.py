@@ -156,8 +156,7 @@ def _tiles(counts: dict[Status, int], failed: int) -> Iterator[Tile]:
         if number or status in _ALWAYS:
             query = "any_pause" if status is Status.PAUSED else str(status)
             yield Tile(str(status), status.symbol, str(label), number, f"?status={query}")
-    label = gettext("Failed in 24 h")
-    yield Tile("failed", "✖", label, failed, "?failed=day")
+    yield Tile("failed", "✖", gettext("Failed in 24 h"), failed, "?failed=day")
 
 
 def _lanes(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
@@ -20,17 +19,14 @@ from . import formats, overview
 from .pictures import charts
 from .readonly import NOTHING
 
-if TYPE_CHECKING:
-    _ChangeList = ChangeList[ScheduledTask]
-else:
-    _ChangeList = ChangeList
 
-
-class TaskChangeList(_ChangeList):
+class TaskChangeList(ChangeList):
     """Fetch the newest runs of the rows of one page together."""
 
-    def get_queryset(self, request: HttpRequest, **kwargs: Any) -> QuerySet[ScheduledTask]:
-        tasks: QuerySet[ScheduledTask] = super().get_queryset(request, **kwargs)
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[Any, Any]:
+        tasks = super().get_queryset(request, exclude_parameters)
         return tasks.annotate(oldest_recent=oldest_recent())
 
     def get_results(self, request: HttpRequest) -> None:
@@ -80,4 +76,6 @@ def typical_duration(runs: list[Ran]) -> str:
     ]
     if not taken:
         return ""
-    return gettext("typically %(duration)s") % {"duration": formats.span(median(taken))}
+    return gettext("typically %(duration)s") % {
+        "duration": formats.span(sorted(taken)[len(taken) // 2])
+    }

@@ -15,7 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.reading import read
+from ..store.masking import masked
+from ..store.reading import Reading, read
 from . import formats, marks, overview, story
 from .acting import ActingAdmin
 from .acts import ACTS
@@ -33,10 +34,19 @@ from .tasklist import TaskChangeList, recent
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")
 
 
+def _reading(task: ScheduledTask) -> Reading:
+    """Understand a row once for all its columns."""
+    known: Reading | None = getattr(task, "_ddc_reading", None)
+    if known is None:
+        known = read(task, system_clock.now())
+        task._ddc_reading = known  # type: ignore[attr-defined]
+    return known
+
+
 @admin.display(description=_("status"))
 def status(task: ScheduledTask) -> SafeString:
     """Show the status word, and what is wrong where something is."""
-    reading = read(task, system_clock.now())
+    reading = _reading(task)
     mark = marks.status(reading.status, task)
     if not reading.problem:
         return mark
@@ -46,7 +56,7 @@ def status(task: ScheduledTask) -> SafeString:
 @admin.display(description=_("schedule"), ordering="cron")
 def schedule(task: ScheduledTask) -> SafeString:
     """Show the schedule in plain words, as it is written, and its zone."""
-    found = read(task, system_clock.now()).schedule
+    found = _reading(task).schedule
     words = "" if found is None else formats.words(found.expression)
     return format_html(
         '{}<span class="ddc-more"><code>{}</code> {}</span>',
@@ -60,7 +70,7 @@ def schedule(task: ScheduledTask) -> SafeString:
 def next_run(task: ScheduledTask) -> str:
     """Show the next run in the task's zone and how far away it is; nothing where none will be."""
     now = system_clock.now()
-    found = read(task, now).schedule
+    found = _reading(task).schedule
     if task.next_run_at is None or found is None:
         return NOTHING
     return format_html(
@@ -98,7 +108,7 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
 def _json(value: Any) -> str:
     if not value:
         return NOTHING
-    text = json.dumps(formats.masked(value), indent=1, ensure_ascii=False, sort_keys=True)
+    text = json.dumps(masked(value), indent=1, ensure_ascii=False, sort_keys=True)
     return format_html('<pre class="ddc-pre">{}</pre>', text)
 
 

@@ -35,7 +35,7 @@ def _minutes(schedule: Schedule, start: datetime) -> tuple[int, ...]:
 
 
 def _walk(schedule: Schedule, start: datetime) -> tuple[int, ...]:
-    minutes = []
+    minutes: list[int] = []
     end, instant = start + MINUTES * _MINUTE, start - timedelta(microseconds=1)
     while True:
         found = schedule.next_after(instant)

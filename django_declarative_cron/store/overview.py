@@ -28,6 +28,8 @@ MOST_BARS = 15_000
 
 DAY = timedelta(hours=24)
 
+_BEGAN = Coalesce(F("started_at"), F("scheduled_for"))
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -104,19 +106,15 @@ def health(
     )
 
 
-def failed_lately(now: datetime) -> Q:
-    """Say in a query on tasks that a run went wrong within a day.
+def failed_lately(deployment: str, now: datetime) -> Q:
+    """Say in a query on a deployment's tasks that a run went wrong within a day.
 
     Args:
+        deployment: its name.
         now: the instant of looking.
     """
-    return Q(name__in=Subquery(_failed_names(now)))
-
-
-def _failed_names(now: datetime) -> QuerySet[TaskRun, str]:
-    wrong = _went_wrong(now).filter(scheduler=OuterRef("scheduler"))
-    names: QuerySet[TaskRun, str] = wrong.order_by().values_list("task_name", flat=True)
-    return names
+    wrong = _went_wrong(now).filter(scheduler__deployment=deployment).order_by()
+    return Q(name__in=Subquery(wrong.values("task_name")))
 
 
 def _went_wrong(now: datetime) -> QuerySet[TaskRun]:
@@ -178,14 +176,14 @@ def recent_runs(
         tasks: of one deployment.
         oldest: by name, the key that ``oldest_recent`` gives.
     """
+    # The deployment stands in each alternative, or SQLite reads all of its runs.
     named = Q()
-    scheduler = None
     for task in tasks:
-        scheduler = task.scheduler_id
-        named |= Q(task_name=task.name, id__gte=oldest.get(task.name or "") or 0)
-    if scheduler is None:
+        since = oldest.get(task.name or "") or 0
+        named |= Q(scheduler=task.scheduler_id, task_name=task.name, id__gte=since)
+    if not named:
         return {}
-    runs = TaskRun.objects.filter(named, scheduler=scheduler)
+    runs = TaskRun.objects.filter(named)
     return _by_name(runs.order_by("id"))
 
 
@@ -203,20 +201,18 @@ def day_of(
     if not names:
         return {}
     runs = TaskRun.objects.filter(scheduler=scheduler, task_name__in=names)
-    began = Coalesce(F("started_at"), F("scheduled_for"))
     inside = Q(finished_at=None) | Q(finished_at__gte=since)
-    newest = runs.annotate(began=began).filter(inside, began__lt=until).order_by("-id")
+    newest = runs.alias(began=_BEGAN).filter(inside, began__lt=until).order_by("-id")
     return _by_name(newest[:MOST_BARS], is_reversed=True)
 
 
 def _by_name(runs: QuerySet[TaskRun], *, is_reversed: bool = False) -> dict[str, list[Ran]]:
     found: dict[str, list[Ran]] = defaultdict(list)
-    columns = ("task_name", "outcome", "scheduled_for", "started_at", "finished_at")
-    for name, outcome, occurrence, started, finished in runs.values_list(*columns):
-        if started is None:
-            found[name].append(Ran(outcome, occurrence, occurrence))
-        else:
-            found[name].append(Ran(outcome, started, finished))
+    shown = runs.annotate(began=_BEGAN, started=Q(started_at__isnull=False))
+    columns = ("task_name", "outcome", "began", "started", "finished_at")
+    for name, outcome, began, started, finished in shown.values_list(*columns):
+        # What did not run is as short as its occurrence.
+        found[name].append(Ran(outcome, began, finished if started else began))
     if is_reversed:
         for each in found.values():
             each.reverse()

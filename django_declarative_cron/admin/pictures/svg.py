@@ -86,7 +86,7 @@ def number(value: float) -> str:
     Args:
         value: finite.
     """
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value + 0:.2f}".rstrip("0").rstrip(".")
 
 
 def _title(text: str) -> SafeString:

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 from django.core.management.base import CommandError
 
 from ... import conf
 
 
-def read_instant(option: str, text: str) -> datetime:
-    """Read an instant; without an offset it is a local time in the project's zone.
+def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:
+    """Read an instant; without an offset it is a local time in a zone.
 
     Args:
         option: where it stands, for people.
         text: ISO 8601.
+        zone: of local times, where those that do not exist or exist twice are to be asked
+            about: they are read as the clocks before the change show them. ``None`` is the
+            project's zone, in which such a time is refused.
 
     Raises:
         CommandError: it is none, with exit code 2 and what to write instead.
     """
     try:
-        return _instant(option, text)
+        return _instant(option, text) if zone is None else _as_before(text, zone)
     except (ValueError, OverflowError):
         hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
         raise CommandError(f"{option} {text!r} is no instant: {hint}.", returncode=2) from None
+
+
+def _as_before(text: str, zone: ZoneInfo) -> datetime:
+    given = datetime.fromisoformat(text)
+    local = given if given.tzinfo is not None else given.replace(tzinfo=zone, fold=0)
+    return local.astimezone(UTC)
+
+
+def _as_before(text: str, zone: ZoneInfo) -> datetime:
+    given = datetime.fromisoformat(text)
+    local = given if given.tzinfo is not None else given.replace(tzinfo=zone, fold=0)
+    return local.astimezone(UTC)
 
 
 def _instant(option: str, text: str) -> datetime:

@@ -42,7 +42,7 @@ def _answer(context: Context, options: Options) -> None:
                 "now": iso(now),
                 "deployment": scope.deployment,
                 "initialized_at": iso(initialized_at),
-                "tasks": [_record(reading) for reading in readings],
+                "tasks": [record(reading) for reading in readings],
             }
         )
     elif initialized_at is None:
@@ -109,7 +109,12 @@ def _word(status: Status) -> str:
     return status.replace("_", " ")
 
 
-def _record(reading: Reading) -> dict[str, Any]:
+def record(reading: Reading) -> dict[str, Any]:
+    """Give a task as JSON-native data.
+
+    Args:
+        reading: its row, understood.
+    """
     task = reading.task
     return {
         "name": task.name,

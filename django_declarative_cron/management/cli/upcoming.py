@@ -43,13 +43,22 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", metavar="NAME|EXPRESSION", help='a task, or such as "0 7 * * 1-5"')
     parser.add_argument("--timezone", metavar="Z", help="of an expression; TIME_ZONE unless given")
     parser.add_argument("--dialect", choices=DIALECTS, help="of an expression; posix unless given")
-    parser.add_argument("-n", dest="count", type=_count, default=10, help="how many (default: 10)")
+    parser.add_argument("-n", dest="count", type=amount, default=10, help="how many (default: 10)")
     add_format(parser)
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST):
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to {_MOST}")
+def amount(text: str, most: int = _MOST) -> int:
+    """Read a number of things.
+
+    Args:
+        text: as typed.
+        most: the highest number that is accepted.
+
+    Raises:
+        ArgumentTypeError: it is none from 1 to that.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
     return int(text)
 
 

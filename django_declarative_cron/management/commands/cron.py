@@ -19,7 +19,20 @@ from ...core.reading import UnresolvableError
 from ...runtime.clock import Clock, system_clock
 from ...store import database
 from ...store.mending import mending
-from ..cli import acts, listing, planning, probing, running, upcoming, verifying
+from ..cli import (
+    acts,
+    explaining,
+    forgetting,
+    listing,
+    past,
+    planning,
+    probing,
+    running,
+    showing,
+    simulating,
+    upcoming,
+    verifying,
+)
 from ..cli.subcommand import Context, Subcommand
 from ..cli.terminal import Terminal
 
@@ -27,13 +40,18 @@ SUBCOMMANDS = {
     each.name: each
     for each in (
         listing.LIST,
+        showing.SHOW,
         upcoming.NEXT,
+        explaining.EXPLAIN,
+        past.HISTORY,
         planning.PLAN,
         running.RUN,
         acts.PAUSE,
         acts.RESUME,
         acts.CLEAR_RETRY,
         probing.HEALTH,
+        simulating.SIMULATE,
+        forgetting.PRUNE,
         verifying.VERIFY,
     )
 }

@@ -1,0 +1,260 @@
+"""Why a task ran, or did not, at an instant: one answer from its rows; pure.
+
+What is stored comes as facts; the answer is a value that one place puts into words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from ..cron import next_transitions
+from .facts import Facts, Pause, Row
+from .schedule import Schedule
+from .status import LATE
+
+_MINUTE = timedelta(minutes=1)
+_WRONG = ("failed", "timed_out", "interrupted")
+_DAY = timedelta(days=1)
+
+
+class Cause(StrEnum):
+    """Every answer there is."""
+
+    BROKEN = "broken"
+    DISABLED = "disabled"
+    PAUSED = "paused"
+    RUNNING = "running"
+    RAN = "ran"
+    RAN_LATE = "ran_late"
+    WILL_RUN = "will_run"
+    REQUESTED = "requested"
+    NOT_DUE = "not_due"
+    NEVER_DUE = "never_due"
+    RETRY_PENDING = "retry_pending"
+    GAP = "gap"
+    FOLD = "fold"
+    OVERLAP = "overlap"
+    COALESCED = "coalesced"
+    NO_SCHEDULER = "no_scheduler"
+    NO_LEADER = "no_leader"
+    LATE = "late"
+    NOT_REGISTERED = "not_registered"
+    OVERRIDDEN = "overridden"
+    FORGOTTEN = "forgotten"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The answer.
+
+    Args:
+        cause: which one.
+        at: the instant it is about: the occurrence, where there is one.
+        row: the run that ran, or was in the way.
+        pause: the pause it lay under.
+        until: when it ends, or when the task runs next.
+        previous: the occurrence before.
+        text: the problem, a reason, or a lost local time.
+    """
+
+    cause: Cause
+    at: datetime
+    row: Row | None = None
+    pause: Pause | None = None
+    until: datetime | None = None
+    previous: datetime | None = None
+    text: str = ""
+
+
+def why(facts: Facts, at: datetime | None = None) -> Why:
+    """Say why a task does or does not run, or did or did not at an instant.
+
+    Args:
+        facts: what is stored.
+        at: the instant, aware UTC; ``None`` for the present state.
+    """
+    if at is None:
+        return _present(facts)
+    return _past(facts, at) if at <= facts.now else _future(facts, at)
+
+
+def _present(facts: Facts) -> Why:
+    now, state = facts.now, facts.state
+    if state.running:
+        return Why(Cause.RUNNING, now, row=_running(facts, now))
+    blocked = _blocked(facts, now)
+    if blocked is not None or facts.schedule is None:
+        return blocked or Why(Cause.BROKEN, now, text=facts.problem)
+    due = [state.pending_retry_until, state.run_requested_at, state.boot_at]
+    following = facts.schedule.next_after(state.mark)
+    owed = min((each for each in (*due, following) if each is not None), default=None)
+    if owed is not None and (now - owed > LATE or state.orphaned):
+        return _unserved(facts, owed)
+    if state.run_requested_at is not None:
+        return Why(Cause.REQUESTED, state.run_requested_at)
+    if state.pending_retry_until is not None:
+        return Why(Cause.RETRY_PENDING, now, until=state.pending_retry_until)
+    if following is None:
+        return Why(Cause.NEVER_DUE, now)
+    return Why(Cause.NOT_DUE, now, until=following, previous=state.last_attempt_at)
+
+
+def _blocked(facts: Facts, at: datetime) -> Why | None:
+    """Give what keeps a task from running at all."""
+    if facts.problem:
+        return Why(Cause.BROKEN, at, text=facts.problem)
+    if not facts.enabled:
+        return Why(Cause.DISABLED, at)
+    if facts.state.paused_since is None or facts.state.paused_since > at:
+        return None
+    if facts.state.paused_until is not None and facts.state.paused_until < at:
+        return None
+    return _paused(facts, at)
+
+
+def _paused(facts: Facts, at: datetime) -> Why:
+    pause = next((each for each in facts.pauses if each.covers(at)), None)
+    until = facts.state.paused_until if pause is None else pause.until
+    return Why(Cause.PAUSED, at, pause=pause, until=until)
+
+
+def _unserved(facts: Facts, owed: datetime) -> Why:
+    return Why(Cause.LATE if facts.is_attended else Cause.NO_LEADER, owed)
+
+
+def _past(facts: Facts, at: datetime) -> Why:
+    ran = _ran_at(facts, at)
+    if ran is not None:
+        return ran
+    if facts.schedule is None:
+        return Why(Cause.BROKEN, at, text=facts.problem)
+    occurrence = facts.schedule.in_minute_of(at)
+    if occurrence is None:
+        return _no_occurrence(facts, facts.schedule, at)
+    for row in facts.rows:
+        if row.covers(occurrence):
+            return _told(facts, row, occurrence)
+    return _unaccounted(facts, occurrence)
+
+
+def _ran_at(facts: Facts, at: datetime) -> Why | None:
+    minute = at.replace(second=0, microsecond=0)
+    for row in facts.rows:
+        if row.started_at is not None and minute <= row.started_at < minute + _MINUTE:
+            cause = Cause.RUNNING if row.finished_at is None else Cause.RAN
+            return Why(cause, row.scheduled_for, row=row)
+    return None
+
+
+def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
+    """Read from a row what became of an occurrence."""
+    if row.started_at is not None:
+        return Why(Cause.RAN_LATE, occurrence, row=row, until=row.started_at)
+    match row.reason:
+        case "disabled":
+            return _paused(facts, occurrence) if facts.pauses else Why(Cause.DISABLED, occurrence)
+        case "no_scheduler":
+            return Why(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
+        case "dst_skip":
+            return Why(Cause.GAP, occurrence, text=row.error)
+        case "coalesced":
+            blocking = _running(facts, occurrence)
+            return Why(Cause.COALESCED, occurrence, row=blocking, until=_follow_up(facts, row))
+        case "overlap_skip":
+            blocking = _by_key(facts, row.blocked_by) or _running(facts, occurrence)
+            return Why(Cause.OVERLAP, occurrence, row=blocking)
+    return Why(Cause.SKIPPED, occurrence, row=row, text=row.reason)
+
+
+def _unaccounted(facts: Facts, occurrence: datetime) -> Why:
+    state = facts.state
+    if occurrence < state.registered_at.replace(second=0, microsecond=0):
+        cause = Cause.OVERRIDDEN if facts.known_before else Cause.NOT_REGISTERED
+        return Why(cause, occurrence, until=state.registered_at)
+    blocking = _running(facts, occurrence)
+    if blocking is not None and occurrence > state.mark:
+        return Why(Cause.COALESCED, occurrence, row=blocking, until=blocking.finished_at)
+    blocked = _blocked(facts, occurrence)
+    if blocked is not None:
+        return blocked
+    if occurrence <= state.mark:
+        return Why(Cause.FORGOTTEN, occurrence, until=facts.history_from)
+    return _unserved(facts, occurrence)
+
+
+def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
+    """Say why there is no occurrence: what the clocks do, a retry to come, or the schedule."""
+    lost = _lost(schedule, at)
+    if lost:
+        return Why(Cause.GAP, at, text=lost)
+    if _is_second_pass(schedule, at):
+        return Why(Cause.FOLD, at, previous=schedule.latest_at_or_before(at))
+    retry = _retry_after(facts, at)
+    if retry is not None:
+        return retry
+    following, previous = schedule.next_after(at), schedule.latest_at_or_before(at)
+    if following is None and previous is None:
+        return Why(Cause.NEVER_DUE, at)
+    if previous is not None and previous < facts.state.registered_at:
+        previous = None
+    return Why(Cause.NOT_DUE, at, until=following, previous=previous)
+
+
+def _lost(schedule: Schedule, at: datetime) -> str:
+    """Give the local time that a gap swallowed, where the instant is read across that gap."""
+    for gap in schedule.lost_between(at - _DAY, at):
+        for change in next_transitions(schedule.zone, gap.resumes_at - _MINUTE, gap.resumes_at):
+            if at - gap.resumes_at < change.after - change.before:
+                return gap.civil.isoformat(sep=" ", timespec="minutes")
+    return ""
+
+
+def _is_second_pass(schedule: Schedule, at: datetime) -> bool:
+    local = at.astimezone(schedule.zone)
+    named = schedule.expression.matches(local.replace(tzinfo=None))
+    return bool(local.fold) and schedule.fold == "first" and named
+
+
+def _retry_after(facts: Facts, at: datetime) -> Why | None:
+    ended = [row for row in facts.rows if row.started_at and row.finished_at]
+    before = [row for row in ended if row.finished_at and row.finished_at <= at]
+    if not before or before[-1].outcome not in _WRONG:
+        return None
+    pending = facts.state.pending_retry_until
+    later = [row for row in facts.rows if row.started_at and row.started_at > at]
+    if later and later[0].reason == "retry":
+        return Why(Cause.RETRY_PENDING, at, row=before[-1], until=later[0].started_at)
+    if not later and pending is not None and pending > at:
+        return Why(Cause.RETRY_PENDING, at, row=before[-1], until=pending)
+    return None
+
+
+def _future(facts: Facts, at: datetime) -> Why:
+    blocked, schedule = _blocked(facts, at), facts.schedule
+    if blocked is not None or schedule is None:
+        return blocked or Why(Cause.BROKEN, at, text=facts.problem)
+    pending = facts.state.pending_retry_until
+    minute = at.replace(second=0, microsecond=0)
+    if pending is not None and minute <= pending < minute + _MINUTE:
+        return Why(Cause.RETRY_PENDING, at, until=pending)
+    occurrence = schedule.in_minute_of(at)
+    if occurrence is None:
+        return _no_occurrence(facts, schedule, at)
+    return Why(Cause.WILL_RUN, occurrence)
+
+
+def _running(facts: Facts, at: datetime) -> Row | None:
+    found = [row for row in facts.rows if row.was_running(at)]
+    return found[-1] if found else None
+
+
+def _by_key(facts: Facts, key: int | None) -> Row | None:
+    return next((row for row in facts.rows if row.key == key), None)
+
+
+def _follow_up(facts: Facts, skipped: Row) -> datetime | None:
+    later = (row.started_at for row in facts.rows if row.scheduled_for > skipped.scheduled_for)
+    return min((at for at in later if at is not None), default=None)

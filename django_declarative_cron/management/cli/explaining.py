@@ -1,0 +1,125 @@
+"""``cron explain``: why a task did or did not run, in one sentence from its rows."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.utils import translation
+
+from ... import conf
+from ...core.facts import Row
+from ...core.schedule import Schedule
+from ...core.why import Cause, Why
+from ...models import ScheduledTask
+from ...signals import safe
+from ...store.attendance import is_attended, patience
+from ...store.explaining import explain
+from ...store.reading import read_schedule
+from ...store.sentences import sentence
+from .instants import read_instant
+from .scope import Scope
+from .subcommand import Context, Options, Subcommand, add_format
+from .words import iso, local
+
+_BAD = (Cause.BROKEN, Cause.NO_LEADER, Cause.LATE)
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of a task")
+    parser.add_argument(
+        "--at",
+        metavar="ISO",
+        help=(
+            "the instant asked about, such as 2030-01-31T07:00; as the clocks of the task's zone "
+            "show it, unless it has an offset. Without it: why it does or does not run now"
+        ),
+    )
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, now = Scope.current(), context.clock.now()
+    scope.require_registered([options["name"]])
+    task = scope.tasks.get(name=options["name"])
+    schedule = read_schedule(task)[0]
+    zone = conf.project_zone() if schedule is None else schedule.zone
+    at = None if options["at"] is None else read_instant("--at", options["at"], zone)
+    answer = explain(task, now, at, is_attended=_is_attended(context, scope))
+    if options["format"] == "json":
+        context.terminal.data(_record(task, answer, at, now, zone))
+    else:
+        _say(context, task, schedule, answer, zone)
+
+
+def _is_attended(context: Context, scope: Scope) -> bool:
+    limit = patience(conf.options().LEASE)
+    return is_attended(scope.using, scope.deployment, limit, context.clock.database_time())
+
+
+def worded(answer: Why, zone: ZoneInfo) -> str:
+    """Put an answer into words; commands speak English.
+
+    Args:
+        answer: of ``explain``.
+        zone: of the task.
+    """
+    with translation.override(None):
+        return safe(sentence(answer, zone))
+
+
+def _say(
+    context: Context, task: ScheduledTask, schedule: Schedule | None, answer: Why, zone: ZoneInfo
+) -> None:
+    role = "ERROR" if answer.cause in _BAD else ""
+    context.terminal.say(worded(answer, zone), role)
+    if answer.row is not None and answer.row.error:
+        context.terminal.say(safe(answer.row.error))
+    if schedule is not None:
+        context.terminal.say(safe(f"{task.name}: {task.cron}  {task.timezone}"))
+    following = task.next_run_at
+    if following is not None and answer.until != following:
+        context.terminal.say(f"Next run: {local(following, zone)}")
+
+
+def _record(
+    task: ScheduledTask, answer: Why, at: datetime | None, now: datetime, zone: ZoneInfo
+) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "now": iso(now),
+        "at": iso(at),
+        "cause": str(answer.cause),
+        "explanation": worded(answer, zone),
+        "instant": iso(answer.at),
+        "until": iso(answer.until),
+        "previous": iso(answer.previous),
+        "paused_by": None if answer.pause is None else answer.pause.author,
+        "note": None if answer.pause is None else answer.pause.note,
+        "run": None if answer.row is None else _run(answer.row),
+        "next_run_at": iso(task.next_run_at),
+    }
+
+
+def _run(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.key,
+        "scheduled_for": iso(row.scheduled_for),
+        "started_at": iso(row.started_at),
+        "finished_at": iso(row.finished_at),
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "attempt": row.attempt,
+        "error": row.error,
+    }
+
+
+EXPLAIN = Subcommand(
+    "explain",
+    "say why a task did or does not run",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

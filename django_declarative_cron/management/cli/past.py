@@ -1,0 +1,165 @@
+"""``cron history``: what ran, what did not, and why; the newest first."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django.db.models import QuerySet
+
+from ... import conf
+from ...models import Outcome, ScheduledTask, TaskRun
+from ...signals import safe
+from ...store.reading import read_schedule
+from .instants import read_instant
+from .scope import Scope
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .terminal import Terminal
+from .upcoming import amount
+from .words import civil, count, duration, iso, relative
+
+ROLES = {
+    Outcome.SUCCEEDED: "SUCCESS",
+    Outcome.RUNNING: "NOTICE",
+    Outcome.FAILED: "ERROR",
+    Outcome.TIMED_OUT: "ERROR",
+    Outcome.INTERRUPTED: "WARNING",
+}
+_ERROR_SHOWN = 200
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of a task; all unless given")
+    parser.add_argument(
+        "--outcome", choices=[str(each) for each in Outcome.values], help="only what ended so"
+    )
+    parser.add_argument(
+        "--since", metavar="ISO", help="only what was due or started since then; in TIME_ZONE"
+    )
+    parser.add_argument("-n", dest="count", type=amount, default=20, help="how many (default: 20)")
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, now = Scope.current(), context.clock.now()
+    runs = list(_runs(scope, options)[: options["count"]])
+    if options["format"] == "json":
+        context.terminal.data({"now": iso(now), "runs": [record(run) for run in runs]})
+        return
+    zone = _zone(scope, options["name"])
+    if runs:
+        say_runs(context.terminal, runs, zone, now, named=options["name"] is None)
+        context.terminal.say()
+    limit = " or more" if len(runs) == options["count"] else ""
+    context.terminal.say(f"{count(len(runs), 'row')}{limit}; times in {zone}.")
+
+
+def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
+    runs = TaskRun.objects.using(scope.using).filter(scheduler__deployment=scope.deployment)
+    name = options["name"]
+    if name is not None:
+        # The history of a name outlives its row.
+        runs = runs.filter(task_name=name)
+        if not runs.exists():
+            scope.require_registered([name])
+    if options["outcome"] is not None:
+        runs = runs.filter(outcome=options["outcome"])
+    if options["since"] is not None:
+        runs = runs.filter(scheduled_for__gte=read_instant("--since", options["since"]))
+    return runs.defer("traceback").order_by("-id")
+
+
+def _zone(scope: Scope, name: str | None) -> tzinfo:
+    task: ScheduledTask | None = None
+    if name is not None:
+        task = scope.tasks.filter(name=name).first()
+    schedule = None if task is None else read_schedule(task)[0]
+    return conf.project_zone() if schedule is None else schedule.zone
+
+
+def say_runs(
+    terminal: Terminal, runs: Sequence[TaskRun], zone: tzinfo, now: datetime, *, named: bool
+) -> None:
+    """Write a table of runs.
+
+    Args:
+        terminal: where.
+        runs: in their order.
+        zone: whose clocks show the times.
+        now: the instant of looking.
+        named: each row says the name of its task.
+    """
+    header = ("OUTCOME", *(("TASK",) if named else ()), "SCHEDULED", "STARTED", "TOOK", "WHY")
+    rows = [_row(terminal, run, zone, now, named=named) for run in runs]
+    terminal.table(rows, header)
+
+
+def _row(
+    terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime, *, named: bool
+) -> list[Cell]:
+    role = ROLES.get(Outcome(run.outcome)) if run.outcome in Outcome else None
+    scheduled = [civil(run.scheduled_for, zone)]
+    if run.count > 1:
+        scheduled.append(f"and {run.count - 1:,} before")
+    why = [run.reason if run.attempt <= 1 else f"{run.reason}, attempt {run.attempt}"]
+    if run.error:
+        why.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
+    name = [Cell((safe(run.task_name or ""),))] if named else []
+    return [
+        Cell((run.outcome.replace("_", " "),), terminal.paint(role) if role else None),
+        *name,
+        Cell(tuple(scheduled)),
+        Cell((_started(run, now),)),
+        Cell((took(run),)),
+        Cell(tuple(map(safe, why))),
+    ]
+
+
+def _started(run: TaskRun, now: datetime) -> str:
+    return "" if run.started_at is None else relative(run.started_at, now)
+
+
+def took(run: TaskRun) -> str:
+    """Say how long a run took, if it started and ended.
+
+    Args:
+        run: any.
+    """
+    if run.started_at is None or run.finished_at is None:
+        return ""
+    return duration(max((run.finished_at - run.started_at).total_seconds(), 0.0))
+
+
+def record(run: TaskRun) -> dict[str, Any]:
+    """Give a run as JSON-native data.
+
+    Args:
+        run: any.
+    """
+    lag = None if run.started_at is None else (run.started_at - run.scheduled_for).total_seconds()
+    return {
+        "id": run.pk,
+        "name": run.task_name,
+        "scheduled_for": iso(run.scheduled_for),
+        "scheduled_from": iso(run.scheduled_from),
+        "count": run.count,
+        "started_at": iso(run.started_at),
+        "finished_at": iso(run.finished_at),
+        "lag": lag,
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "attempt": run.attempt,
+        "error": run.error,
+    }
+
+
+HISTORY = Subcommand(
+    "history",
+    "show what ran, what did not, and why",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

@@ -1,0 +1,117 @@
+"""``cron show``: everything about one task."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from ... import conf
+from ...cron import describe
+from ...models import TaskOverride, TaskRun
+from ...signals import safe
+from ...store.attendance import is_attended, patience
+from ...store.explaining import explain
+from ...store.masking import masked
+from ...store.reading import Reading, read
+from .explaining import worded
+from .listing import record as listed
+from .past import record, say_runs
+from .scope import Scope
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .words import iso, local, relative
+
+_RUNS = 5
+_NEXT = 3
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of a task")
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, now = Scope.current(), context.clock.now()
+    scope.require_registered([options["name"]])
+    reading = read(scope.tasks.get(name=options["name"]), now)
+    task = reading.task
+    runs = TaskRun.objects.using(scope.using).filter(scheduler=task.scheduler_id)
+    newest = list(runs.filter(task_name=task.name).defer("traceback").order_by("-id")[:_RUNS])
+    attended = is_attended(
+        scope.using,
+        scope.deployment,
+        patience(conf.options().LEASE),
+        context.clock.database_time(),
+    )
+    answer = explain(task, now, is_attended=attended)
+    zone = conf.project_zone() if reading.schedule is None else reading.schedule.zone
+    why = worded(answer, zone)
+    if options["format"] == "json":
+        context.terminal.data(_record(reading, why, newest, now))
+        return
+    context.terminal.say(safe(task.name or ""), "MIGRATE_HEADING")
+    if task.description:
+        context.terminal.say(safe(task.description))
+    context.terminal.say(why)
+    context.terminal.say()
+    rows = [
+        [Cell((label,)), Cell(tuple(map(safe, lines)))] for label, lines in _facts(reading, now)
+    ]
+    context.terminal.table(rows)
+    if newest:
+        context.terminal.say()
+        say_runs(context.terminal, newest, zone, now, named=False)
+
+
+def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
+    task, schedule = reading.task, reading.schedule
+    zone = conf.project_zone() if schedule is None else schedule.zone
+    yield "status", [f"{reading.status.symbol} {reading.status.replace('_', ' ')}"]
+    words = [] if schedule is None else [describe(schedule.expression)]
+    yield "schedule", [f"{task.cron}  {task.timezone}", *words]
+    yield "runs", [task.callback]
+    arguments = task.declaration.get("args") if isinstance(task.declaration, dict) else None
+    if arguments:
+        yield "arguments", [json.dumps(masked(arguments), ensure_ascii=False)]
+    yield "retry delay", [str(task.retry_delay)]
+    if schedule is not None and task.next_run_at is not None:
+        following = [task.next_run_at, *islice(schedule.upcoming(task.next_run_at), _NEXT - 1)]
+        yield "next", [f"{local(each, zone)}  {relative(each, now)}" for each in following]
+    for label, instant in (
+        ("last attempt", task.last_attempt_at),
+        ("last success", task.last_success_at),
+        ("retry pending", task.pending_retry_until),
+        ("registered", task.registered_at),
+    ):
+        if instant is not None:
+            yield label, [f"{local(instant, zone)}  {relative(instant, now)}"]
+    yield "runs so far", [f"{task.run_count:,}, {task.failures:,} failures in a row"]
+    act = TaskOverride.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+    for each in act.order_by("-id")[:1]:
+        note = f": {each.note}" if each.note else ""
+        yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
+
+
+def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
+    task = reading.task
+    following: list[datetime] = []
+    if reading.schedule is not None and task.next_run_at is not None:
+        rest = islice(reading.schedule.upcoming(task.next_run_at), _NEXT - 1)
+        following = [task.next_run_at, *rest]
+    return {
+        **listed(reading),
+        "now": iso(now),
+        "description": task.description,
+        "callback": task.callback,
+        "retry_delay_seconds": task.retry_delay.total_seconds(),
+        "why": why,
+        "next": [iso(each) for each in following],
+        "runs": [record(run) for run in runs],
+    }
+
+
+SHOW = Subcommand("show", "show everything about one task", _arguments, _answer, only_reads=True)

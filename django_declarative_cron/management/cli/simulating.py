@@ -1,0 +1,188 @@
+"""``cron simulate``: what would run in a span of time, by the settings alone."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.declaration import Declaration
+from ...core.schedule import Schedule
+from ...signals import safe
+from .instants import read_instant
+from .scope import declared
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .terminal import Terminal
+from .upcoming import amount
+from .words import civil, count, iso, local
+
+_TELL_EVERY = 0.3
+_LONGEST = timedelta(days=3660)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one task would do.
+
+    Args:
+        name: of the task.
+        schedule: its expression and zone, counted from the beginning of the span.
+        runs: number of occurrences.
+        first: the first of them.
+        last: the last of them.
+        lost: number that gaps of the clock take.
+    """
+
+    name: str
+    schedule: Schedule
+    runs: int
+    first: datetime | None
+    last: datetime | None
+    lost: int
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="begin", metavar="ISO", help="in TIME_ZONE; now unless given"
+    )
+    parser.add_argument("--to", dest="end", metavar="ISO", help="a day later unless given")
+    parser.add_argument("-n", dest="count", type=amount, help="list this many starts in order")
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    begin, end = _span(context, options)
+    declarations = [each for each in declared() if each.enabled]
+    lines = list(_lines(context, declarations, begin, end))
+    context.terminal.progress()
+    starts = list(islice(_starts(lines, begin, end), options["count"] or 0))
+    if options["format"] == "json":
+        context.terminal.data(_record(lines, starts, begin, end))
+    else:
+        _say(context.terminal, lines, starts, begin, end)
+
+
+def _span(context: Context, options: Options) -> tuple[datetime, datetime]:
+    given = options["begin"]
+    begin = context.clock.now() if given is None else read_instant("--from", given)
+    given = options["end"]
+    end = begin + timedelta(days=1) if given is None else read_instant("--to", given)
+    if end <= begin:
+        raise CommandError("--to must lie behind --from.", returncode=2)
+    if end - begin > _LONGEST:
+        raise CommandError("At most ten years can be simulated at once.", returncode=2)
+    return begin, end
+
+
+def _lines(
+    context: Context, declarations: Sequence[Declaration], begin: datetime, end: datetime
+) -> Iterator[Line]:
+    shown, before = context.clock.monotonic(), begin - timedelta(microseconds=1)
+    for number, declaration in enumerate(declarations):
+        if context.clock.monotonic() - shown >= _TELL_EVERY:
+            shown = context.clock.monotonic()
+            context.terminal.progress(f"{number} of {count(len(declarations), 'task')}")
+        schedule = replace(declaration.schedule, anchor=begin)
+        runs = schedule.count_between(before, end)
+        yield Line(
+            declaration.name,
+            schedule,
+            runs,
+            schedule.next_after(before) if runs else None,
+            schedule.latest_at_or_before(end) if runs else None,
+            sum(gap.count for gap in schedule.lost_between(before, end)),
+        )
+
+
+def _starts(
+    lines: Sequence[Line], begin: datetime, end: datetime
+) -> Iterator[tuple[datetime, str]]:
+    def of(line: Line) -> Iterator[tuple[datetime, str]]:
+        for instant in line.schedule.upcoming(begin - timedelta(microseconds=1)):
+            if instant > end:
+                return
+            yield instant, line.name
+
+    return merge(*(of(line) for line in lines))
+
+
+def _say(
+    terminal: Terminal,
+    lines: Sequence[Line],
+    starts: Sequence[tuple[datetime, str]],
+    begin: datetime,
+    end: datetime,
+) -> None:
+    zone = conf.project_zone()
+    if starts:
+        rows = [[Cell((civil(at, zone),)), Cell((safe(name),))] for at, name in starts]
+        terminal.table(rows, ("START", "TASK"))
+        terminal.say()
+    ordered = sorted(lines, key=lambda line: (-line.runs, line.name))
+    if ordered:
+        terminal.table([_row(terminal, line) for line in ordered], _HEADER)
+        terminal.say()
+    total, lost = sum(line.runs for line in lines), sum(line.lost for line in lines)
+    span = f"from {local(begin, zone)} to {local(end, zone)}"
+    terminal.say(f"{count(total, 'start')} of {count(len(lines), 'task')} {span}.")
+    if lost:
+        terminal.say(f"{count(lost, 'occurrence')} fall into gaps of the clock and would not run.")
+
+
+_HEADER = ("TASK", "STARTS", "FIRST", "LAST")
+
+
+def _row(terminal: Terminal, line: Line) -> list[Cell]:
+    zone = line.schedule.zone
+    lost = f"{line.lost:,} lost in gaps" if line.lost else ""
+    numbers = tuple(filter(None, (f"{line.runs:,}", lost)))
+    first = ("never",) if line.first is None else (civil(line.first, zone), zone.key)
+    last = () if line.last is None else (civil(line.last, zone),)
+    schedule = f"{line.schedule.expression.text}"
+    return [
+        Cell((safe(line.name), safe(schedule))),
+        Cell(numbers, terminal.paint("WARNING") if lost else None),
+        Cell(first),
+        Cell(last),
+    ]
+
+
+def _record(
+    lines: Sequence[Line],
+    starts: Sequence[tuple[datetime, str]],
+    begin: datetime,
+    end: datetime,
+) -> dict[str, Any]:
+    return {
+        "from": iso(begin),
+        "to": iso(end),
+        "starts": sum(line.runs for line in lines),
+        "tasks": [
+            {
+                "name": line.name,
+                "starts": line.runs,
+                "first": iso(line.first),
+                "last": iso(line.last),
+                "lost": line.lost,
+            }
+            for line in lines
+        ],
+        "in_order": [{"at": iso(at), "name": name} for at, name in starts],
+    }
+
+
+SIMULATE = Subcommand(
+    "simulate",
+    "show what would run in a span of time",
+    _arguments,
+    _answer,
+    only_reads=True,
+)

@@ -1,0 +1,116 @@
+"""What is stored of a task around an instant, as facts for ``core.why``; nothing is written."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Coalesce
+
+from ..core.facts import Facts, Pause, Row
+from ..core.why import Why, why
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import rows
+from .reading import read_schedule
+
+_MOST = 50
+_MINUTE = timedelta(minutes=1)
+
+
+def explain(
+    task: ScheduledTask, now: datetime, at: datetime | None = None, *, is_attended: bool
+) -> Why:
+    """Say why a task does or does not run, or did or did not at an instant.
+
+    Args:
+        task: its row.
+        now: the instant of asking.
+        at: the instant asked about, ``None`` for the present state.
+        is_attended: a scheduler was heard of lately.
+    """
+    return why(facts_of(task, now, at, is_attended=is_attended), at)
+
+
+def facts_of(
+    task: ScheduledTask, now: datetime, at: datetime | None, *, is_attended: bool
+) -> Facts:
+    """Collect what is stored, in a handful of queries.
+
+    Args:
+        task: its row.
+        now: the instant of asking.
+        at: the instant asked about, ``None`` for the present state.
+        is_attended: a scheduler was heard of lately.
+    """
+    schedule, damage = read_schedule(task)
+    runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+    before = runs.filter(scheduled_for__lt=task.registered_at)
+    return Facts(
+        now=now,
+        state=rows.state_of(task),
+        schedule=schedule,
+        problem=task.broken_reason or damage,
+        enabled=task.enabled,
+        is_attended=is_attended,
+        rows=_present(runs) if at is None else _around(runs, at),
+        pauses=_pauses(task, at or now),
+        known_before=at is not None and at < task.registered_at and before.exists(),
+        history_from=task.history_from,
+    )
+
+
+def _present(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
+    return _rows(runs.filter(outcome=Outcome.RUNNING).order_by("-id"))
+
+
+def _around(runs: QuerySet[TaskRun], at: datetime) -> tuple[Row, ...]:
+    minute = at.replace(second=0, microsecond=0)
+    first = Coalesce("scheduled_from", "scheduled_for")
+    near = runs.annotate(first=first).filter(
+        Q(scheduled_for__gte=minute, first__lt=minute + _MINUTE)
+        | Q(started_at__gte=minute, started_at__lt=minute + _MINUTE)
+        | (Q(started_at__lte=at) & (Q(finished_at=None) | Q(finished_at__gte=minute)))
+    )
+    started = runs.filter(started_at__isnull=False)
+    earlier = started.filter(finished_at__lte=at).order_by("-id")[:1]
+    later = started.filter(started_at__gte=minute + _MINUTE).order_by("id")[:1]
+    queries = (near.order_by("-id"), earlier, later)
+    found = {row.key: row for query in queries for row in _rows(query)}
+    return tuple(found[key] for key in sorted(found))
+
+
+def _rows(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
+    return tuple(_row(run) for run in runs.defer("traceback")[:_MOST])
+
+
+def _row(run: TaskRun) -> Row:
+    detail: Any = run.detail if isinstance(run.detail, dict) else {}
+    blocking = detail.get("blocking_run")
+    return Row(
+        key=run.pk,
+        scheduled_for=run.scheduled_for,
+        scheduled_from=run.scheduled_from,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        outcome=run.outcome,
+        reason=run.reason,
+        attempt=run.attempt,
+        error=str(detail.get("local_time", "")) or run.error.strip().partition("\n")[0],
+        blocked_by=blocking if isinstance(blocking, int) else None,
+    )
+
+
+def _pauses(task: ScheduledTask, at: datetime) -> tuple[Pause, ...]:
+    acts = TaskOverride.objects.filter(
+        scheduler=task.scheduler_id,
+        task_name=task.name,
+        kind=TaskOverride.Kind.PAUSE,
+        created_at__lte=at,
+    )
+    return tuple(_pause(act) for act in acts.order_by("-id")[:_MOST])
+
+
+def _pause(act: TaskOverride) -> Pause:
+    ends = [end for end in (act.until, act.ended_at) if end is not None]
+    return Pause(act.created_at, min(ends, default=None), act.author, act.note)
