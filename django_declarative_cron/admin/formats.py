@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
