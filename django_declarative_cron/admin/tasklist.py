@@ -27,7 +27,8 @@ class TaskChangeList(ChangeList):
         self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
     ) -> QuerySet[Any, Any]:
         tasks = super().get_queryset(request, exclude_parameters)
-        return tasks.annotate(oldest_recent=oldest_recent())
+        shown: QuerySet[Any, Any] = tasks.annotate(oldest_recent=oldest_recent())
+        return shown
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

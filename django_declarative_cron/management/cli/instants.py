@@ -36,12 +36,6 @@ def _as_before(text: str, zone: ZoneInfo) -> datetime:
     return local.astimezone(UTC)
 
 
-def _as_before(text: str, zone: ZoneInfo) -> datetime:
-    given = datetime.fromisoformat(text)
-    local = given if given.tzinfo is not None else given.replace(tzinfo=zone, fold=0)
-    return local.astimezone(UTC)
-
-
 def _instant(option: str, text: str) -> datetime:
     given = datetime.fromisoformat(text)
     if given.tzinfo is not None:

@@ -77,7 +77,8 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     arguments = task.declaration.get("args") if isinstance(task.declaration, dict) else None
     if arguments:
         yield "arguments", [json.dumps(masked(arguments), ensure_ascii=False)]
-    yield "retry delay", [str(task.retry_delay)]
+    if task.retry_delay is not None:
+        yield "retry delay", [str(task.retry_delay)]
     if schedule is not None and task.next_run_at is not None:
         following = [task.next_run_at, *islice(schedule.upcoming(task.next_run_at), _NEXT - 1)]
         yield "next", [f"{local(each, zone)}  {relative(each, now)}" for each in following]
@@ -97,7 +98,7 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
-    task = reading.task
+    task, delay = reading.task, reading.task.retry_delay
     following: list[datetime] = []
     if reading.schedule is not None and task.next_run_at is not None:
         rest = islice(reading.schedule.upcoming(task.next_run_at), _NEXT - 1)
@@ -107,7 +108,7 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
         "now": iso(now),
         "description": task.description,
         "callback": task.callback,
-        "retry_delay_seconds": task.retry_delay.total_seconds(),
+        "retry_delay_seconds": None if delay is None else delay.total_seconds(),
         "why": why,
         "next": [iso(each) for each in following],
         "runs": [record(run) for run in runs],

@@ -1,0 +1,97 @@
+"""``cron history``, ``cron show`` and ``cron prune``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from django_declarative_cron.management.cli.table import columns
+from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.testing import Simulation
+
+from .conftest import DELAY, Cron
+
+
+@pytest.fixture
+def three(sim: Simulation) -> Simulation:
+    """Two tasks; one failed at eleven and succeeded after its retry."""
+    sim.initialize(
+        [
+            ("flaky", "0 * * * *", sim.job(outcomes=["ok", "fail", "ok"]), DELAY),
+            ("quarter", "15 * * * *", sim.job(), DELAY),
+        ]
+    )
+    sim.advance_to("2024-01-01T11:40Z")
+    return sim
+
+
+def test_history_tells_the_newest_first(cron: Cron, three: Simulation) -> None:
+    found = cron("history", "--format", "json", clock=three.clock).data["runs"]
+    told = [(run["name"], run["outcome"], run["reason"], run["attempt"]) for run in found]
+    assert told[:3] == [
+        ("quarter", "succeeded", "due", 1),
+        ("flaky", "succeeded", "retry", 2),
+        ("flaky", "failed", "due", 1),
+    ]
+
+
+def test_history_is_narrowed_by_name_outcome_time_and_number(cron: Cron, three: Simulation) -> None:
+    def number(*words: str) -> int:
+        return len(cron("history", *words, "--format", "json", clock=three.clock).data["runs"])
+
+    assert number("flaky", "--outcome", "failed") == 1
+    assert number("flaky", "-n", "1") == 1
+    assert number("--since", "2024-01-01T11:15Z") == 1
+    assert number("quarter", "--outcome", "failed") == 0
+
+
+@pytest.mark.parametrize("words", [("history",), ("history", "flaky"), ("show", "flaky")])
+def test_tables_fit_the_width_of_a_pipe(
+    cron: Cron, three: Simulation, words: tuple[str, ...]
+) -> None:
+    TaskRun.objects.update(error="a long story " * 40)
+    answer = cron(*words, clock=three.clock)
+    assert answer.code == 0
+    assert max(map(columns, answer.lines)) <= 80
+
+
+def test_the_history_of_a_name_outlives_its_task(cron: Cron, three: Simulation) -> None:
+    three.initialize([])
+    assert not ScheduledTask.objects.exists()
+    assert cron("history", "flaky", clock=three.clock).code == 0
+    assert cron("history", "nobody", clock=three.clock).code == 2
+
+
+def test_show_says_why_what_comes_and_what_was(cron: Cron, three: Simulation) -> None:
+    answer = cron("show", "flaky", clock=three.clock)
+    assert "It is not due between" in answer.out
+    assert "2024-01-01 12:00 UTC" in answer.out
+    assert "retry, attempt 2" in answer.out
+    data = cron("show", "flaky", "--format", "json", clock=three.clock).data
+    assert data["next"][:2] == ["2024-01-01T12:00:00.000Z", "2024-01-01T13:00:00.000Z"]
+    assert [run["outcome"] for run in data["runs"]][:2] == ["succeeded", "failed"]
+
+
+def test_prune_keeps_the_newest_success_and_failure(cron: Cron, three: Simulation) -> None:
+    three.advance_to("2024-01-01T18:40Z")
+    before = TaskRun.objects.count()
+    answer = cron("prune", "--runs", "2", "--format", "json", clock=three.clock).data
+    assert answer["kept"] == TaskRun.objects.count() == before - answer["deleted"]
+    assert answer["deleted"] > 5
+    assert TaskRun.objects.filter(task_name="flaky", outcome="failed").count() == 1
+    assert TaskRun.objects.filter(task_name="quarter").count() == 2
+
+
+def test_prune_forgets_what_is_old(cron: Cron, three: Simulation) -> None:
+    three.clock.advance(three.now + timedelta(days=5))
+    answer = cron("prune", "--days", "4", clock=three.clock)
+    assert "forgotten" in answer.out
+    assert TaskRun.objects.filter(task_name="quarter").count() == 1
+
+
+@pytest.mark.parametrize("words", [("--days", "0"), ("--runs", "-1"), ("--runs", "many")])
+def test_prune_refuses_what_is_no_number(
+    cron: Cron, three: Simulation, words: tuple[str, ...]
+) -> None:
+    assert "is no number" in cron("prune", *words, clock=three.clock).err

@@ -1,0 +1,77 @@
+"""``cron simulate``: what would run, by the settings alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.testing import ManualClock
+
+from .conftest import DELAY, Cron
+
+Declare = Callable[..., list[Any]]
+WEEK = ("--from", "2024-01-01T00:00Z", "--to", "2024-01-08T00:00Z")
+
+
+@pytest.mark.django_db
+def test_a_day_from_now_unless_said_otherwise(
+    cron: Cron, declare: Declare, at_start: ManualClock
+) -> None:
+    declare(hourly="0 * * * *", nightly="0 3 * * *")
+    data = cron("simulate", "--format", "json", clock=at_start).data
+    assert data["from"] == "2024-01-01T10:00:30.000Z"
+    assert [(task["name"], task["starts"]) for task in data["tasks"]] == [
+        ("hourly", 24),
+        ("nightly", 1),
+    ]
+
+
+def test_starts_are_listed_in_their_order(cron: Cron, declare: Declare) -> None:
+    declare(b="0 6 * * *", a="0 5 * * *")
+    answer = cron("simulate", *WEEK, "-n", "3")
+    assert [line.split()[-1] for line in answer.lines[1:4]] == ["a", "b", "a"]
+    assert "14 starts of 2 tasks" in answer.out
+
+
+def test_what_gaps_take_is_counted(cron: Cron, declare: Declare) -> None:
+    keys = {"callback": "tests.commands.callbacks.nothing", "retry_delay": DELAY}
+    declare({"name": "a", "cron": "30 2 * * *", "timezone": "Europe/Berlin", **keys})
+    span = ("--from", "2024-03-30T00:00Z", "--to", "2024-04-02T00:00Z")
+    data = cron("simulate", *span, "--format", "json").data
+    assert (data["starts"], data["tasks"][0]["lost"]) == (2, 1)
+    assert "fall into gaps" in cron("simulate", *span).out
+
+
+def test_what_is_switched_off_does_not_run(cron: Cron, declare: Declare) -> None:
+    keys = {"callback": "tests.commands.callbacks.nothing", "retry_delay": DELAY}
+    declare({"name": "a", "cron": "* * * * *", "timezone": "UTC", "enabled": False, **keys})
+    assert cron("simulate", *WEEK, "--format", "json").data["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--from", "2024-01-02T00:00Z", "--to", "2024-01-01T00:00Z"), "must lie behind"),
+        (("--from", "2024-01-02T00:00Z", "--to", "2044-01-01T00:00Z"), "ten years"),
+    ],
+)
+def test_a_span_that_is_none_is_refused(
+    cron: Cron, declare: Declare, words: tuple[str, ...], text: str
+) -> None:
+    declare(a="0 5 * * *")
+    answer = cron("simulate", *words)
+    assert answer.code == 2
+    assert text in answer.err
+
+
+def test_a_week_of_two_hundred_tasks_is_quick(cron: Cron, declare: Declare) -> None:
+    declare(**{f"task-{n}": f"{n % 60} * * * *" if n % 3 else "* * * * *" for n in range(200)})
+    begun = time.process_time()
+    data = cron("simulate", *WEEK, "--format", "json").data
+    assert data["starts"] == 67 * (7 * 24 * 60 + 1) + sum(
+        7 * 24 + (n % 60 == 0) for n in range(200) if n % 3
+    )
+    assert time.process_time() - begun < 2
