@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -53,6 +54,9 @@ def pytest_report_header() -> list[str]:
 
 def pytest_sessionstart() -> None:
     """Stop at once where the session would test something else than it was asked to."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores Ctrl-C, and so would every process that a test starts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("DDC_EXPECT_WHEEL") == "1" and "site-packages" not in PACKAGE.parts:
         pytest.exit(f"The installed wheel was to be tested, not {PACKAGE}.", returncode=3)
     expected = os.environ.get("DDC_EXPECT_DJANGO", "")

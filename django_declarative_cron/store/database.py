@@ -170,6 +170,19 @@ def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
     """
     if _skips_locked(using):
         return rows.select_for_update(skip_locked=True)
+    return current(using, rows)
+
+
+def current(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
+    """Lock rows as they are read, so that they are read as they are stored.
+
+    A plain read inside a caller's transaction may show what was stored when that began;
+    whatever is written back has to be read like this.
+
+    Args:
+        using: database alias; in a transaction.
+        rows: the rows.
+    """
     can_lock = connections[using].features.has_select_for_update
     return rows.select_for_update() if can_lock else rows
 

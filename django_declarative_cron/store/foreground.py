@@ -82,11 +82,11 @@ def _started(member: Member, process: Process, declaration: Declaration, act: Ac
 
 def _free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
-    row = tasks.first()
+    row = database.current(member.using, tasks).first()
     if row is None:
         raise NotRegisteredError(name)
     runs = TaskRun.objects.using(member.using).filter(scheduler=held.row, running_slot=name)
-    busy = runs.select_related("instance").first()
+    busy = database.current(member.using, runs).first()
     if busy is not None:
         raise AlreadyRunningError(busy)
     return row

@@ -172,7 +172,7 @@ def _write(
 
 def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[ScheduledTask]:
     tasks = ScheduledTask.objects.using(using).filter(scheduler=held.row)
-    return tasks.filter(name__in=names).order_by("name")
+    return database.current(using, tasks.filter(name__in=names).order_by("name"))
 
 
 def _changed(

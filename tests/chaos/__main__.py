@@ -2,8 +2,9 @@
 
 ``DDC_CHAOS_MINUTES``, ``DDC_CHAOS_SCHEDULERS``, ``DDC_CHAOS_TASKS``, ``DDC_CHAOS_LEASE``,
 ``DDC_CHAOS_GAP``, ``DDC_CHAOS_LONGEST`` and ``DDC_CHAOS_SEED`` say which, ``DDC_TEST_DATABASE``
-where: ``postgres``, ``pgbouncer``, ``mariadb`` or ``sqlite``. The exit code is 0 where nothing
-is wrong. ``DDC_CHAOS_KEEP`` names a directory that gets the logs and the evidence where
+where: ``postgres``, ``pgbouncer``, ``mariadb`` or ``sqlite``. ``DDC_CHAOS_WEATHER=clocks`` stops
+processes for any time and sets their wall clock, and does little else. The exit code is 0 where
+nothing is wrong. ``DDC_CHAOS_KEEP`` names a directory that gets the logs and the evidence where
 something is.
 """
 
@@ -16,7 +17,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from . import place
+from . import clocks, place
 from .plan import Plan
 
 
@@ -29,6 +30,8 @@ def main() -> int:
         Path(plan.evidence).touch()
         os.environ.update(database.environment, DJANGO_SETTINGS_MODULE="tests.chaos.settings")
         os.environ.update(plan.environment())
+        if plan.weather == "clocks":
+            os.environ[clocks.VARIABLE] = str(directory / "clock")
         import django
 
         django.setup()

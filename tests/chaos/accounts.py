@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 
@@ -38,41 +39,82 @@ class Accounts:
     late: list[str] = field(default_factory=list)
 
 
-def audit(stopped_at: datetime) -> Accounts:
+def audit(stopped_at: datetime, *, is_timed: bool = True) -> Accounts:
     """Read all rows; every task is minutely.
 
     Args:
         stopped_at: when the last scheduler was asked to stop.
+        is_timed: nobody set the clock, so that the instants in rows tell what came first.
     """
     found = Accounts()
     for task in ScheduledTask.objects.order_by("name"):
         rows = list(TaskRun.objects.filter(task_name=task.name).order_by("id"))
-        _of_one(found, task, rows, stopped_at)
+        _of_one(found, task, rows, stopped_at, is_timed=is_timed)
+        if is_timed:
+            found.at_once += _at_once(rows)
     return found
 
 
-def _of_one(
-    found: Accounts, task: ScheduledTask, rows: list[TaskRun], stopped_at: datetime
-) -> None:
+def registrations() -> dict[tuple[str, str], int]:
+    """Give the registration that each run belongs to, by its task and the instant it started."""
+    started = TaskRun.objects.exclude(started_at=None)
+    return {
+        (name, at.isoformat()): epoch
+        for name, at, epoch in started.values_list("task_name", "started_at", "epoch")
+    }
+
+
+def _at_once(rows: list[TaskRun]) -> list[str]:
     started = sorted((r for r in rows if r.started_at is not None), key=lambda r: r.started_at)
+    return [f"{a} {a.pk} and {b.pk}" for a, b in pairwise(started) if _overlap(a, b)]
+
+
+def _of_one(
+    found: Accounts,
+    task: ScheduledTask,
+    rows: list[TaskRun],
+    stopped_at: datetime,
+    *,
+    is_timed: bool,
+) -> None:
+    started = [row for row in rows if row.started_at is not None]
     found.runs += len(started)
     found.outcomes.update(row.outcome for row in rows)
     found.still_running += [f"{r} {r.pk}" for r in rows if r.outcome == Outcome.RUNNING]
-    covered = {minute for row in rows for minute in _covers(row)}
-    named = list(_minutes(_floor(task.registered_at), task.discharged_at))
-    found.occurrences += len(named)
-    found.unaccounted += [f"{task.name} {each}" for each in named if each not in covered]
+    for named, covered in _registrations(task, rows, is_timed=is_timed):
+        found.occurrences += len(named)
+        found.unaccounted += [f"{task.name} {each}" for each in named if each not in covered]
     succeeded = Counter(
-        row.scheduled_for
+        (row.scheduled_for, row.epoch)
         for row in started
         if row.outcome == Outcome.SUCCEEDED and row.reason != "manual"
     )
     found.twice += [f"{task.name} {each}" for each, times in succeeded.items() if times > 1]
-    found.at_once += [f"{a} {a.pk} and {b.pk}" for a, b in pairwise(started) if _overlap(a, b)]
     due = _floor(stopped_at)
     busy = any(row.finished_at is None or row.finished_at >= due for row in started)
     if task.discharged_at < due and not busy:
         found.late.append(f"{task.name} {task.discharged_at}")
+
+
+def _registrations(
+    task: ScheduledTask, rows: list[TaskRun], *, is_timed: bool
+) -> Iterator[tuple[list[datetime], set[datetime]]]:
+    """Give the minutes that each registration named, and those it accounts for.
+
+    After a clock was set back by hours a task begins anew, and its minutes come again. What
+    is tried again is what it was, in whichever registration.
+    """
+    by_epoch: dict[Any, set[datetime]] = defaultdict(set)
+    for row in rows:
+        if row.reason != "manual" and row.attempt <= 1:
+            by_epoch[row.epoch].update(_covers(row))
+    epochs = sorted(by_epoch)
+    for epoch in epochs:
+        covered = by_epoch[epoch]
+        is_first = is_timed and epoch == epochs[0]
+        first = _floor(task.registered_at) if is_first else min(covered)
+        last = task.discharged_at if epoch == epochs[-1] else max(covered)
+        yield list(_minutes(first, last)), covered
 
 
 def _covers(row: TaskRun) -> Iterator[datetime]:

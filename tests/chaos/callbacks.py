@@ -29,7 +29,14 @@ def work(run: Run) -> None:
     key = f"{_plan.seed} {run.task_name} {run.started_at.isoformat()}"
     chance = random.Random(key)
     token, occurrence = str(uuid4()), run.scheduled_for.isoformat()
-    _note(event="start", run=token, task=run.task_name, occurrence=occurrence, reason=run.reason)
+    _note(
+        event="start",
+        run=token,
+        task=run.task_name,
+        occurrence=occurrence,
+        reason=run.reason,
+        started=run.started_at.isoformat(),
+    )
     succeeded = False
     try:
         _take_time(run, chance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import time
@@ -18,8 +19,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from . import accounts, evidence
+from . import accounts, clocks, evidence
 from .accounts import Accounts
+from .clocks import Clock
 from .evidence import Attempt, Overlap
 from .fleet import Fleet
 from .place import Place
@@ -83,7 +85,8 @@ class Report:
             f" {self.took:.0f} s with beginning and end",
             f"events: {events}",
             f"exits by code: {dict(sorted(self.exits.items()))}; terms {self.watch.terms}",
-            f"database away: {_spread(sorted(self.storm.away))}",
+            f"database away: {_spread(sorted(self.storm.away))}; clock set by"
+            f" {_spread(sorted(abs(step) for step in self.storm.steps))}",
         ]
 
     def _takeovers(self) -> list[str]:
@@ -139,17 +142,20 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
     fleet.fill()
     fleet.wait_until_up(60)
     watch = Watch()
-    storm = Storm(plan, fleet, place, watch)
+    clock = Clock(os.environ.get(clocks.VARIABLE, ""))
+    storm = Storm(plan, fleet, place, watch, clock)
     try:
         storm.blow()
         fleet.shut(GRACE + 10)
+        if storm.steps:
+            clock.set(0)
         last = Fleet(1, directory, environment, plan.longest + 60)
         stopped_at = _calm(plan, last)
     finally:
         watch.stop()
         fleet.shut(0)
     lives = [*fleet.lives(plan.lease), *last.lives(plan.lease)]
-    attempts = evidence.read(Path(plan.evidence))
+    attempts = evidence.read(Path(plan.evidence), accounts.registrations())
     return Report(
         plan,
         storm,
@@ -158,7 +164,7 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
         attempts,
         evidence.overlaps(attempts, lives),
         evidence.repeated(attempts, lives),
-        accounts.audit(stopped_at),
+        accounts.audit(stopped_at, is_timed=not storm.steps),
         _verdict(),
         _errors(directory),
         time.monotonic() - began,

@@ -22,6 +22,7 @@ class Attempt:
         start: first thing it did.
         end: last thing it did, ``None`` where its process ended first.
         succeeded: it was about to return.
+        started: instant of the start as the scheduler has it, by a clock that may be wrong.
     """
 
     task: str
@@ -31,6 +32,7 @@ class Attempt:
     start: float
     end: float | None = None
     succeeded: bool = False
+    started: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,28 @@ class Life:
     killed: bool = False
 
 
-def read(path: Path) -> list[Attempt]:
+def read(path: Path, registrations: Mapping[tuple[str, str], int] | None = None) -> list[Attempt]:
     """Read the file.
 
     Args:
         path: of it.
+        registrations: which registration of a task an attempt belongs to, by its task and
+            start: once a clock was set back by hours, the names of occurrences come again.
     """
+    known = registrations or {}
     attempts: dict[str, Attempt] = {}
     for line in path.read_text().splitlines():
         said = json.loads(line)
         if said["event"] == "start":
+            started = said.get("started", "")
+            number = known.get((said["task"], started))
             attempts[said["run"]] = Attempt(
-                said["task"], said["occurrence"], said["reason"], said["pid"], said["at"]
+                said["task"],
+                said["occurrence"] if number is None else f"{said['occurrence']} of {number}",
+                said["reason"],
+                said["pid"],
+                said["at"],
+                started=started,
             )
         else:
             attempts[said["run"]].end = said["at"]

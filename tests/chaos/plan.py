@@ -22,6 +22,8 @@ class Plan:
         lease: in seconds; renewed three times as often.
         gap: mean seconds between two events.
         longest: seconds that the longest runs take.
+        weather: ``all``, or ``clocks`` for processes that are stopped for any time and a wall
+            clock that is set, with little else.
         seed: of everything that is left to chance.
         evidence: file that callbacks write to.
     """
@@ -32,6 +34,7 @@ class Plan:
     lease: float = 15.0
     gap: float = 4.0
     longest: float = 75.0
+    weather: str = "all"
     seed: int = 1
     evidence: str = ""
 

@@ -7,7 +7,7 @@ from tests.settings import DATABASES
 
 from .plan import Plan
 
-INSTALLED_APPS = ["django_declarative_cron"]
+INSTALLED_APPS = ["django_declarative_cron", "tests.chaos"]
 MIDDLEWARE: list[str] = []
 TEMPLATES: list[object] = []
 ROOT_URLCONF = "tests.chaos.settings"

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from django.db import Error as DatabaseError
 from django.db import connection
@@ -15,12 +14,15 @@ from django.db import connection
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 
+from .clocks import Clock
 from .fleet import Fleet, Ship
 from .place import Place
 from .plan import Plan
 from .watch import Watch
 
 _STEP = 0.05
+
+Kind = tuple[Callable[[], None], int]
 
 
 class Storm:
@@ -31,18 +33,21 @@ class Storm:
         fleet: the processes.
         place: their database.
         watch: looks who leads.
+        clock: of the machine.
     """
 
-    def __init__(self, plan: Plan, fleet: Fleet, place: Place, watch: Watch) -> None:
+    def __init__(self, plan: Plan, fleet: Fleet, place: Place, watch: Watch, clock: Clock) -> None:
         self._plan = plan
         self._fleet = fleet
         self._place = place
         self._watch = watch
+        self._clock = clock
         self._chance = random.Random(plan.seed)
         self._stopped: list[tuple[float, float, Ship]] = []
         self._over = threading.Event()
         self.counts: Counter[str] = Counter()
         self.away: list[float] = []
+        self.steps: list[float] = []
 
     def blow(self) -> None:
         """Let it all happen, until the time is over and everybody is awake."""
@@ -63,7 +68,21 @@ class Storm:
             thread.join()
 
     def _befall(self) -> None:
-        kinds: list[tuple[Callable[[], None], int]] = [
+        kinds = self._clocks() if self._plan.weather == "clocks" else self._all()
+        what, weights = zip(*kinds, strict=True)
+        self._chance.choices(what, weights)[0]()
+
+    def _clocks(self) -> list[Kind]:
+        return [
+            (self._stop_for_any_time, 45),
+            (self._pause_for_any_time, 15),
+            (self._step_the_clock, 30),
+            (self._kill, 5),
+            (self._ask_to_end, 5),
+        ]
+
+    def _all(self) -> list[Kind]:
+        kinds: list[Kind] = [
             (self._kill, 40),
             (self._lose, 10),
             (self._ask_to_end, 20),
@@ -73,8 +92,7 @@ class Storm:
         ]
         if self._place.can_fail:
             kinds += [(self._terminate, 11), (self._restart, 4)]
-        what, weights = zip(*kinds, strict=True)
-        self._chance.choices(what, weights)[0]()
+        return kinds
 
     # --- to processes ---
 
@@ -104,6 +122,12 @@ class Storm:
 
     def _pause_for_long(self) -> None:
         self._stop(self._chance.uniform(1.2, 2), "container paused beyond the lease", whole=True)
+
+    def _stop_for_any_time(self) -> None:
+        self._stop(self._chance.uniform(0.02, 3), "SIGSTOP of any length")
+
+    def _pause_for_any_time(self) -> None:
+        self._stop(self._chance.uniform(0.02, 3), "container paused for any time", whole=True)
 
     def _stop(self, leases: float, kind: str, *, whole: bool = False) -> None:
         ship = self._any()
@@ -136,6 +160,13 @@ class Storm:
             return leading[0]
         return self._chance.choice(awake) if awake else None
 
+    # --- to the clock ---
+
+    def _step_the_clock(self) -> None:
+        seconds = self._clock.step(self._chance)
+        self.steps.append(seconds)
+        self.counts["clock set forward" if seconds > 0 else "clock set back"] += 1
+
     # --- to the database ---
 
     def _terminate(self) -> None:
@@ -159,7 +190,7 @@ class Storm:
         # Always the same few: what people do is not judged by the theory.
         few = range(self._plan.tasks - max(self._plan.tasks // 10, 2), self._plan.tasks)
         numbers = chance.sample(few, 2)
-        act = Act(author="an operator", at=datetime.now(UTC))
+        act = Act(author="an operator", at=self._clock.now())
         try:
             asked = overrides.request_run({f"task-{n:03}" for n in numbers}, act)
             self.counts["runs asked for"] += len(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 
 from . import accounts, evidence
+from .accounts import MINUTE
+from .clocks import Clock
 from .evidence import Attempt, Life
 from .plan import Plan
 
@@ -115,7 +118,8 @@ def store(task: ScheduledTask, at: float, **fields: Any) -> TaskRun:
         "reason": "due",
         "started_at": minute(at),
         "finished_at": minute(at + 0.5),
-        "epoch": TaskRun.objects.count(),
+        "epoch": 1,
+        "attempt": 1,
     }
     return TaskRun.objects.create(
         scheduler=task.scheduler,
@@ -143,12 +147,36 @@ def test_a_whole_account_has_no_fault(task: ScheduledTask) -> None:
 
 def test_every_fault_of_an_account_is_found(task: ScheduledTask) -> None:
     store(task, 0.5)
-    store(task, 0.9)
+    store(task, 0.9, attempt=2, reason="retry")
     store(task, 3, outcome="running", finished_at=None)
     found = accounts.audit(minute(3.9))
     assert [each[-14:-6] for each in found.unaccounted] == ["10:01:00", "10:02:00"]
     assert len(found.twice) == len(found.at_once) == len(found.still_running) == 1
     assert found.late == []
+
+
+def test_minutes_that_come_again_are_accounted_for_a_second_time(task: ScheduledTask) -> None:
+    """A clock that was set back by hours begins a registration of its own."""
+    for each in (0.5, 1, 2, 3):
+        store(task, each)
+    # What failed ahead of the clock is tried again in whatever time it is by now.
+    store(task, 9, outcome="failed", reason="retry", attempt=2, epoch=2)
+    for each in (1, 3):
+        store(task, each, epoch=2)
+    found = accounts.audit(minute(3.9), is_timed=False)
+    assert [each[-14:-6] for each in found.unaccounted] == ["10:02:00"]
+    assert (found.twice, found.at_once, found.occurrences) == ([], [], 7)
+
+
+def test_a_clock_that_is_set_is_wrong_for_everybody(tmp_path: Path) -> None:
+    ours, theirs = (Clock(str(tmp_path / "clock")) for _ in range(2))
+    chance, right = random.Random(1), datetime.now(UTC)
+    assert timedelta(0) <= theirs.now() - right < MINUTE
+    steps = [ours.step(chance) for _ in range(50)]
+    assert {step > 0 for step in steps} == {True, False}
+    wrong = theirs.now() - datetime.now(UTC)
+    assert abs(wrong - timedelta(seconds=sum(steps))) < MINUTE
+    assert abs(wrong) <= timedelta(hours=12) + MINUTE
 
 
 def test_a_task_that_nobody_considered_is_found(task: ScheduledTask) -> None:

@@ -88,6 +88,12 @@ class Stranger:
         with self._own.cursor() as cursor:
             cursor.execute("UPDATE django_declarative_cron_schedulerstate SET term = term")
 
+    def ask(self, sql: str) -> Any:
+        """Give one value."""
+        with self._own.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchone()[0]
+
     def let_go(self) -> None:
         """End the open transaction."""
         self._own.rollback()

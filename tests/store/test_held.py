@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection
 
-from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
-from django_declarative_cron.store import claims, instances, overrides, reconcile, results
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerInstance,
+    TaskOverride,
+    TaskRun,
+)
+from django_declarative_cron.store import claims, instances, limits, overrides, reconcile, results
 from django_declarative_cron.store.faults import is_lock_timeout
 from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.overrides import Act
@@ -76,6 +84,32 @@ def test_a_row_that_cannot_be_left_out_holds_up_its_own_task_only(
     stranger.let_go()
     assert _names(_claim(deployment)) == {"t1"}
     assert TaskOverride.objects.get().ended_at is not None
+
+
+@row_locks
+@pytest.mark.parametrize(("table", "column"), [("scheduledtask", "name"), ("taskrun", "task_name")])
+def test_a_run_of_the_dead_whose_row_is_held_is_found_later_and_the_others_at_once(
+    table: str, column: str, deployment: Deployment, stranger: Stranger
+) -> None:
+    _claim(deployment)
+    heir = replace(deployment.member, instance=uuid4())
+    reconcile.reconcile(heir, Process("here", 2), deployment.declarations, deployment.now)
+    instances.give_up(deployment.member)
+
+    def take_over() -> tuple[set[str], float]:
+        began = time.monotonic()
+        claimed = claims.claim_due(
+            heir, deployment.by_name, deployment.now + timedelta(seconds=2), reaping=True
+        )
+        return _names(claimed.claims), time.monotonic() - began
+
+    stranger.hold(table, **{column: "t1"})
+    (restarted, seconds), again = take_over(), take_over()
+    assert (restarted, again[0]) == ({"t0", "t2"}, set())
+    assert seconds + again[1] < limits.LOCK
+    stranger.let_go()
+    assert take_over()[0] == {"t1"}
+    assert SchedulerInstance.objects.get(id=deployment.member.instance).stopped_at is not None
 
 
 @row_locks

@@ -1,0 +1,168 @@
+"""Projects that ask for more isolation than Django's default: what is old decides nothing.
+
+Under a snapshot, a plain read shows what was stored when the transaction first looked. Ours
+look at the deployment's locked row first; a caller's may have looked long before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+
+from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.store import claims, foreground, guard, overrides, results
+from django_declarative_cron.store.faults import is_conflict
+from django_declarative_cron.store.instances import Process
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.results import Result
+
+from .conftest import Deployment, Stranger
+
+PATIENCE = 30.0
+LEVELS = {
+    "postgresql": ["REPEATABLE_READ", "SERIALIZABLE"],
+    "mysql": ["repeatable read", "serializable"],
+}
+WAITING = {
+    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+
+pytestmark = pytest.mark.skipif(
+    connection.vendor not in LEVELS, reason="there is but one isolation level"
+)
+
+T = TypeVar("T")
+Elsewhere = Callable[[Callable[[], T]], "Future[T]"]
+
+
+def _option(level: str) -> Any:
+    if connection.vendor == "mysql":
+        return level
+    from psycopg import IsolationLevel
+
+    return IsolationLevel[level]
+
+
+@pytest.fixture(params=LEVELS.get(connection.vendor, [""]))
+def isolated(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[None]:
+    """Let the project ask for an isolation level."""
+    before = connection.settings_dict["OPTIONS"]
+    connection.close()
+    connection.settings_dict["OPTIONS"] = {**before, "isolation_level": _option(request.param)}
+    yield
+    connection.close()
+    connection.settings_dict["OPTIONS"] = before
+
+
+@pytest.fixture
+def elsewhere(isolated: None) -> Iterator[Elsewhere[Any]]:
+    """Do things in another thread, which keeps its own connection."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit
+        pool.submit(connections.close_all).result(PATIENCE)
+
+
+def _claim(deployment: Deployment) -> list[claims.Claim]:
+    claimed = claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
+    return claimed.claims
+
+
+def _wait_for_a_waiter(stranger: Stranger) -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 5)):
+        if stranger.ask(WAITING[connection.vendor]):
+            return
+        # MariaDB looks anew only for who has not asked for a tenth of a second.
+        pause.wait(0.15)
+    raise AssertionError("nobody waits for a lock")
+
+
+class Request:
+    """What a web process does under ``ATOMIC_REQUESTS``: look at something, act later."""
+
+    def __init__(self) -> None:
+        self._transaction = transaction.atomic()
+
+    def begin(self) -> None:
+        """Look at what is stored."""
+        self._transaction.__enter__()
+        assert ScheduledTask.objects.get(name="t1").running_run is None
+
+    def act(self, deed: Callable[[], object]) -> str:
+        """Act in the same transaction; tell how it ended."""
+        try:
+            deed()
+        except OperationalError as error:
+            assert is_conflict(error), error
+            self._transaction.__exit__(type(error), error, error.__traceback__)
+            return "refused"
+        except foreground.AlreadyRunningError as error:
+            self._transaction.__exit__(type(error), error, error.__traceback__)
+            return "told that it runs"
+        self._transaction.__exit__(None, None, None)
+        return "done"
+
+
+def test_an_act_in_a_transaction_that_looked_before_takes_nothing_back(
+    deployment: Deployment, elsewhere: Elsewhere[Any]
+) -> None:
+    request, act = Request(), Act(author="an operator", at=deployment.now)
+    elsewhere(request.begin).result(PATIENCE)
+    # Where looking is locking, the task waits for the request, and nothing can go wrong.
+    started = {claim.task_name: claim.run for claim in _claim(deployment)}
+    ended = elsewhere(lambda: request.act(lambda: overrides.pause(["t1"], act))).result(PATIENCE)
+    row = ScheduledTask.objects.get(name="t1")
+    assert row.running_run == started.get("t1")
+    assert row.run_count == ("t1" in started)
+    assert (row.paused_since is not None) == (ended == "done")
+    # MySQL's locking reads show what is stored; PostgreSQL does not mix them with a snapshot.
+    assert ended in ("done", "refused")
+
+
+def test_a_run_in_the_foreground_is_not_started_beside_one_that_began_since(
+    deployment: Deployment, elsewhere: Elsewhere[Any]
+) -> None:
+    request, act = Request(), Act(author="an operator", at=deployment.now)
+    elsewhere(request.begin).result(PATIENCE)
+    is_running = "t1" in {claim.task_name for claim in _claim(deployment)}
+    declared = deployment.by_name["t1"]
+
+    def run_now() -> object:
+        return foreground.start(deployment.member, Process("here", 1), declared, act)
+
+    ended = elsewhere(lambda: request.act(run_now)).result(PATIENCE)
+    assert ended in (("told that it runs", "refused") if is_running else ("done",))
+    assert TaskRun.objects.filter(task_name="t1", outcome="running").count() == 1
+
+
+def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
+    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
+) -> None:
+    with guard.locked(deployment.member):
+        second = elsewhere(lambda: _claim(deployment))
+        _wait_for_a_waiter(stranger)
+        first = _claim(deployment)
+    assert (len(first), second.result(PATIENCE)) == (3, [])
+    assert TaskRun.objects.count() == 3
+
+
+def test_who_waited_for_the_lock_records_nothing_a_second_time(
+    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
+) -> None:
+    ended = deployment.now + timedelta(seconds=1)
+    first = [Result(c.run, c.task_name, ended, succeeded=True) for c in _claim(deployment)]
+    later = [Result(r.run, r.task_name, ended, succeeded=False, error="late") for r in first]
+    with guard.locked(deployment.member):
+        second = elsewhere(lambda: results.record(deployment.member, later, ended))
+        _wait_for_a_waiter(stranger)
+        results.record(deployment.member, first, ended)
+    assert len(second.result(PATIENCE).events) == 3
+    assert set(TaskRun.objects.values_list("outcome", "error")) == {("succeeded", "")}
+    assert set(ScheduledTask.objects.values_list("failures", "running_run")) == {(0, None)}
