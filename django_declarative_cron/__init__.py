@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .exceptions import DeclarativeCronError
     from .handlers import handler
+    from .runtime.context import Run, current_run
     from .runtime.scheduler import Scheduler
-    from .runtime.work import Run
 
 __version__ = "0.1.0"
 
-__all__ = ["DeclarativeCronError", "Run", "Scheduler", "__version__", "handler"]
+__all__ = ["DeclarativeCronError", "Run", "Scheduler", "__version__", "current_run", "handler"]
 
 _HOMES = {
     "DeclarativeCronError": ".exceptions",
-    "Run": ".runtime.work",
+    "Run": ".runtime.context",
     "Scheduler": ".runtime.scheduler",
+    "current_run": ".runtime.context",
     "handler": ".handlers",
 }
 

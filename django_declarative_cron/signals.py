@@ -147,6 +147,40 @@ def tell_recovery(failures: int, seconds: float) -> None:
         logger.info("The database answers again after %s in %.0f s.", times, seconds)
 
 
+def tell_starvation(runner: str, size: int, busy: int, queued: int, waited: float) -> None:
+    """Say that runs start late because others are being called.
+
+    Args:
+        runner: name of the runner.
+        size: how many runs it calls at the same time.
+        busy: how many it calls.
+        queued: how many wait.
+        waited: seconds that the first of them has waited.
+    """
+    with suppress(Exception):
+        logger.warning(
+            "A run has waited %.1f s for a free %s: %d of %d are busy, %d more wait. "
+            "Runs start late; raise WORKERS, or let runs take less time.",
+            *(waited, runner, busy, size, queued),
+        )
+
+
+def tell_stuck(task_name: str, run: int, patience: float) -> None:
+    """Say that a run in a thread does not end, and that another thread takes its thread's place.
+
+    Args:
+        task_name: of the task.
+        run: id of its row.
+        patience: seconds since it was asked to end.
+    """
+    with suppress(Exception):
+        logger.error(
+            "Run %d of %r was asked to end %.0f s ago and has not: its thread cannot be ended. "
+            "Another thread takes its place; the task is not started while the run lives.",
+            *(run, safe(task_name), patience),
+        )
+
+
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
     """Write a log line, with its traceback, for a failure that the scheduler outlives.
 

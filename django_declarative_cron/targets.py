@@ -7,6 +7,7 @@ import pkgutil
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -149,7 +150,7 @@ class Targets:
             reason = f"is {_kind_of(function)} (`{text}`), which no dotted path leads to"
             hint = f"Make it a function of a module. {_PATH_HINT}"
             raise UnresolvableError(Check.NOT_IMPORTABLE, reason, hint)
-        return Target(text, function)
+        return Target(text, function, is_importable=_is_importable(function))
 
     def _by_path(self, path: str) -> Target:
         parts = path.split(".")
@@ -198,6 +199,32 @@ class Targets:
         if name not in self._refused:
             self._refused[name] = make()
         return self._refused[name].with_traceback(None)
+
+
+def again(text: str, *, is_command: bool) -> Target:
+    """Resolve in another process what was resolved before.
+
+    Args:
+        text: of the target.
+        is_command: ``True`` for a management command.
+
+    Raises:
+        UnresolvableError: it is not there.
+    """
+    if is_command:
+        return Targets().command(tuple(shlex.split(text)))
+    return Targets().type(text)
+
+
+def preload(texts: Iterable[str]) -> None:
+    """Import what targets need; what cannot be imported is told when it is called.
+
+    Args:
+        texts: of targets that are no management commands.
+    """
+    for text in texts:
+        with suppress(UnresolvableError):
+            again(text, is_command=False)
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -29,12 +29,14 @@ class Target:
         function: what is called; it may be ``async`` and may take ``run``.
         args: positional arguments, JSON-native.
         is_command: ``True`` for a management command.
+        is_importable: another process finds it by its text.
     """
 
     text: str
     function: Callable[..., Any] = field(compare=False)
     args: tuple[Any, ...] = ()
     is_command: bool = False
+    is_importable: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

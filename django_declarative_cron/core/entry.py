@@ -42,6 +42,7 @@ from .plain import flaw_of_text
 from .problem import Check
 from .reading import Declared, Item
 from .retry import FixedDelay
+from .runners import runner_of
 from .schedule import Fold, Gap, Schedule
 
 DEFAULT_RETRY_DELAY: Final = timedelta(minutes=5)
@@ -100,6 +101,7 @@ def _declaration(typed: Mapping[str, Any], schedule: Schedule, target: Target) -
         queue=options.get("queue", DEFAULT_QUEUE),
         tags=tuple(options.get("tags", ())),
         meta=dict(options.get("meta", {})),
+        runner=runner_of(typed.get("runner"), target, to_be_ended=False),
         options=dict(options),
     )
 

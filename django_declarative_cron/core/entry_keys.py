@@ -61,7 +61,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "gap": Choice(("skip", "shift")),
     "fold": Choice(("first", "both")),
     "overlap_policy": Choice(("coalesce",), ("skip", "allow", "enqueue", "cancel_previous")),
-    "runner": Choice(("thread",), ("process", "django_tasks")),
+    "runner": Choice(("thread", "process"), ("django_tasks",)),
 }
 OPTION_KINDS: Final[Mapping[str, Kind]] = {"queue": _TEXT, "tags": _LIST, "meta": _DICT}
 PLANNED_OPTIONS: Final = ("timeout", "retry")

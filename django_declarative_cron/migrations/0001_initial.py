@@ -678,6 +678,12 @@ class Migration(migrations.Migration):
                 ("attempt", models.PositiveIntegerField(default=0, verbose_name="attempt")),
                 ("error", models.TextField(blank=True, verbose_name="error")),
                 ("traceback", models.TextField(blank=True, verbose_name="traceback")),
+                (
+                    "result",
+                    models.JSONField(blank=True, null=True, verbose_name="returned value"),
+                ),
+                ("log", models.TextField(blank=True, verbose_name="log")),
+                ("output", models.TextField(blank=True, verbose_name="output")),
                 ("detail", models.JSONField(blank=True, null=True, verbose_name="detail")),
                 ("term", models.BigIntegerField(default=0, verbose_name="term")),
                 ("epoch", models.BigIntegerField(blank=True, null=True, verbose_name="epoch")),

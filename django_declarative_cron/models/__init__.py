@@ -258,6 +258,9 @@ class TaskRun(models.Model):
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
     error = models.TextField(_("error"), blank=True)
     traceback = models.TextField(_("traceback"), blank=True)
+    result = models.JSONField(_("returned value"), null=True, blank=True)
+    log = models.TextField(_("log"), blank=True)
+    output = models.TextField(_("output"), blank=True)
     detail = models.JSONField(_("detail"), null=True, blank=True)
     instance = models.ForeignKey(
         SchedulerInstance,

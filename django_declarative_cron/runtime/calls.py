@@ -5,22 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from ..core.declaration import Target
 from ..store.claims import Claim
 from ..store.results import Result
 from .clock import Clock
 from .connections import refresh
-from .executors import Executor
-from .work import Run, Work, failed, is_async
+from .ending import Ending
+from .runners.chosen import Runners
+from .work import Run, Work, failed
 
 
 class Calls:
-    """Keep the book of runs, and hand them to their executors; none is ever dropped.
+    """Keep the book of runs, and hand them to their runners; none is ever dropped.
 
     Args:
         clock: dates the end of a run that could not be called.
-        threads: executor of synchronous callbacks.
-        coroutines: executor of asynchronous ones.
+        runners: call them.
         owner: on whose behalf it calls.
         ended: called at each end.
         may_call: tells, in any thread, whether a run is still to be called.
@@ -29,19 +28,17 @@ class Calls:
     def __init__(
         self,
         clock: Clock,
-        threads: Executor,
-        coroutines: Executor,
+        runners: Runners,
         owner: object,
         ended: Callable[[], None],
         may_call: Callable[[int], bool],
     ) -> None:
         self._clock = clock
-        self._threads = threads
-        self._coroutines = coroutines
+        self._runners = runners
         self._owner = owner
         self._ended = ended
         self._may_call = may_call
-        self._running: dict[int, Claim] = {}
+        self._running: dict[int, Work] = {}
         self._waiting: list[Result] = []
         self._book = threading.Lock()
 
@@ -92,29 +89,48 @@ class Calls:
         """
         work = []
         for claim in claims:
-            run = Run.of(claim.started, claim.declaration, stopping)
-            work.append(self._work(claim.run, run, claim.declaration.target))
+            work.append(self._work(claim, stopping))
         with self._book:
-            self._running.update({claim.run: claim for claim in claims})
+            self._running.update({each.id: each for each in work})
         return work
 
     def call(self, work: Iterable[Work]) -> None:
-        """Hand runs to their executors.
+        """Hand runs to their runners.
 
         Args:
             work: runs that were taken.
         """
         for each in work:
             try:
-                if not is_async(each.target.function):
-                    self._threads.submit(each)
-                elif each.admit(each.id):
-                    self._coroutines.submit(each)
+                self._runners.submit(each)
             except Exception as error:
                 self._done(failed(each, error, self._clock.now(), 0.0))
 
-    def _work(self, row: int, run: Run, target: Target) -> Work:
-        return Work(row, run, target, self._done, self._owner, self._admit)
+    def cancel(self, runs: Iterable[int]) -> None:
+        """Ask runs to end.
+
+        Args:
+            runs: ids of their rows; those of others are left alone.
+        """
+        with self._book:
+            found = [self._running[run] for run in runs if run in self._running]
+        for work in found:
+            work.ending.ask("cancelled")
+
+    def _work(self, claim: Claim, stopping: threading.Event) -> Work:
+        declaration = claim.declaration
+        ending = Ending()
+        run = Run.of(claim.started, declaration, stopping, ending.asked, claim.run)
+        return Work(
+            id=claim.run,
+            run=run,
+            target=declaration.target,
+            done=self._done,
+            owner=self._owner,
+            admit=self._admit,
+            declaration=declaration,
+            ending=ending,
+        )
 
     def _admit(self, run: int) -> bool:
         """Let a run be called, or forget it: somebody took it over before its turn came."""
@@ -125,11 +141,6 @@ class Calls:
             self._running.pop(run, None)
         self._ended()
         return False
-
-    def close(self) -> None:
-        """Give back what the executors hold."""
-        for executor in (self._threads, self._coroutines):
-            executor.close()
 
     def _done(self, result: Result) -> None:
         with self._book:

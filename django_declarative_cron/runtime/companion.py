@@ -27,13 +27,12 @@ import warnings
 from contextlib import suppress
 from uuid import UUID
 
-from django.db import connections
-
 from ..conf import Options
 from ..signals import report
 from ..store import database
 from ..store.guard import Member
 from .clock import Clock
+from .connections import close_every
 from .descriptors import identity, out_of_the_way
 from .vouching import FAREWELL, be_companion
 
@@ -148,7 +147,7 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
         database_time=clock.database_time(),
         dead_after=options.DEAD_AFTER,
     )
-    _close_connections()
+    close_every()
     read, write = _pipe()
     parent = os.getpid()
     # Until the child ignores them, which is a moment after it is there.
@@ -180,11 +179,3 @@ def _fork() -> int:
         # child, which needs nothing of it; its own children end by their time limit.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
-
-
-def _close_connections() -> None:
-    """Close every connection, those that a pool keeps too: a child must not share one."""
-    for connection in connections.all(initialized_only=True):
-        connection.close()
-        if hasattr(connection, "close_pool"):
-            connection.close_pool()

@@ -82,6 +82,14 @@ def clean_up() -> None:
         )
 
 
+def close_every() -> None:
+    """Close every connection, those that a pool keeps too: a child must not share one."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if hasattr(connection, "close_pool"):
+            connection.close_pool()
+
+
 def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call in a thread of a pool, and leave no connection there.
 

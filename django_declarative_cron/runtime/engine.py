@@ -21,13 +21,12 @@ from .admission import Admission
 from .calls import Calls
 from .clock import Clock
 from .connections import renew
-from .executors import Executor
-from .executors.coroutines import CoroutineExecutor
-from .executors.threads import ThreadExecutor
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle
 from .outage import Outage
 from .resignation import Resignation
+from .runners import Runner
+from .runners.chosen import Runners
 from .trust import Trust
 from .watch import Audit, Pace, Vigil, is_orphaned, told_of
 
@@ -45,22 +44,21 @@ class Engine:
         clock: the only source of time.
         life: of the scheduler on whose behalf it calls.
         options: of that scheduler.
-        executor: where callbacks run; threads and one event loop unless given.
+        runner: calls every callback; the runner of each task unless given.
     """
 
     def __init__(
-        self, clock: Clock, life: Lifecycle, options: Options, executor: Executor | None = None
+        self, clock: Clock, life: Lifecycle, options: Options, runner: Runner | None = None
     ) -> None:
         self.clock = clock
         self.woken = threading.Event()
         self.stopping = threading.Event()
         self.gate = threading.RLock()
         self.standing = Standing.STANDBY
-        threads = executor or ThreadExecutor(options.WORKERS, clock)
-        coroutines = executor or CoroutineExecutor(clock)
+        self.runners = Runners(options, clock, runner)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
-        self._calls = Calls(clock, threads, coroutines, life, self.woken.set, admission.admits)
+        self._calls = Calls(clock, self.runners, life, self.woken.set, admission.admits)
         self._life = life
         self._housekeeping = Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
@@ -89,6 +87,7 @@ class Engine:
             self._declarations = {d.name: d for d in declarations}
             self._known_wake = self._seen = None
             self._audit = Audit()
+        self.runners.prepare(declarations)
         self.woken.set()
 
     def replace(self, declarations: Sequence[Declaration]) -> None:
@@ -99,6 +98,7 @@ class Engine:
         """
         with self.gate:
             self._declarations = {d.name: d for d in declarations}
+        self.runners.prepare(declarations)
 
     @property
     def member(self) -> Member | None:
@@ -152,10 +152,6 @@ class Engine:
         """Count the runs whose callback has not ended."""
         return self._calls.running
 
-    def close(self) -> None:
-        """Give back what the executors hold."""
-        self._calls.close()
-
     def patience(self) -> float:
         """Give the most seconds until the next pass; a standby looks closer at the lead."""
         seen, seconds = self._seen, ACTS.total_seconds()
@@ -174,6 +170,7 @@ class Engine:
         Returns:
             when something is to be done next, as far as is known.
         """
+        self.runners.look()
         try:
             if self._pace.notice(self._member, now):
                 self._known_wake = None

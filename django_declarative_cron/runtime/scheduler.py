@@ -24,12 +24,12 @@ from .companion import Companion
 from .connections import then_close
 from .drain import drain
 from .engine import Engine
-from .executors import Executor
 from .heartbeat import Heartbeat
 from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
 from .pulse import Pulse
+from .runners import Load, Runner
 
 __all__ = ["Scheduler", "State"]
 
@@ -42,7 +42,7 @@ class Scheduler:
 
     Args:
         clock: source of time; the machine's unless a simulation brings its own.
-        executor: where callbacks run; threads and one event loop unless given.
+        runner: calls every callback; the runner of each task unless given.
         background: run the loop and the heartbeat in threads; a simulation ticks by hand.
         options: gives the options; those of ``DECLARATIVE_CRON`` unless given.
         declare: understands registrations; by the project's settings unless given.
@@ -54,7 +54,7 @@ class Scheduler:
         self,
         *,
         clock: Clock = system_clock,
-        executor: Executor | None = None,
+        runner: Runner | None = None,
         background: bool = True,
         options: Callable[[], conf.Options] = conf.options,
         declare: Callable[[object], list[Declaration]] = conf.declarations,
@@ -63,7 +63,7 @@ class Scheduler:
     ) -> None:
         self.clock = clock
         self._background = background
-        self._given_executor = executor
+        self._given_runner = runner
         self._options = options
         self._declare = declare
         self._companion = companion
@@ -85,6 +85,11 @@ class Scheduler:
     def running(self) -> int:
         """Count the runs whose callback has not ended."""
         return self._engine.running
+
+    @property
+    def loads(self) -> list[Load]:
+        """Give how busy each runner is: threads, coroutines, processes."""
+        return self._engine.runners.loads
 
     @property
     def declarations(self) -> list[Declaration]:
@@ -320,7 +325,7 @@ class Scheduler:
         except DatabaseError as error:
             raise StopSchedulerError(error) from error
         finally:
-            self._engine.close()
+            self._engine.runners.close()
             self._be_new()
             told += self._life.finish()
 
@@ -339,12 +344,8 @@ class Scheduler:
         """Be another instance from now on: what has stopped keeps its row as it is."""
         self.id = uuid.uuid4()
         self._activation = Activation(self.id, self.clock, self._options, self._terms)
-        self._engine = self._new_engine()
-
-    def _new_engine(self) -> Engine:
-        engine = Engine(self.clock, self._life, self._options(), self._given_executor)
+        self._engine = engine = Engine(self.clock, self._life, self._options(), self._given_runner)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
         self._heartbeat = Heartbeat(
             self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )
-        return engine

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
@@ -23,7 +24,10 @@ from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
 
-_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "traceback"]
+_RUN_FIELDS = [
+    *("outcome", "finished_at", "running_slot", "error", "traceback"),
+    *("result", "log", "output"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Result:
         traceback: empty on success.
         duration: in seconds, by the monotonic clock.
         errors: every name its error goes by, for a retry policy.
+        outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
+        value: what it returned, JSON-native.
+        log: the end of what it logged.
+        output: the end of what its process printed.
+        recorded: it is written already, together with the run's own work.
     """
 
     run: int
@@ -49,6 +58,11 @@ class Result:
     traceback: str = ""
     duration: float = 0.0
     errors: tuple[str, ...] = ()
+    outcome: str = ""
+    value: Any = None
+    log: str = ""
+    output: str = ""
+    recorded: bool = False
 
 
 @dataclass(slots=True)
@@ -121,7 +135,8 @@ def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
         return _record(member, [result], now)
     except (DataError, IntegrityError) as error:
         bare = replace(result, error=f"(refused by the database: {type(error).__name__})")
-        return _record(member, [replace(bare, traceback="")], now)
+        bare = replace(bare, traceback="", value=None, log="", output="")
+        return _record(member, [bare], now)
 
 
 @database.again_after_conflict
@@ -191,11 +206,14 @@ def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> Tas
 
 
 def _end(run: TaskRun, result: Result) -> None:
-    run.outcome = Outcome.SUCCEEDED if result.succeeded else Outcome.FAILED
+    run.outcome = Outcome(result.outcome or ("succeeded" if result.succeeded else "failed"))
     run.finished_at = result.finished_at
     run.running_slot = None
     run.error = result.error
     run.traceback = result.traceback
+    run.result = result.value
+    run.log = result.log
+    run.output = result.output
 
 
 def _settled(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ..core.declaration import Declaration
 from ..runtime.inside import inside
+from ..runtime.runners import Load
 from ..runtime.work import Run, Work, failed, invoke, succeeded
 from ..store.results import Result
 
@@ -78,7 +80,7 @@ class End:
 
 
 class Queue:
-    """The executor of one instance: keeps what was claimed until the tick is over."""
+    """The runner of one instance: keeps what was claimed until the tick is over."""
 
     def __init__(self) -> None:
         self.waiting: list[Work] = []
@@ -90,6 +92,17 @@ class Queue:
             work: a claimed run.
         """
         self.waiting.append(work)
+
+    def prepare(self, declarations: Iterable[Declaration]) -> None:
+        """Do nothing: virtual time needs no preparation."""
+
+    def look(self) -> None:
+        """Do nothing: nobody waits in virtual time."""
+
+    @property
+    def load(self) -> Load:
+        """Give how many wait."""
+        return Load("simulation", 0, 0, len(self.waiting))
 
     def close(self) -> None:
         """Forget what was never called."""

@@ -213,7 +213,7 @@ class Simulation:
     def new_scheduler(self, queue: Queue) -> Scheduler:
         return Scheduler(
             clock=self.clock,
-            executor=queue,
+            runner=queue,
             background=False,
             options=self._options,
             declare=partial(conf.declarations, time_zone=self.time_zone),

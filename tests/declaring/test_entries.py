@@ -275,7 +275,6 @@ def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, message: str)
         ("overlap_policy", "allow"),
         ("overlap_policy", "enqueue"),
         ("overlap_policy", "cancel_previous"),
-        ("runner", "process"),
         ("runner", "django_tasks"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.executors.threads import ThreadPoolExecutor
 from django_declarative_cron.runtime.watch import Vigil
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
@@ -32,15 +32,15 @@ def test_a_claim_that_no_thread_can_take_is_a_failure_and_the_others_run(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    real, refused = ThreadPoolExecutor.submit, []
+    real, refused = threading.Thread.start, []
 
-    def submit(self: Any, *args: Any) -> Any:
-        if not refused:
-            refused.append(args)
+    def start(self: threading.Thread) -> None:
+        if self.name.startswith("declarative-cron-thread") and not refused:
+            refused.append(self)
             raise RuntimeError("can't start new thread")
-        return real(self, *args)
+        real(self)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    monkeypatch.setattr(threading.Thread, "start", start)
     names = ("a", "b", "c")
     scheduler.initialize(_registrations(**{n: lambda n=n: called.append(n) for n in names}))
     run_now(*names)

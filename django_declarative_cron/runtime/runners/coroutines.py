@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
+from ...core.declaration import Declaration
 from ..clock import Clock
 from ..inside import inside
-from ..work import Work, failed, finished, invoke, succeeded
+from ..work import Work, failed, finished, invoke, succeeded, surrounded
+from . import Load
 
 
-class CoroutineExecutor:
+class CoroutineRunner:
     """Run ``async def`` callbacks concurrently on one loop, started at the first of them.
 
     Args:
@@ -25,6 +26,10 @@ class CoroutineExecutor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
+        self._busy: set[int] = set()
+
+    def prepare(self, declarations: Iterable[Declaration]) -> None:
+        """Do nothing: the loop is made when it is needed."""
 
     def submit(self, work: Work) -> None:
         """Begin one run.
@@ -32,7 +37,22 @@ class CoroutineExecutor:
         Args:
             work: a claimed run.
         """
-        asyncio.run_coroutine_threadsafe(self._run(work), self._running_loop())
+        if not work.admit(work.id):
+            return
+        self._busy.add(work.id)
+        try:
+            asyncio.run_coroutine_threadsafe(self._run(work), self._running_loop())
+        except BaseException:
+            self._busy.discard(work.id)
+            raise
+
+    def look(self) -> None:
+        """Do nothing: a coroutine waits for no thread."""
+
+    @property
+    def load(self) -> Load:
+        """Give how busy it is."""
+        return Load("coroutine", 0, len(self._busy), 0)
 
     def close(self) -> None:
         """Let the loop and its thread end; to be called when every run has ended."""
@@ -55,19 +75,49 @@ class CoroutineExecutor:
                 ).start()
             return self._loop
 
-    def _run(self, work: Work) -> Coroutine[Any, Any, None]:
-        return _perform(work, self._clock)
+    async def _run(self, work: Work) -> None:
+        try:
+            await _perform(work, self._clock)
+        finally:
+            self._busy.discard(work.id)
 
 
 async def _perform(work: Work, clock: Clock) -> None:
     began = clock.monotonic()
     try:
-        with inside(work.owner):
-            await finished(invoke(work))
-        result = succeeded(work, clock.now(), clock.monotonic() - began)
+        with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
+            value = await finished(invoke(work))
+        result = succeeded(work, clock.now(), clock.monotonic() - began, value)
     except BaseException as error:
         result = failed(work, error, clock.now(), clock.monotonic() - began)
     work.done(result)
+
+
+@contextmanager
+def _cancelled_when_asked(work: Work) -> Iterator[None]:
+    """Cancel the task of this coroutine when its run is to end."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    is_over = False
+
+    def cancel() -> None:
+        if task is not None and not is_over:
+            task.cancel()
+
+    def ask() -> None:
+        # The loop may be closed by then, when the run has ended.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(cancel)
+
+    timer = None
+    if work.timeout is not None:
+        timer = loop.call_later(work.timeout, work.ending.ask, "timed_out")
+    work.ending.on_ask(ask)
+    try:
+        yield
+    finally:
+        is_over = True
+        if timer is not None:
+            timer.cancel()
 
 
 def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:

@@ -1,0 +1,147 @@
+"""How a run ended, as a value to be recorded."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..core.plain import flaw_of_data
+from ..core.retry_policy import names_of
+from ..store.results import Result
+from .ending import Why
+
+if TYPE_CHECKING:
+    from .work import Work
+
+ERROR_LENGTH = 2_000
+TRACEBACK_LENGTH = 64 * 1024
+VALUE_LENGTH = 64 * 1024
+
+
+class TimedOutError(TimeoutError):
+    """Tell that a run took longer than its task's ``timeout``."""
+
+
+def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> Result:
+    """Give the result of a run that returned.
+
+    Args:
+        work: the run.
+        at: its end.
+        duration: in seconds.
+        value: what it returned.
+    """
+    kept, remark = _value(value)
+    if remark:
+        work.tail.add(remark + "\n")
+    result = Result(work.id, work.run.task_name, at, succeeded=True, duration=duration, value=kept)
+    return _settled(work, result)
+
+
+def failed(work: Work, error: BaseException, at: datetime, duration: float) -> Result:
+    """Give the result of a run that raised.
+
+    Args:
+        work: the run.
+        error: what it raised.
+        at: its end.
+        duration: in seconds.
+    """
+    result = Result(
+        work.id,
+        work.run.task_name,
+        at,
+        succeeded=False,
+        error=storable(_one_line(error), ERROR_LENGTH),
+        traceback=storable(_traceback(error), TRACEBACK_LENGTH),
+        duration=duration,
+        errors=names_of(type(error)),
+    )
+    return _settled(work, result)
+
+
+def _settled(work: Work, result: Result) -> Result:
+    """Let a run that was asked to end have ended as it was asked to, whatever it did then."""
+    result = replace(result, log=storable(str(work.tail), TRACEBACK_LENGTH))
+    why = work.ending.settle()
+    return result if why is None else cut_short(work, result, why)
+
+
+def cut_short(work: Work, result: Result, why: Why) -> Result:
+    """Give the result of a run that was asked to end and has.
+
+    Args:
+        work: the run.
+        result: what became of it by itself.
+        why: it was asked to end.
+    """
+    error, names = "cancelled", tuple[str, ...]()
+    if why == "timed_out":
+        error = "timed out" + ("" if work.timeout is None else f" after {work.timeout:g} s")
+        names = names_of(TimedOutError)
+    return replace(result, succeeded=False, outcome=why, error=error, errors=names, value=None)
+
+
+def cancelled(work: Work, at: datetime) -> Result:
+    """Give the result of a run that was asked to end before it was called.
+
+    Args:
+        work: the run.
+        at: the instant.
+    """
+    never = Result(work.id, work.run.task_name, at, succeeded=False)
+    return cut_short(work, never, work.ending.settle() or "cancelled")
+
+
+def storable(text: str, length: int) -> str:
+    """Cut a text, keeping its end, and escape what a database refuses.
+
+    Args:
+        text: any text.
+        length: of what is kept.
+    """
+    clean = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+    return clean if len(clean) <= length else "…" + clean[-length:]
+
+
+def _value(value: Any) -> tuple[Any, str]:
+    """Give what is kept of a returned value, and what to say where that is not all of it."""
+    if value is None:
+        return None, ""
+    try:
+        flaw = flaw_of_data(value)
+        length = 0 if flaw else len(json.dumps(value, ensure_ascii=False))
+    except Exception as error:
+        # A subclass of a list or dict may do anything when it is read.
+        flaw, length = f"cannot be read: {type(error).__name__}", 0
+    if flaw:
+        return None, f"(What the callback returned is not kept: it {flaw}.)"
+    if length > VALUE_LENGTH:
+        return None, f"(What the callback returned is not kept: it has {length} characters.)"
+    return json.loads(json.dumps(value)), ""
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except BaseException:
+        text = "(its text cannot be read)"
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _traceback(error: BaseException) -> str:
+    """Format an exception without the frames that only called the callback."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_globals.get("__name__") in _CALLERS:
+        frame = frame.tb_next
+    try:
+        return "".join(traceback.format_exception(type(error), error, frame))
+    except BaseException:
+        return f"{type(error).__name__} (its traceback cannot be read)"
+
+
+_CALLERS = {f"{__package__}.work", f"{__package__}.atomic", f"{__package__}.runners.coroutines"}

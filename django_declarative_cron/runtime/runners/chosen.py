@@ -1,0 +1,73 @@
+"""Which runner calls the runs of which task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...core.declaration import Declaration
+from ...core.options import Options
+from ...core.runners import PROCESS, THREAD, is_async
+from ..clock import Clock
+from ..work import Work
+from . import Load, Runner
+from .coroutines import CoroutineRunner
+from .processes import ProcessRunner
+from .threads import ThreadRunner
+
+
+class Runners:
+    """The runners of one scheduler; each holds nothing before its first run.
+
+    Args:
+        options: of the scheduler.
+        clock: dates the ends of runs.
+        given: calls everything, instead of all others; a simulation brings one.
+    """
+
+    def __init__(self, options: Options, clock: Clock, given: Runner | None = None) -> None:
+        makers: Mapping[str, Callable[[], Runner]] = {
+            THREAD: lambda: ThreadRunner(options.WORKERS, clock),
+            "coroutine": lambda: CoroutineRunner(clock),
+            PROCESS: lambda: ProcessRunner(options.WORKERS, clock),
+        }
+        self._given = given
+        self._by_name = {} if given else {name: make() for name, make in makers.items()}
+
+    def prepare(self, declarations: Iterable[Declaration]) -> None:
+        """Let each get ready for the runs of a registration set.
+
+        Args:
+            declarations: the set.
+        """
+        declarations = list(declarations)
+        for runner in self._by_name.values():
+            runner.prepare(declarations)
+
+    def submit(self, work: Work) -> None:
+        """Have a run called by the runner of its task.
+
+        Args:
+            work: a claimed run.
+        """
+        runner = self._given or self._by_name[_name(work)]
+        runner.submit(work)
+
+    def look(self) -> None:
+        """Let each do what is to be done now and then."""
+        for runner in self._by_name.values():
+            runner.look()
+
+    @property
+    def loads(self) -> list[Load]:
+        """Give how busy each is."""
+        return [runner.load for runner in self._by_name.values()]
+
+    def close(self) -> None:
+        """Let each give back what it holds; to be called when every run has ended."""
+        for runner in [self._given] if self._given else self._by_name.values():
+            runner.close()
+
+
+def _name(work: Work) -> str:
+    named = THREAD if work.declaration is None else work.declaration.runner
+    return "coroutine" if named == THREAD and is_async(work.target.function) else named

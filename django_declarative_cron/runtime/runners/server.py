@@ -1,0 +1,180 @@
+"""The scheduler's side of its fork server: started when it is needed, and again when it died."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..descriptors import out_of_the_way
+from .wire import FORK, MESSAGE, SIGNAL, close_quietly
+
+_LONGEST_FAREWELL = 2.0
+_SETTINGS = "DJANGO_SETTINGS_MODULE"
+
+
+class ProcessesUnavailableError(RuntimeError):
+    """Tell why a run cannot be called in a process of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the scheduler has of the process of a run.
+
+    Args:
+        talk: what is said to and fro.
+        output: where what it prints is read.
+    """
+
+    talk: socket.socket
+    output: int
+
+    def close(self) -> None:
+        """Say and hear nothing more."""
+        self.talk.close()
+        close_quietly(self.output)
+
+
+def can_fork() -> bool:
+    """Tell whether this system has what runs in processes need."""
+    return hasattr(os, "fork") and hasattr(socket, "send_fds")
+
+
+class Server:
+    """A fork server, from the first run that needs it to the last."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._paths: set[str] = set()
+        self._lock = threading.Lock()
+
+    def start(self, paths: Iterable[str]) -> None:
+        """Let it load Django meanwhile; where it runs already it stays as it is.
+
+        Args:
+            paths: of what is going to run, to be loaded with it.
+
+        Raises:
+            ProcessesUnavailableError: there is no way.
+        """
+        with self._lock:
+            self._paths.update(paths)
+            self._living()
+
+    def call(self, key: int) -> Conversation:
+        """Begin the process of a run.
+
+        Args:
+            key: of the run.
+
+        Raises:
+            ProcessesUnavailableError: there is no way.
+            OSError: there are no descriptors left.
+        """
+        mine, theirs = socket.socketpair()
+        try:
+            read, write = os.pipe()
+        except OSError:
+            mine.close()
+            theirs.close()
+            raise
+        message = MESSAGE.pack(FORK, key, 0)
+        try:
+            with self._lock:
+                self._send(message, [theirs.fileno(), write])
+        except BaseException:
+            mine.close()
+            close_quietly(read)
+            raise
+        finally:
+            theirs.close()
+            close_quietly(write)
+        os.set_blocking(read, False)
+        return Conversation(mine, read)
+
+    def signal(self, key: int, number: int) -> None:
+        """Send a signal to the group of a run.
+
+        Args:
+            key: of the run.
+            number: of the signal.
+        """
+        with self._lock, suppress(OSError):
+            if self._control is not None:
+                self._control.sendall(MESSAGE.pack(SIGNAL, key, number))
+
+    def close(self) -> None:
+        """Let it end, with whatever still runs, and wait for that."""
+        with self._lock:
+            self._part()
+
+    @property
+    def pid(self) -> int | None:
+        """Give its process id, ``None`` where it does not run."""
+        return None if self._process is None else self._process.pid
+
+    def _send(self, message: bytes, descriptors: list[int]) -> None:
+        """Send to a server that lives; a new one takes the place of one that died."""
+        try:
+            socket.send_fds(self._living(), [message], descriptors)
+        except OSError:
+            self._part()
+            socket.send_fds(self._living(), [message], descriptors)
+
+    def _living(self) -> socket.socket:
+        if self._process is not None and self._process.poll() is not None:
+            self._part()
+        if self._control is None:
+            self._control = self._spawned()
+        return self._control
+
+    def _spawned(self) -> socket.socket:
+        if not can_fork():
+            raise ProcessesUnavailableError("this system cannot fork processes")
+        if not os.environ.get(_SETTINGS):
+            raise ProcessesUnavailableError(
+                f"{_SETTINGS} is not set: a process would not find the project's settings"
+            )
+        mine, theirs = socket.socketpair()
+        arguments = [str(theirs.fileno()), json.dumps(sys.path), json.dumps(sorted(self._paths))]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOTSTRAP, *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            mine.close()
+            raise ProcessesUnavailableError(f"no process could be started: {error}") from error
+        finally:
+            theirs.close()
+        # A callback in a thread may close what it does not know.
+        return socket.socket(fileno=out_of_the_way(mine.detach()))
+
+    def _part(self) -> None:
+        control, self._control = self._control, None
+        process, self._process = self._process, None
+        if control is not None:
+            control.close()
+        if process is not None:
+            try:
+                process.wait(_LONGEST_FAREWELL)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+_BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
+    " import django; django.setup();"
+    f" from {__package__}.fork_server import main;"
+    " main(int(sys.argv[1]), json.loads(sys.argv[3]))"
+)

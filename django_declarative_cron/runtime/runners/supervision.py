@@ -1,0 +1,187 @@
+"""Looking after the process of one run, from its call to its end."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ...store.results import Result
+from ..clock import Clock
+from ..ended import cut_short, failed, storable
+from ..tail import Tail
+from ..work import Work
+from . import limits
+from .server import Conversation, Server
+from .wire import MOST_AT_ONCE, Lines, send_line, unpack_result
+
+GRACE = 3.0
+"""Seconds between the signal that asks a process to end and the one that ends it."""
+
+LONGEST_START = 60.0
+"""Seconds within which a process is to begin, the load of Django by its server included."""
+
+OUTPUT_LENGTH = 64 * 1024
+
+_LOOK_AGAIN = 0.5
+_PIECE = 4096
+
+
+class RunLostError(RuntimeError):
+    """Tell how the process of a run left without a result."""
+
+
+class Supervision:
+    """Hear a run's process out, and end it when it is to end.
+
+    Args:
+        work: the run.
+        clock: for deadlines.
+        server: which forked the process.
+        conversation: with the process.
+        limits: of the process.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        clock: Clock,
+        server: Server,
+        conversation: Conversation,
+        limits: Mapping[str, int],
+    ) -> None:
+        self._work = work
+        self._clock = clock
+        self._server = server
+        self._talk, self._output = conversation.talk, conversation.output
+        self._limits = limits
+        self._lines, self._printed = Lines(), Tail(OUTPUT_LENGTH)
+        self._result: Result | None = None
+        self._lost = ""
+        self._kill_at: float | None = None
+        self._end_at: float | None = clock.monotonic() + LONGEST_START
+        self._has_begun = self._is_over = self._knows_of_stop = False
+
+    def wait(self) -> Result:
+        """Wait for the end of the process, and say how the run ended."""
+        began = self._clock.monotonic()
+        while not self._is_over:
+            self._keep_to_time()
+            self._pass_on()
+            self._hear(self._seconds())
+        self._read_output()
+        return self._outcome(self._clock.monotonic() - began)
+
+    def _seconds(self) -> float:
+        now = self._clock.monotonic()
+        moments = (self._end_at, self._kill_at)
+        return min([_LOOK_AGAIN, *[max(at - now, 0.0) for at in moments if at is not None]])
+
+    def _keep_to_time(self) -> None:
+        now = self._clock.monotonic()
+        if self._end_at is not None and now >= self._end_at:
+            self._end_at = None
+            if self._has_begun:
+                self._work.ending.ask("timed_out")
+            else:
+                self._lost, self._kill_at = "the process did not begin in time", now
+        if self._kill_at is not None:
+            if now >= self._kill_at:
+                self._kill_at = now + GRACE
+                self._server.signal(self._work.id, signal.SIGKILL)
+        elif self._work.ending.why is not None:
+            self._kill_at, self._end_at = now + GRACE, None
+            self._say(ending=self._work.ending.why)
+            self._server.signal(self._work.id, signal.SIGTERM)
+
+    def _pass_on(self) -> None:
+        if not self._knows_of_stop and self._work.run.stopping.is_set():
+            self._knows_of_stop = True
+            self._say(stopping=True)
+
+    def _say(self, **said: Any) -> None:
+        with suppress(OSError):
+            send_line(self._talk, **said)
+
+    def _hear(self, seconds: float) -> None:
+        wanted = [self._talk.fileno()] + ([self._output] if self._output >= 0 else [])
+        poll = select.poll()
+        for descriptor in wanted:
+            poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
+        if self._output in ready:
+            self._read_output()
+        if self._talk.fileno() in ready:
+            self._read_talk()
+
+    def _read_talk(self) -> None:
+        try:
+            piece = self._talk.recv(MOST_AT_ONCE)
+        except OSError:
+            piece = b""
+        if not piece:
+            self._is_over = True
+            self._lost = self._lost or "the process that forks runs has ended"
+        for said in self._lines.add(piece):
+            self._take(said)
+
+    def _take(self, said: dict[str, Any]) -> None:
+        if "log" in said:
+            self._work.tail.add(str(said["log"]))
+        elif "ended" in said:
+            self._result = unpack_result(said["ended"])
+        elif "began" in said:
+            self._begin()
+        elif "refused" in said:
+            self._lost, self._is_over = f"no process could be forked: {said['refused']}", True
+        elif "exit" in said:
+            self._lost, self._is_over = self._lost or self._words_of(said["exit"]), True
+
+    def _begin(self) -> None:
+        """Let the time of the run count from now on, not from when its process was asked for."""
+        self._has_begun, timeout = True, self._work.timeout
+        self._end_at = None if timeout is None else self._clock.monotonic() + timeout
+
+    def _words_of(self, code: int) -> str:
+        if code < 0:
+            return f"ended by {limits.words_of_signal(-code, self._limits)}"
+        return f"the process left with exit code {code} before the callback had ended"
+
+    def _read_output(self) -> None:
+        """Keep what was printed, and print it here as far as nobody has to wait for that."""
+        while self._output >= 0:
+            try:
+                piece = os.read(self._output, _PIECE)
+            except BlockingIOError:
+                return
+            except OSError:
+                piece = b""
+            if not piece:
+                self._output = -1
+                return
+            self._printed.add(piece.decode("utf-8", "backslashreplace"))
+            _print(piece)
+
+    def _outcome(self, duration: float) -> Result:
+        why, result = self._work.ending.settle(), self._result
+        if result is None:
+            lost = RunLostError(self._lost)
+            result = failed(self._work, lost, self._clock.now(), duration)
+            result = replace(result, traceback="")
+        elif why is not None and not result.recorded:
+            result = cut_short(self._work, result, why)
+        log = storable(str(self._work.tail), OUTPUT_LENGTH)
+        printed = storable(str(self._printed), OUTPUT_LENGTH)
+        return replace(result, log=log, output=printed)
+
+
+def _print(piece: bytes) -> None:
+    poll = select.poll()
+    with suppress(OSError):
+        poll.register(2, select.POLLOUT)
+        if any(event & select.POLLOUT for _, event in poll.poll(0)):
+            os.write(2, piece)

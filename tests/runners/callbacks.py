@@ -1,0 +1,191 @@
+"""Callbacks of every kind, that other processes find by their dotted path."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NoReturn
+
+from django.contrib.auth.models import User
+
+from django_declarative_cron import current_run
+from django_declarative_cron.runtime.work import Run
+
+logger = logging.getLogger("tests.runners")
+
+
+class UnreadableError(Exception):
+    """Its text cannot be read."""
+
+    def __str__(self) -> NoReturn:
+        raise RuntimeError("not even this")
+
+
+def note(line: str) -> None:
+    """Write a line for the test, and let nobody read half of it."""
+    with Path(os.environ["DDC_TEST_NOTES"]).open("a") as notes:
+        notes.write(line + "\n")
+
+
+def ok(run: Run) -> None:
+    """Do work in the database."""
+    User.objects.create(username=f"of {run.task_name}")
+
+
+def gives_value(first: int, second: int) -> dict[str, Any]:
+    """Return what JSON has."""
+    return {"sum": first + second, "of": [first, second]}
+
+
+def gives_object() -> object:
+    """Return what JSON lacks."""
+    return object()
+
+
+def fails() -> None:
+    """Raise."""
+    raise ValueError("it went wrong")
+
+
+def leaves() -> None:
+    """Raise what is no ``Exception``."""
+    sys.exit(3)
+
+
+def fails_unreadably() -> None:
+    """Raise what cannot be worded."""
+    raise UnreadableError
+
+
+def logs(run: Run) -> None:
+    """Log, and name the current run."""
+    logger.debug("not kept")
+    logger.warning("it is %s", "warm")
+    current = current_run()
+    assert current is not None
+    logger.warning("current %s %s", current.task_name, current.id == run.id)
+
+
+def until_cancelled(run: Run) -> None:
+    """Run until it is told to end, and listen to that."""
+    note(f"began {run.id} {os.getpid()}")
+    run.cancelled.wait(60)
+
+
+def until_stopping(run: Run) -> None:
+    """Run until the scheduler begins to stop."""
+    note("began")
+    assert run.stopping.wait(60)
+
+
+def spins() -> None:
+    """Never return, and never give the processor away."""
+    note(f"began {os.getpid()}")
+    while True:
+        pass
+
+
+def reads() -> None:
+    """Wait for bytes that never come."""
+    mine, theirs = socket.socketpair()
+    note(f"began {os.getpid()}")
+    mine.recv(1)
+    theirs.close()
+
+
+def is_deaf() -> None:
+    """Hear no signal but the one that nobody can be deaf to, and have a child that is the same."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen(["sleep", "1000"])
+    note(f"began {os.getpid()} {child.pid}")
+    while True:
+        pass
+
+
+def cleans_up(run: Run) -> None:
+    """Do what is to be done at the end, also when the end comes early."""
+    try:
+        note("began")
+        threading.Event().wait(60)
+    finally:
+        note("cleaned up")
+
+
+def crashes() -> None:
+    """Be ended by the system."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def exits() -> None:
+    """Leave without a word."""
+    os._exit(7)
+
+
+def eats_memory() -> int:
+    """Take more than any limit allows."""
+    return len(bytearray(2**33))
+
+
+def eats_time() -> None:
+    """Use the processor for ever."""
+    while True:
+        pass
+
+
+def prints() -> None:
+    """Print to both, from a child too."""
+    sys.stdout.write("to stdout\n")
+    sys.stdout.flush()
+    subprocess.run(["echo", "from a child"], check=True)
+    sys.stderr.write("x" * 100_000 + "the end\n")
+
+
+async def asynchronous(run: Run) -> None:
+    """Do work in the database."""
+    await User.objects.acreate(username=f"of {run.task_name}")
+
+
+async def gives_value_asynchronously(first: int, second: int) -> dict[str, Any]:
+    """Return what JSON has."""
+    await asyncio.sleep(0)
+    return gives_value(first, second)
+
+
+async def fails_asynchronously() -> None:
+    """Raise."""
+    raise ValueError("it went wrong")
+
+
+async def leaves_asynchronously() -> None:
+    """Raise what is no ``Exception``."""
+    sys.exit(3)
+
+
+async def fails_unreadably_asynchronously() -> None:
+    """Raise what cannot be worded."""
+    raise UnreadableError
+
+
+async def logs_asynchronously(run: Run) -> None:
+    """Log, and name the current run."""
+    await asyncio.to_thread(logs, run)
+
+
+async def until_cancelled_asynchronously(run: Run) -> None:
+    """Run until it is cancelled."""
+    note(f"began {run.id} {os.getpid()}")
+    await asyncio.sleep(60)
+
+
+async def until_stopping_asynchronously(run: Run) -> None:
+    """Run until the scheduler begins to stop."""
+    note("began")
+    while not run.stopping.is_set():
+        await asyncio.sleep(0.01)

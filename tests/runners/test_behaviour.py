@@ -1,0 +1,111 @@
+"""One life of a run, whoever calls it: the same tests over all runners."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+
+from django_declarative_cron.models import TaskRun
+
+from ..runtime.conftest import PATIENCE
+from .conftest import Bench
+
+KINDS = ["thread", "coroutine", "process"]
+
+
+@pytest.fixture(params=KINDS)
+def bench(
+    request: pytest.FixtureRequest, share_server: None, make_bench: Callable[..., Bench]
+) -> Bench:
+    return make_bench(request.param)
+
+
+def test_a_run_does_its_work_and_succeeds(bench: Bench) -> None:
+    run = bench.run("ok")
+    assert (run.outcome, run.error, run.traceback) == ("succeeded", "", "")
+    assert User.objects.get().username == "of t"
+    (completed,) = bench.heard.of("TaskRunCompleted")
+    assert completed.at == run.finished_at
+    assert 0 <= completed.duration < PATIENCE
+
+
+def test_what_it_returns_is_kept(bench: Bench) -> None:
+    assert bench.run("gives_value", 2, 3).result == {"sum": 5, "of": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("callback", "error"),
+    [
+        ("fails", "ValueError: it went wrong"),
+        ("leaves", "SystemExit: 3"),
+        ("fails_unreadably", "UnreadableError: (its text cannot be read)"),
+    ],
+)
+def test_whatever_it_raises_is_a_failure(bench: Bench, callback: str, error: str) -> None:
+    run = bench.run(callback)
+    assert (run.outcome, run.error) == ("failed", error)
+    assert "in " + callback in run.traceback
+    assert "in perform" not in run.traceback
+    assert "in invoke" not in run.traceback
+    assert run.result is None
+    (failed,) = bench.heard.of("TaskRunFailed")
+    assert failed.next_retry_at is not None
+
+
+def test_what_it_logs_is_kept_and_it_knows_its_run(bench: Bench) -> None:
+    run = bench.run("logs")
+    assert (run.outcome, run.error) == ("succeeded", "")
+    lines = run.log.splitlines()
+    assert [line.partition(" WARNING ")[2] for line in lines] == [
+        "tests.runners: it is warm",
+        "tests.runners: current t True",
+    ]
+
+
+def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None:
+    bench.start(bench.task("t", "until_cancelled"))
+    (began,) = bench.noted("began")
+    bench.scheduler._engine._calls.cancel([int(began.split()[1])])
+    run = bench.ended()
+    assert (run.outcome, run.error) == ("cancelled", "cancelled")
+
+
+def test_a_run_beyond_its_time_limit_is_recorded_as_timed_out(bench: Bench) -> None:
+    run = bench.run("until_cancelled", timeout=0.3)
+    assert (run.outcome, run.error) == ("timed_out", "timed out after 0.3 s")
+    (failed,) = bench.heard.of("TaskRunFailed")
+    assert failed.next_retry_at is not None
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert 0.3 <= (run.finished_at - run.started_at).total_seconds() < PATIENCE
+
+
+def test_a_run_within_its_time_limit_succeeds(bench: Bench) -> None:
+    assert bench.run("ok", timeout=PATIENCE).outcome == "succeeded"
+
+
+def test_a_stop_is_told_to_the_run_and_waits_for_its_end(bench: Bench) -> None:
+    bench.start(bench.task("t", "until_stopping"))
+    bench.noted("began")
+    assert bench.scheduler.stop()
+    assert TaskRun.objects.get().outcome == "succeeded"
+
+
+def test_many_runs_each_end_once_and_the_scheduler_is_unharmed(bench: Bench) -> None:
+    names = [f"t{n}" for n in range(24)]
+    before = threading.active_count()
+    bench.start(*[bench.task(name, "ok") for name in names])
+    bench.heard.wait_for("TaskRunCompleted", len(names))
+    assert User.objects.count() == len(names)
+    assert sorted(TaskRun.objects.values_list("task_name", flat=True)) == sorted(names)
+    assert set(TaskRun.objects.values_list("outcome", flat=True)) == {"succeeded"}
+    assert bench.scheduler.is_alive
+    load = bench.load()
+    assert (load.busy, load.queued, load.stuck) == (0, 0, 0)
+    bench.scheduler.stop()
+    connections.close_all()
+    assert threading.active_count() <= before + 1

@@ -1,0 +1,161 @@
+"""Runs in processes: ended, crashed, limited, orphaned; and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.runners import supervision
+
+from ..process import Process
+from .conftest import Bench, descriptors, eventually, is_there
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@pytest.fixture
+def bench(share_server: None, make_bench: Callable[..., Bench]) -> Bench:
+    return make_bench("process")
+
+
+@pytest.fixture
+def own_bench(make_bench: Callable[..., Bench]) -> Bench:
+    """Give a bench with a server of its own."""
+    return make_bench("process")
+
+
+def _server(bench: Bench) -> int:
+    runner = bench.scheduler._engine.runners._by_name["process"]
+    return int(runner.server.pid)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf"])
+def test_a_run_that_never_returns_is_ended_with_what_it_started(
+    bench: Bench, callback: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "GRACE", 0.5)
+    run = bench.run(callback, timeout=0.5)
+    assert (run.outcome, run.error) == ("timed_out", "timed out after 0.5 s")
+    for pid in map(int, bench.noted("began")[0].split()[1:]):
+        assert eventually(lambda pid=pid: not is_there(pid))
+    assert bench.scheduler.is_alive
+
+
+def test_a_run_that_is_ended_may_clean_up_and_its_place_is_kept(bench: Bench) -> None:
+    run = bench.run("cleans_up", timeout=0.5)
+    assert run.outcome == "timed_out"
+    assert bench.noted("cleaned up")
+    assert "in cleans_up" in run.traceback
+
+
+@pytest.mark.parametrize(
+    ("callback", "error"),
+    [
+        ("crashes", "RunLostError: ended by SIGSEGV"),
+        ("exits", "RunLostError: the process left with exit code 7 before the callback had ended"),
+    ],
+)
+def test_a_process_that_leaves_without_a_result_is_a_failure_that_says_how(
+    bench: Bench, callback: str, error: str
+) -> None:
+    run = bench.run(callback)
+    assert (run.outcome, run.error, run.traceback) == ("failed", error, "")
+
+
+def test_a_memory_limit_is_a_failure_of_the_run_only(bench: Bench) -> None:
+    run = bench.run("eats_memory", options={"memory_limit": 2**30})
+    assert (run.outcome, run.error) == ("failed", "MemoryError")
+
+
+def test_a_limit_of_the_processor_ends_the_run_and_is_named(bench: Bench) -> None:
+    run = bench.run("eats_time", options={"cpu_limit": 1})
+    assert (run.outcome, run.error) == (
+        "failed",
+        "RunLostError: ended by SIGXCPU: it used the 1 s of the processor that it may",
+    )
+
+
+def test_the_end_of_what_it_prints_is_kept(bench: Bench) -> None:
+    run = bench.run("prints")
+    assert run.outcome == "succeeded"
+    assert run.output.endswith("x" * 1000 + "the end\n")
+    assert 60 * 1024 < len(run.output) < 68 * 1024
+
+
+def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_bench.start(own_bench.task("t", "until_stopping"))
+    own_bench.noted("began")
+    server = _server(own_bench)
+    (child,) = _children(server)
+    os.kill(child, signal.SIGKILL)
+    run = own_bench.ended()
+    assert (run.outcome, run.error) == ("failed", "RunLostError: ended by SIGKILL")
+
+
+def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Bench) -> None:
+    own_bench.start(own_bench.task("t", "until_stopping"))
+    own_bench.noted("began")
+    first = _server(own_bench)
+    (child,) = _children(first)
+    os.kill(first, signal.SIGKILL)
+    run = own_bench.ended()
+    assert (run.outcome, run.error) == (
+        "failed",
+        "RunLostError: the process that forks runs has ended",
+    )
+    assert eventually(lambda: not is_there(child))
+    TaskRun.objects.all().delete()
+    own_bench.scheduler.initialize([own_bench.task("u", "gives_value", 1, 2)])
+    own_bench.ask("u")
+    assert own_bench.ended("u").result == {"sum": 3, "of": [1, 2]}
+    assert _server(own_bench) != first
+
+
+def test_nothing_is_left_behind(own_bench: Bench) -> None:
+    assert own_bench.run("ok").outcome == "succeeded"
+    server, before = _server(own_bench), descriptors()
+    theirs = len(os.listdir(f"/proc/{server}/fd"))
+    names = [f"u{n}" for n in range(20)]
+    own_bench.scheduler.initialize([own_bench.task(name, "ok") for name in names])
+    own_bench.ask(*names)
+    own_bench.heard.wait_for("TaskRunCompleted", 1 + len(names))
+    assert eventually(lambda: _children(server) == [])
+    assert len(os.listdir(f"/proc/{server}/fd")) == theirs
+    own_bench.scheduler.stop()
+    assert not is_there(server)
+    assert descriptors() <= before
+
+
+def test_the_runs_of_a_scheduler_that_is_killed_end_with_it(
+    make_bench: Callable[..., Bench], start: Callable[..., Process], notes: Path
+) -> None:
+    bench = make_bench("process")
+    process = start(DJANGO_SETTINGS_MODULE="tests.runners.process_settings")
+    eventually(lambda: TaskRun.objects.filter(outcome="running").exists() or notes.read_text())
+    pid = int(bench.noted("began")[0].split()[1])
+    assert is_there(pid)
+    process.child.kill()
+    assert eventually(lambda: not is_there(pid), 5.0)
+
+
+def test_a_project_without_a_settings_module_is_told_so(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DJANGO_SETTINGS_MODULE")
+    run = own_bench.run("ok")
+    assert run.outcome == "failed"
+    assert run.error == (
+        "ProcessesUnavailableError: DJANGO_SETTINGS_MODULE is not set:"
+        " a process would not find the project's settings"
+    )
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
