@@ -62,10 +62,8 @@ class Scheduler:
         force: bool = False,
     ) -> None:
         self.clock = clock
-        self._background = background
-        self._given_runner = runner
-        self._options = options
-        self._declare = declare
+        self._background, self._given_runner = background, runner
+        self._options, self._declare = options, declare
         self._companion = companion
         self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
         self._life = Lifecycle()

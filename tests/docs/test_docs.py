@@ -240,7 +240,7 @@ def test_the_reasons_are_those_of_the_code() -> None:
 def test_the_outcomes_are_those_of_the_code() -> None:
     rows = DOCS["semantics.md"].table("outcome", "what")
     said = {code(row["outcome"]) for row in rows}
-    assert said == set(models.Outcome.values) - {"timed_out", "cancelled"}
+    assert said == set(models.Outcome.values) - {"waiting"}
 
 
 def test_every_part_of_a_simulation_is_described() -> None:
