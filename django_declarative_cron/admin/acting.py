@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -19,7 +20,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store import overrides
+from ..store import database, overrides
+from ..store.held import HeldError
 from ..store.reading import read
 from . import acts, formats
 from .absence import AttendedAdmin
@@ -39,7 +41,9 @@ class ActingAdmin(AttendedAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_act"
-        view = self.admin_site.admin_view(self.act_view)
+        # In a transaction of the whole request, a row that is held would be waited for at length.
+        alone = transaction.non_atomic_requests(using=database.alias())
+        view = alone(self.admin_site.admin_view(self.act_view))
         return [path("act/<slug:key>/", view, name=name), *super().get_urls()]
 
     def has_run_permission(self, request: HttpRequest) -> bool:
@@ -122,7 +126,11 @@ class ActingAdmin(AttendedAdmin):
         form = act.form(request.POST, now=now)
         if not form.is_valid() or not tasks:
             return self._ask(request, act, tasks, form)
-        self._perform(request, act, tasks, form, now)
+        try:
+            self._perform(request, act, tasks, form, now)
+        except HeldError as error:
+            self.message_user(request, _held(error), messages.ERROR)
+            return self._ask(request, act, tasks, form)
         return self._back(request, tasks, request.POST.get("back", _LIST))
 
     def _chosen(self, request: HttpRequest, keys: Iterable[str]) -> list[ScheduledTask]:
@@ -224,6 +232,13 @@ class ActingAdmin(AttendedAdmin):
         """Let an address keep the filters of the list that a person came from."""
         context: Any = {"preserved_filters": self.get_preserved_filters(request), "opts": self.opts}
         return str(add_preserved_filters(context, address))
+
+
+def _held(error: HeldError) -> str:
+    if error.names:
+        text = gettext("Somebody else holds the row of %(names)s. Nothing was changed: try again.")
+        return text % {"names": formats.names(error.names)}
+    return gettext("Somebody else holds rows that this needs. Nothing was changed: try again.")
 
 
 def _log_message(act: Act, form: ActForm) -> str:

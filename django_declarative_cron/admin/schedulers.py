@@ -20,7 +20,7 @@ from ..store.attendance import gave_up
 from . import formats, marks, story
 from .absence import AttendedAdmin
 from .readonly import NOTHING, Columns, HistoryPaginator, instant
-from .standing import standing_of
+from .standing import Standing, standing_of
 
 _RUNS_SHOWN = 100
 
@@ -58,6 +58,14 @@ def running(instance: SchedulerInstance) -> str:
     return str(instance.running or NOTHING)  # type: ignore[attr-defined]
 
 
+@admin.display(description=_("since"), ordering="started_at")
+def since(instance: SchedulerInstance) -> str:
+    """Show since when the process leads, or since when it is there."""
+    state = instance.scheduler
+    leads = standing_of(instance, instance.database_now) is Standing.LEADS  # type: ignore[attr-defined]
+    return formats.moment((leads and state.led_since) or instance.started_at)
+
+
 started = instant(SchedulerInstance, "started_at")
 initialized = instant(SchedulerInstance, "initialized_at")
 mute = instant(SchedulerInstance, "mute_since")
@@ -73,7 +81,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
         standing,
         heartbeat,
         running,
-        started,
+        since,
         stop_requested,
         stopped,
     ]
@@ -84,6 +92,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
     paginator = HistoryPaginator
     fields: ClassVar[Columns] = [
         standing,
+        since,
         "host",
         "pid",
         "release",

@@ -27,6 +27,7 @@ LONG = NOW - timedelta(hours=3)
 def lead(instance: SchedulerInstance) -> SchedulerInstance:
     state = rows.deployment()
     state.leader = instance
+    state.led_since = NOW - timedelta(minutes=5)
     state.save()
     return instance
 
@@ -73,9 +74,10 @@ def test_one_leads_and_everything_about_it_is_shown(root: Client, text: Words) -
         rows.run(name, "running", finished_at=None, instance=leader, running_slot=name)
     rows.run("c", instance=leader)
     first, second = sorted(lines(root.get(pages.changelist(LIST))))
-    moments = "2026-11-28 10:00:20 UTC", "2026-11-28 09:00:30 UTC"
+    moments = "2026-11-28 10:00:20 UTC", "2026-11-28 09:55:30 UTC"
     assert first == f"one:4711 2026.11 ★ Leads 10 s ago {moments[0]} 2 {moments[1]} - -"
     assert second.startswith("two:4711 ● Stands by 0 s ago ")
+    assert second.endswith(" - 2026-11-28 09:00:30 UTC - -")
     response = root.get(pages.page(leader))
     shown = text(response)
     assert "★ Leads" in shown and str(leader.pk) in shown

@@ -4,8 +4,7 @@
 ``DDC_CHAOS_GAP``, ``DDC_CHAOS_LONGEST`` and ``DDC_CHAOS_SEED`` say which, ``DDC_TEST_DATABASE``
 where: ``postgres``, ``pgbouncer``, ``mariadb`` or ``sqlite``. ``DDC_CHAOS_WEATHER=clocks`` stops
 processes for any time and sets their wall clock, and does little else. The exit code is 0 where
-nothing is wrong. ``DDC_CHAOS_KEEP`` names a directory that gets the logs and the evidence where
-something is.
+nothing is wrong. ``DDC_CHAOS_KEEP`` names a directory that gets the logs and the evidence.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def main() -> int:
         report = run(plan, database, directory)
         sys.stdout.write(report.text() + "\n")
         keep = os.environ.get("DDC_CHAOS_KEEP")
-        if keep and not report.is_fine:
+        if keep:
             shutil.copytree(
                 directory, keep, dirs_exist_ok=True, ignore=shutil.ignore_patterns("server")
             )

@@ -27,7 +27,7 @@ from .fleet import Fleet
 from .place import Place
 from .plan import Plan
 from .storm import Storm
-from .watch import Watch
+from .watch import Vacancy, Watch
 
 GRACE = 3.0
 _SHOWN = 5
@@ -99,6 +99,7 @@ class Report:
         return [
             f"takeover after {name}: {_spread(self.watch.seconds(kind))}"
             f"; under other trouble too: {_spread(self.watch.seconds(kind, disturbed=True))}"
+            f"; slowest {', '.join(_said(each) for each in self.watch.slowest(kind))}"
             for kind, name in names.items()
         ]
 
@@ -200,6 +201,11 @@ def _errors(directory: Path) -> Counter[str]:
     for log in directory.glob("*.log"):
         found.update(each[:100] for each in last.findall(log.read_text(errors="replace")))
     return found
+
+
+def _said(vacancy: Vacancy) -> str:
+    trouble = " under other trouble" if vacancy.disturbed else ""
+    return f"{vacancy.seconds:.2f} s at {vacancy.clock:%H:%M:%S} from {vacancy.pid}{trouble}"
 
 
 def _counted(found: dict[str, Any]) -> dict[str, int]:

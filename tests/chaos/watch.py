@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import Error as DatabaseError
@@ -25,6 +26,7 @@ class Vacancy:
         at: monotonic second.
         disturbed: something else befell the others or the database meanwhile.
         seconds: until another led, ``None`` as long as none does.
+        clock: the instant on the wall, to look it up in the logs.
     """
 
     kind: str
@@ -32,6 +34,7 @@ class Vacancy:
     at: float
     disturbed: bool = False
     seconds: float | None = None
+    clock: datetime = field(default_factory=datetime.now)
 
 
 class Watch:
@@ -69,6 +72,11 @@ class Watch:
             for v in self.vacancies
             if v.kind == kind and v.seconds is not None and (disturbed or not v.disturbed)
         )
+
+    def slowest(self, kind: str) -> list[Vacancy]:
+        """Give the leads that were open for longest, by how that came to be."""
+        closed = [v for v in self.vacancies if v.kind == kind and v.seconds is not None]
+        return sorted(closed, key=lambda v: -(v.seconds or 0))[:3]
 
     def _open(self) -> list[Vacancy]:
         return [each for each in self.vacancies[-1:] if each.seconds is None]

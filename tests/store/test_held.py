@@ -113,6 +113,24 @@ def test_a_run_of_the_dead_whose_row_is_held_is_found_later_and_the_others_at_on
 
 
 @row_locks
+def test_an_instance_whose_row_is_held_is_buried_later(
+    deployment: Deployment, stranger: Stranger
+) -> None:
+    started = _claim(deployment)
+    dead, heir = deployment.member, replace(deployment.member, instance=uuid4())
+    reconcile.reconcile(heir, Process("there", 2), deployment.declarations, deployment.now)
+    instances.give_up(dead)
+    mine = SchedulerInstance.objects.filter(id=dead.instance)
+    stranger.hold("schedulerinstance", pid=1)
+    found = claims.claim_due(heir, deployment.by_name, deployment.now, reaping=True)
+    assert _names(found.claims) == _names(started)
+    assert mine.get().stopped_at is None
+    stranger.let_go()
+    claims.claim_due(heir, deployment.by_name, deployment.now, reaping=True)
+    assert mine.get().stopped_at is not None
+
+
+@row_locks
 @pytest.mark.parametrize(
     ("table", "where", "named"),
     [

@@ -18,6 +18,7 @@ from ... import conf
 from ...core.reading import UnresolvableError
 from ...runtime.clock import Clock, system_clock
 from ...store import database
+from ...store.held import HeldError
 from ...store.mending import mending
 from ..cli import (
     acts,
@@ -90,6 +91,8 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:
             raise CommandError(f"{error.reason}. {error.hint}".strip(), returncode=2) from error
+        except HeldError as error:
+            raise CommandError(f"Nothing was changed: {error}.", returncode=1) from error
         except DatabaseError as error:
             raise CommandError(f"The database refused: {error}".strip(), returncode=1) from error
 
