@@ -52,7 +52,8 @@ def _held_error(using: str, deployment: str) -> HeldError:
             "another process kept the database file locked for longer than this one waits"
             " (OPTIONS['timeout'] of the database)"
         )
-    whole, names = False, []
+    whole = False
+    names: list[str] = []
     with suppress(Error):
         whole, names = _held(using, deployment)
     found = [f"deployment {deployment!r}"] if whole else [f"task {name!r}" for name in names]
