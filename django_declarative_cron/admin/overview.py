@@ -154,8 +154,8 @@ def _tiles(counts: dict[Status, int], failed: int) -> Iterator[Tile]:
         if status is Status.PAUSED:
             number += counts[Status.PAUSED_UNTIL]
         if number or status in _ALWAYS:
-            query = "any_pause" if status is Status.PAUSED else str(status)
-            yield Tile(str(status), status.symbol, str(label), number, f"?status={query}")
+            query = "?paused=yes" if status is Status.PAUSED else f"?status={status}"
+            yield Tile(str(status), status.symbol, str(label), number, query)
     yield Tile("failed", "✖", gettext("Failed in 24 h"), failed, "?failed=day")
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..core.schedule import Schedule
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.reading import Reading, read
-from . import formats, marks
+from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 
 UPCOMING = 10
@@ -33,12 +34,14 @@ class Upcoming:
 
     Args:
         local: in the task's zone.
+        viewer: in the zone of whoever looks.
         utc: in UTC.
         distance: from now.
         note: what the clocks do before it.
     """
 
     local: SafeString
+    viewer: SafeString
     utc: SafeString
     distance: str
     note: str
@@ -91,7 +94,12 @@ class ActLine:
 
 
 def of(
-    site_page: ReadOnlyAdmin, request: HttpRequest, task: ScheduledTask, now: datetime
+    site_page: ReadOnlyAdmin,
+    request: HttpRequest,
+    task: ScheduledTask,
+    now: datetime,
+    *,
+    is_attended: bool,
 ) -> dict[str, Any]:
     """Collect everything the templates show of a task.
 
@@ -100,12 +108,16 @@ def of(
         request: decides which of them are offered.
         task: its row.
         now: the instant of looking.
+        is_attended: a scheduler was heard of lately.
     """
     reading = read(task, now)
     runs = list(runs_of(task).defer("traceback", "detail").select_related("instance")[:RUNS])
     failed = None if task.pending_retry_until is None else _cause(task, runs)
     pause = _pause(task)
+    viewer = timezone.get_current_timezone_name()
     return {
+        "portrait": portrait.of(reading, runs, now, is_attended=is_attended),
+        "has_viewer_zone": viewer not in ("UTC", task.timezone),
         "problem": reading.problem,
         "disabled": not task.enabled,
         "pause": None if pause is None else act_line(pause),
@@ -197,11 +209,33 @@ def _upcoming(reading: Reading, now: datetime) -> Iterator[Upcoming]:
     for instant in islice(schedule.upcoming(now), UPCOMING):
         yield Upcoming(
             local=formats.occurrence(instant, schedule.zone),
+            viewer=formats.occurrence(instant, timezone.get_current_timezone()),
             utc=formats.utc(instant),
             distance=formats.relative(instant, now),
-            note=_clock_change(schedule, before, instant),
+            note=_remark(schedule, before, instant),
         )
         before = instant
+
+
+def _remark(schedule: Schedule, before: datetime, instant: datetime) -> str:
+    """Say what the clocks do to an occurrence or to those just before it."""
+    parts = [_clock_change(schedule, before, instant)]
+    parts += [
+        gettext("%(lost)s does not exist") % {"lost": f"{gap.civil:%Y-%m-%d %H:%M}"}
+        for gap in schedule.lost_between(before, instant)
+    ]
+    if _happens_twice(schedule, instant):
+        counts = gettext("happens twice, both count")
+        once = gettext("happens twice, only the first counts")
+        parts.append(counts if schedule.fold == "both" else once)
+    return "; ".join(filter(None, parts))
+
+
+def _happens_twice(schedule: Schedule, instant: datetime) -> bool:
+    local = instant.astimezone(schedule.zone)
+    again = local.replace(fold=1 - local.fold).astimezone(UTC)
+    is_real = again.astimezone(schedule.zone).replace(tzinfo=None) == local.replace(tzinfo=None)
+    return is_real and again != instant
 
 
 def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> str:

@@ -13,8 +13,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from ..conf import options as declared_options
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
+from ..store.attendance import patience
 from ..store.masking import masked
 from ..store.reading import Reading, read
 from . import formats, marks, overview, story
@@ -193,9 +195,12 @@ class ScheduledTaskAdmin(ActingAdmin):
         return found is not None and found.silence <= within
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        attended = self.is_attended(request, patience(declared_options().LEASE))
+        told = story.of(self, request, row, system_clock.now(), is_attended=attended)
         return {
             "buttons": self._buttons(request, row),
-            "story": story.of(self, request, row, system_clock.now()),
+            "story": told,
+            "portrait": told["portrait"],
         }
 
     def _buttons(self, request: HttpRequest, task: ScheduledTask) -> list[dict[str, Any]]:
