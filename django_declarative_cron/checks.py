@@ -29,6 +29,7 @@ E022   the value of an option is refused
 E023   two options contradict each other
 E030   the database keeps no transactions
 E040   two functions are to answer to the same type
+E050   ``EVENT_SINK`` is set and urllib3 is not installed
 W001   both day fields are restricted: either one is enough to run
 W002   every minute of certain hours
 W003   a dict entry without a time zone is read in UTC
@@ -41,6 +42,7 @@ W009   a callback cannot be called with the arguments declared
 W010   a single late renewal loses the lease
 W011   the database cannot leave out rows that somebody holds
 W040   the ``tasks`` module of an app cannot be imported
+W050   events are posted without a signature, or so that others can read them
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace
@@ -50,6 +52,7 @@ I003   containers have to be told to wait for a long grace
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import apps
@@ -84,7 +87,7 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
 @register(TAG)
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
-    return _messages(conf.option_problems())
+    return _messages([*conf.option_problems(), *_lacks_library()])
 
 
 @register(checks.Tags.database, TAG)
@@ -94,6 +97,16 @@ def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> 
     if ours not in (databases or ()):
         return []
     return _messages(_lacks(connections[ours], f"DATABASES[{ours!r}]"))
+
+
+def _lacks_library() -> Iterator[Problem]:
+    if conf.posts_events() and find_spec("urllib3") is None:
+        yield Problem(
+            check=Check.SINK_LIBRARY,
+            place="DECLARATIVE_CRON['EVENT_SINK']",
+            message="needs urllib3, which is not installed",
+            hint='Install "django-declarative-cron[events]".',
+        )
 
 
 def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ DEPLOYMENT          "default"  which of several schedulers in one database this 
 RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept
 HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
+EVENT_SINK          None       where events are posted to, see ``core.sink``
 ==================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.
@@ -166,3 +167,8 @@ def options() -> Options:
 def option_problems() -> list[Problem]:
     """Give everything that is wrong with ``settings.DECLARATIVE_CRON``."""
     return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[1]
+
+
+def posts_events() -> bool:
+    """Tell whether ``EVENT_SINK`` names a receiver that can be understood."""
+    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[0].EVENT_SINK is not None

@@ -7,6 +7,10 @@ fields as keyword arguments, and the event itself as ``event``::
     @receiver(signals.task_run_failed)
     def tell(sender, task_name, error, **kwargs): ...
 
+What other programs are told has signals too: ``cron_triggered``, ``cron_skipped``,
+``job_completed`` and so on, one for each type of ``core.envelope``. Their receivers get the
+``envelope``, its ``data``, and our ``event`` that it is made of.
+
 The same fields go to the logger ``django_declarative_cron`` with the names of the
 log event contract (003 Logging & Event Contract), as attributes of the record.
 """
@@ -27,6 +31,7 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from .core import events
+from .core.envelope import TYPES, envelopes
 
 logger = logging.getLogger("django_declarative_cron")
 
@@ -37,6 +42,9 @@ SIGNALS: Mapping[str, Signal] = {
     _HUMP.sub("_", event.__name__).lower(): Signal() for event in events.ALL
 }
 
+TOLD_OUTSIDE: Mapping[str, Signal] = {kind.replace(".", "_"): Signal() for kind in TYPES}
+
+_BY_TYPE = dict(zip(TYPES, TOLD_OUTSIDE.values(), strict=True))
 _BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
 
 
@@ -59,10 +67,10 @@ _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
 
 
 def __getattr__(name: str) -> Signal:
-    try:
-        return SIGNALS[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no signal {name!r}") from None
+    found = SIGNALS.get(name) or TOLD_OUTSIDE.get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no signal {name!r}")
+    return found
 
 
 def publish(told: Iterable[events.Event]) -> None:
@@ -99,9 +107,20 @@ def as_record(event: events.Event) -> dict[str, Any]:
 
 def _send(event: events.Event) -> None:
     signal = _BY_EVENT[type(event)]
-    if not signal.receivers:
-        return
-    values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
+    if signal.receivers:
+        values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
+        _to_all(signal, event, values)
+    if _is_heard_outside():
+        for envelope in envelopes(event):
+            values = {"envelope": envelope, "data": envelope["data"]}
+            _to_all(_BY_TYPE[envelope["type"]], event, values)
+
+
+def _is_heard_outside() -> bool:
+    return any(signal.receivers for signal in TOLD_OUTSIDE.values())
+
+
+def _to_all(signal: Signal, event: events.Event, values: Mapping[str, Any]) -> None:
     for receiver, response in signal.send_robust(sender=type(event), event=event, **values):
         if isinstance(response, Exception):
             logger.error(

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import singledispatch
 from typing import Any, Final
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 from . import events
 from .events import Facts
@@ -55,20 +55,34 @@ Data = dict[str, Any]
 Told = Iterator[tuple[str, Data]]
 
 
-def envelopes(event: events.Event, source: str = "") -> list[dict[str, Any]]:
-    """Give what an event is to other programs; to most it is nothing.
+def envelopes(event: events.Event) -> list[dict[str, Any]]:
+    """Give what an event is to other programs; most are nothing to them.
 
     Args:
         event: with its facts, where it has any to tell.
-        source: who tells it, a URI; that of the deployment unless given.
     """
     if not isinstance(event, events.TaskEvent) or event.facts is None:
         return []
     facts = event.facts
     return [
-        _envelope(kind, event, facts, source, {k: v for k, v in data.items() if v is not None})
+        _envelope(kind, event, facts, {k: v for k, v in data.items() if v is not None})
         for kind, data in _told(event, facts)
     ]
+
+
+def name_of_job(run: int | None, scheduled_for: datetime | None) -> UUID | None:
+    """Name a run, ``None`` where its row does not tell enough.
+
+    Args:
+        run: id of its row, where it is known.
+        scheduled_for: its occurrence, where it is known.
+    """
+    if run is None or scheduled_for is None:
+        return None
+    try:
+        return job_id(run, scheduled_for)
+    except ValueError:
+        return None
 
 
 def instant(at: datetime) -> str:
@@ -82,18 +96,16 @@ def instant(at: datetime) -> str:
     return at.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _envelope(
-    kind: str, event: events.TaskEvent, facts: Facts, source: str, data: Data
-) -> dict[str, Any]:
+def _envelope(kind: str, event: events.TaskEvent, facts: Facts, data: Data) -> dict[str, Any]:
     at = instant(event.at)
     # What happened once has one name, however often it is told.
     occurrence = data.get("job_id") or f"{data['reason']}/{data['scheduled_time']}/{at}"
     return {
         "specversion": "1.0",
-        "id": str(uuid5(facts.source, f"{kind}/{event.task_name}/{occurrence}")),
+        "id": str(uuid5(facts.deployment, f"{kind}/{event.task_name}/{occurrence}")),
         "type": kind,
         "event": kind,
-        "source": source or f"urn:uuid:{facts.source}",
+        "source": facts.source,
         "subject": data["job_id"] if kind.startswith("job.") else event.task_name,
         "time": at,
         "timestamp": at,
@@ -110,10 +122,11 @@ def _told(event: events.TaskEvent, facts: Facts) -> Told:
 
 @_told.register
 def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
-    if event.run is None:
+    name = name_of_job(event.run, event.scheduled_time)
+    if name is None:
         return
     triggered = _cron(event, facts) | {
-        "job_id": str(job_id(event.run, event.scheduled_time)),
+        "job_id": str(name),
         "job_type": facts.job_type,
         "run_count": event.run_count,
         "scheduled_time": instant(event.scheduled_time),
@@ -150,7 +163,8 @@ def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
 @_told.register
 def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
     reason = SKIPPED.get(event.reason)
-    first, blocked = event.scheduled_from, facts.blocked_by
+    first = event.scheduled_from
+    blocked = facts.blocked_by if event.reason == "overlap_skip" else None
     data = _cron(event, facts) | {
         "reason": reason or event.reason,
         "active_job_id": None if blocked is None else str(blocked),
@@ -166,14 +180,15 @@ Ended = events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunInterrupt
 
 
 def _ended(event: Ended, facts: Facts, *told: tuple[str, Data]) -> Told:
-    if event.run is None or facts.scheduled_time is None:
+    name, at = name_of_job(event.run, facts.scheduled_time), facts.scheduled_time
+    if name is None or at is None:
         return
     job = _cron(event, facts) | {
-        "job_id": str(job_id(event.run, facts.scheduled_time)),
+        "job_id": str(name),
         "job_type": facts.job_type,
         "queue": facts.queue,
         "attempt": facts.attempt,
-        "scheduled_time": instant(facts.scheduled_time),
+        "scheduled_time": instant(at),
     }
     for kind, data in told:
         yield kind, job | data

@@ -13,6 +13,7 @@ from .nearest import listed, nearest
 from .parts import LONGEST_NAME
 from .plain import flaw_of_text
 from .problem import Check, Problem
+from .sink import Sink, read_sink, remarks
 
 SETTING: Final = "DECLARATIVE_CRON"
 
@@ -34,6 +35,7 @@ class Options:
         RELEASE: of the project; it is shown with each scheduler.
         HISTORY_MAX_AGE: how long finished runs are kept.
         HISTORY_MAX_RUNS: how many finished runs are kept for one task.
+        EVENT_SINK: where events are posted to, ``None`` for nowhere.
     """
 
     WORKERS: int = 10
@@ -46,6 +48,7 @@ class Options:
     RELEASE: str = ""
     HISTORY_MAX_AGE: timedelta = timedelta(days=90)
     HISTORY_MAX_RUNS: int = 1000
+    EVENT_SINK: Sink | None = None
 
     @property
     def longest_silence(self) -> timedelta:
@@ -109,6 +112,9 @@ def _relations(options: Options) -> Iterator[Problem]:
         message = f"must be at least LEASE: {silence:g} s against {lease:g} s"
         hint = "A leader would be taken for dead, and its runs started elsewhere, while it leads."
         yield _problem(Check.OPTION_RELATION, "DEAD_AFTER", message, hint)
+    for remark in () if options.EVENT_SINK is None else remarks(options.EVENT_SINK):
+        hint = "Give it an https `url`, and a `secret` that the receiver knows too."
+        yield _problem(Check.UNSAFE_SINK, "EVENT_SINK", remark, hint)
     grace, killed = options.GRACE.total_seconds(), _KILLED_AFTER.total_seconds()
     if grace >= killed:
         message = f"leaves no time to end in order where a stop is cut off after {killed:g} s"
@@ -173,6 +179,15 @@ def _text(least: int) -> Callable[[Any], str]:
     return read
 
 
+def _sink(value: Any) -> Sink | None:
+    if value is None:
+        return None
+    try:
+        return read_sink(value)
+    except ValueError as error:
+        raise _RefusedError(str(error)) from None
+
+
 _SECOND = timedelta(seconds=1)
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "WORKERS": _whole,
@@ -185,4 +200,5 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "RELEASE": _text(0),
     "HISTORY_MAX_AGE": _duration(_SECOND),
     "HISTORY_MAX_RUNS": _whole,
+    "EVENT_SINK": _sink,
 }

@@ -29,7 +29,8 @@ def key_of(secret: str) -> bytes:
     if not secret.startswith(PREFIX):
         raise ValueError(f"must begin with {PREFIX}")
     try:
-        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+        text = secret.removeprefix(PREFIX)
+        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"must be Base64 after {PREFIX}") from None
     if len(key) < LEAST_KEY:

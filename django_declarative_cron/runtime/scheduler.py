@@ -30,6 +30,7 @@ from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop
 from .pulse import Pulse
 from .runners import Load, Runner
+from .sink import SinkThread
 
 __all__ = ["Scheduler", "State"]
 
@@ -37,8 +38,7 @@ __all__ = ["Scheduler", "State"]
 class Scheduler:
     """Run declared tasks (001 Scheduler Interface).
 
-    ``initialize`` and ``stop`` may be called from any thread, at any time, by
-    callbacks and by receivers of signals too; their states are in ``lifecycle``.
+    ``initialize`` and ``stop`` may be called at any time by any thread, callback or receiver.
 
     Args:
         clock: source of time; the machine's unless a simulation brings its own.
@@ -64,9 +64,8 @@ class Scheduler:
         self.clock = clock
         self._background, self._given_runner = background, runner
         self._options, self._declare = options, declare
-        self._companion = companion
+        self._companion, self._life = companion, Lifecycle()
         self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
-        self._life = Lifecycle()
         self._be_new()
 
     @property
@@ -185,8 +184,8 @@ class Scheduler:
         """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
         announce.tell(self._life.poll(active=active), self.clock.now())
         if self._background:
-            self._heartbeat.start()
-            self._loop.start()
+            for thread in (self._heartbeat, self._loop, self._sink):
+                thread.start()
         # A loop that was woken before may have gone to sleep without an end again.
         self._engine.woken.set()
 
@@ -219,6 +218,7 @@ class Scheduler:
     def tick_once(self) -> None:
         """Do the one pass of a scheduler without a loop, and stay alive for what it starts."""
         self._heartbeat.start()
+        self._sink.start()
         self.tick()
 
     def record(self, now: datetime | None = None) -> None:
@@ -253,10 +253,9 @@ class Scheduler:
     def stop(self, *, grace: timedelta | None = None) -> bool:
         """Start nothing more and wait until every run has ended (004 S3).
 
-        An initialisation that is under way is waited for; stops at the same time
-        share one shutdown. A callback that calls it, or a receiver of a signal, would
-        wait for itself: there it returns ``False`` at once, nothing more starts, and
-        the scheduler completes the stop as soon as every run has ended.
+        An initialisation under way is waited for; stops at the same time share one shutdown. A
+        callback that calls it, or a receiver of a signal, would wait for itself: there it returns
+        ``False`` at once, nothing more starts, and the stop completes once every run has ended.
 
         Args:
             grace: the longest wait; without limit unless given. Runs that have not
@@ -306,6 +305,7 @@ class Scheduler:
             with inside(self._life, alone=True):
                 self._engine.write_down_stop(self.clock.now())
                 if drain(self._engine, self.clock, deadline):
+                    self._sink.stop(deadline)
                     self._leave(told)
         finally:
             self._life.give_back()
@@ -347,3 +347,4 @@ class Scheduler:
         self._heartbeat = Heartbeat(
             self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )
+        self._sink = SinkThread(self.clock, self._options, lambda: engine.member)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -15,7 +15,7 @@ from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, dead, reconcile, registrations, rows
+from . import database, dead, outbox, reconcile, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
@@ -224,7 +224,10 @@ def _claim_tasks(
     claimed.considered += len(due)
     if begun_anew:
         registrations.note(held, member, declarations.values(), begun_anew, now)
-    claimed.claims += write_starts(held, member, started, unserved)
+    claims = write_starts(held, member, started, unserved)
+    claimed.claims += claims
+    starts = [claim.started for claim in claims]
+    claimed.events = outbox.tell(held, member.using, claimed.events, due, starts=starts)
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
 
 
@@ -283,10 +286,12 @@ def write_starts(
     for run, each in zip(runs, started, strict=True):
         each.row.running_run = run.pk
     _consume_requests(held, member, [each.event for each in started])
-    return [
-        Claim(run.pk, each.event.task_name, each.event, held.row.term, each.declaration)
-        for run, each in zip(runs, started, strict=True)
-    ]
+    return [_claim_of(run, each, held.row.term) for run, each in zip(runs, started, strict=True)]
+
+
+def _claim_of(run: TaskRun, each: Started, term: int) -> Claim:
+    event = replace(each.event, run=run.pk)
+    return Claim(run.pk, event.task_name, event, term, each.declaration)
 
 
 def _run_row(

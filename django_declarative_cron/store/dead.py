@@ -12,7 +12,7 @@ from ..core.decide import Story, settle
 from ..core.state import TaskState
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from . import database, rows, vigil
+from . import database, outbox, rows, vigil
 from .guard import LONG_AGO, Locked, Member
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
@@ -77,7 +77,7 @@ def _interrupt(
         _end(run, now)
     database.upsert(member.using, found, _RUN_FIELDS)
     database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
-    return told
+    return outbox.tell(held, member.using, told, tasks.values(), found)
 
 
 def _bury(held: Locked, member: Member, silent_since: datetime) -> None:
@@ -138,6 +138,7 @@ def _interrupted(
         old_instance=str(run.instance_id),
         new_instance=str(member.instance),
         restarts=task is not None and task.epoch == run.epoch,
+        run=run.pk,
     )
     if task is not None:
         state: TaskState = Story(rows.state_of(task)).then(event).state

@@ -8,7 +8,7 @@ from ..core import events
 from ..core.decide import Story, settle, start_now
 from ..core.declaration import Declaration
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import claims, database, instances, overrides, rows
+from . import claims, database, instances, outbox, overrides, rows
 from .claims import Claim, Started
 from .guard import Locked, Member, locked
 from .held import naming_what_is_held
@@ -47,7 +47,7 @@ class Start:
     """
 
     claim: Claim
-    events: tuple[events.TaskEvent, ...]
+    events: tuple[events.Event, ...]
 
 
 @database.again_after_conflict
@@ -111,4 +111,5 @@ def _start(
     started = Started(row, decision.start, declaration)
     [claim] = claims.write_starts(held, member, [started], unserved)
     database.upsert(member.using, [row], rows.STATE_FIELDS)
-    return Start(claim, decision.events)
+    told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
+    return Start(claim, tuple(told))

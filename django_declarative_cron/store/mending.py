@@ -23,6 +23,7 @@ from django.db.models import F
 
 from ..core.damage import UNREADABLE
 from ..models import (
+    OutboxEvent,
     RegistrationSet,
     ScheduledTask,
     SchedulerInstance,
@@ -41,7 +42,7 @@ _PRESENT: tuple[type[models.Model], ...] = (
     ScheduledTask,
     TaskOverride,
 )
-_MODELS: tuple[type[models.Model], ...] = (*_PRESENT, RegistrationSet, TaskRun)
+_MODELS: tuple[type[models.Model], ...] = (*_PRESENT, RegistrationSet, TaskRun, OutboxEvent)
 _PAST = f"{LONG_AGO:%Y-%m-%d %H:%M:%S}"
 _DIGEST_LENGTH = 64
 

@@ -14,7 +14,7 @@ from ..core.decide import Story, end_pause, settle
 from ..core.schedule import Schedule
 from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import database, rows
+from . import database, outbox, rows
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
 from .mending import mending
@@ -166,7 +166,8 @@ def _write(
         database.insert(using, unserved)
         database.upsert(using, changed, rows.STATE_FIELDS)
         audit(held, using, changed, act, kind, until=until)
-        publish_on_commit([event for row in changed for event in told[row.pk]], using)
+        everything = [event for row in changed for event in told[row.pk]]
+        publish_on_commit(outbox.tell(held, using, everything, changed), using)
     return [row.name for row in changed]
 
 

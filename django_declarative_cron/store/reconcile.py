@@ -13,7 +13,7 @@ from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import database, dead, instances, marks, registrations, rows
+from . import database, dead, instances, marks, outbox, registrations, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
@@ -270,10 +270,10 @@ def overridden(
 
 def _update(
     held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> list[events.TaskEvent]:
+) -> list[events.Event]:
     """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
     by_name = {declaration.name: declaration for declaration in declarations}
-    told: list[events.TaskEvent] = []
+    told: list[events.Event] = []
     pauses = open_pauses(held, member, now) if declarations else {}
     for chunk in _rows_by_name(held, member, by_name):
         unserved: list[TaskRun] = []
@@ -290,6 +290,7 @@ def _update(
             told += story.events
         database.insert(member.using, unserved)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, member.using, told, chunk)
     return told
 
 

@@ -19,7 +19,7 @@ from ..core import events
 from ..core.decide import Story, settle
 from ..core.retry import chance_of
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import database, rows
+from . import database, outbox, rows
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
@@ -158,6 +158,9 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
             recorded.events += _settled(run, result, task, now)
         database.upsert(member.using, runs.values(), _RUN_FIELDS)
         database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+        recorded.events = outbox.tell(
+            held, member.using, recorded.events, tasks.values(), runs.values()
+        )
     return recorded
 
 
@@ -246,6 +249,7 @@ def _ended(
             task_name=name,
             duration=result.duration,
             history_only=history_only,
+            run=result.run,
         )
     return events.TaskRunFailed(
         at=result.finished_at,
@@ -254,6 +258,7 @@ def _ended(
         error=result.error,
         next_retry_at=next_retry_at,
         history_only=history_only,
+        run=result.run,
     )
 
 

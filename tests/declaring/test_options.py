@@ -34,6 +34,7 @@ def test_defaults(settings: Any) -> None:
         "RELEASE": "",
         "HISTORY_MAX_AGE": timedelta(days=90),
         "HISTORY_MAX_RUNS": 1000,
+        "EVENT_SINK": None,
     }
     assert conf.option_problems() == []
 

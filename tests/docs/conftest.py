@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+
+from django_declarative_cron import signals
 
 
 def _send_digests() -> None:
@@ -14,6 +17,27 @@ def _send_digests() -> None:
 
 def _count_stock(warehouse: int = 0) -> None:
     """Count it."""
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_the_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set what the examples take from the environment."""
+    monkeypatch.setenv("CRON_EVENTS_SECRET", "whsec_" + "a" * 32)
+
+
+@pytest.fixture(autouse=True)
+def _receivers_of_the_examples_go_with_them() -> Iterator[None]:
+    """Let no receiver that an example connected be called for another test.
+
+    A signal holds it weakly, but a function and its module hold each other: it would live
+    until the next collection, and be called until then.
+    """
+    every = [*signals.SIGNALS.values(), *signals.TOLD_OUTSIDE.values()]
+    before = [signal.receivers[:] for signal in every]
+    yield
+    for signal, receivers in zip(every, before, strict=True):
+        signal.receivers = receivers
+        signal.sender_receivers_cache.clear()
 
 
 @pytest.fixture

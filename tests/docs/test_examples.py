@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import logging.config
 import threading
 import unittest
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -23,13 +26,19 @@ from django.db import connections
 from django.db.utils import ConnectionHandler
 from django.test import TestCase
 
+from django_declarative_cron import signals
 from django_declarative_cron.checks import TAG
+from django_declarative_cron.core import events
+from django_declarative_cron.core.envelope import TYPES, envelopes
 from django_declarative_cron.core.problem import Check
+from django_declarative_cron.core.sink import Sink
+from django_declarative_cron.core.webhook import headers
 from django_declarative_cron.runtime import clock
+from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.testing import Simulation
 
-from .pages import DOCS, PAGES, Block, Page
+from .pages import DOCS, PAGES, Block, Page, code
 from .running import Runner, announced, module_of
 
 Find = Callable[[str], dict[str, Any]]
@@ -208,8 +217,85 @@ def test_the_receiver_is_called(find: Find, capsys: pytest.CaptureFixture[str]) 
     sim = Simulation("2024-01-01T10:00Z")
     job = sim.job(outcomes=[RuntimeError("the barrel is empty")])
     sim.initialize([("water", "0 * * * *", job, timedelta(minutes=5))])
+    assert left["tell_somebody"]
     assert capsys.readouterr().out == "water failed: RuntimeError: the barrel is empty\n"
-    left["signals"].task_run_failed.disconnect(left["tell_somebody"])
+
+
+@pytest.mark.django_db
+def test_the_receiver_of_envelopes_is_called(
+    find: Find, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = find("def note_what_did_not_run")
+    sim = Simulation("2026-03-08T00:00Z", time_zone="America/New_York")
+    sim.initialize([("water", "30 2 * * *", sim.job(), timedelta(minutes=5))])
+    sim.advance_to("2026-03-08T08:00Z", at_least_every=timedelta(hours=1))
+    assert left["note_what_did_not_run"]
+    said = "water did not run at 2026-03-08T07:00:00Z: dst_skip\n"
+    assert capsys.readouterr().out == said
+
+
+def test_no_receiver_of_an_example_outlives_its_test() -> None:
+    names = [
+        getattr(reference(), "__module__", "")
+        for signal in (*signals.SIGNALS.values(), *signals.TOLD_OUTSIDE.values())
+        for _, reference, *_ in signal.receivers
+    ]
+    assert "<run_path>" not in names
+
+
+def test_the_envelope_is_what_is_posted() -> None:
+    (shown,) = [block.text for block in DOCS["events.md"].blocks if block.marker == "envelope"]
+    at = datetime(2026, 2, 12, 14, tzinfo=UTC)
+    started = events.TaskRunStarted(
+        at=at + timedelta(milliseconds=123),
+        task_name="water",
+        scheduled_time=at,
+        actual_time=at + timedelta(milliseconds=123),
+        run_count=43,
+        run=42,
+        facts=events.Facts(
+            deployment=UUID("0c5f0f6a-3a0b-4f55-8a5b-5d6b1a1a2f10"),
+            source="urn:uuid:0c5f0f6a-3a0b-4f55-8a5b-5d6b1a1a2f10",
+            cron="0 9 * * *",
+            timezone="America/New_York",
+            job_type="garden.tasks.water",
+        ),
+    )
+    assert json.dumps(envelopes(started)[0], indent=2) == shown.strip()
+
+
+def test_the_types_are_those_of_the_code() -> None:
+    rows = DOCS["events.md"].table("type", "when", "in `data`")
+    assert [code(row["type"]) for row in rows] == list(TYPES)
+
+
+def test_the_keys_of_a_sink_are_those_of_the_code() -> None:
+    rows = {code(row["key"]): row["default"] for row in DOCS["events.md"].table(*KEY)}
+    assert rows.pop("url") == "required"
+    assert set(rows) == {"secret" if f.name == "secrets" else f.name for f in fields(Sink)} - {
+        "url"
+    }
+    default = Sink("https://example.org")
+    assert rows["timeout"] == f"{default.timeout.seconds} s"
+    assert rows["give_up_after"] == f"{default.give_up_after.days} days"
+    assert rows["most"] == f"`{default.most}`"
+
+
+KEY = ("key", "default", "what")
+
+
+def test_the_signature_is_verified_as_shown(find: Find) -> None:
+    is_ours = find("def is_ours")["is_ours"]
+    secret, old = "whsec_" + "a" * 32, "whsec_" + "b" * 32
+    now = system_clock.now()
+    sent = headers("some-id", b"{}", now, [secret, old])
+    assert is_ours(sent, b"{}", secret)
+    assert is_ours(sent, b"{}", old)
+    assert not is_ours(sent, b"{ }", secret)
+    assert not is_ours(sent, b"{}", "whsec_" + "c" * 32)
+    assert not is_ours({**sent, "webhook-id": "another"}, b"{}", secret)
+    late = headers("some-id", b"{}", now - timedelta(minutes=6), [secret])
+    assert not is_ours(late, b"{}", secret)
 
 
 # --- callbacks -----------------------------------------------------------------

@@ -22,6 +22,12 @@ from .base import (
     Level,
     TaskEvent,
 )
+from .delivery import (
+    EventDeliveryFailed,
+    EventDeliveryResumed,
+    EventSetAside,
+    EventsForgotten,
+)
 from .runs import (
     TaskRetryPreempted,
     TaskRetryStarted,
@@ -66,6 +72,10 @@ __all__ = [
     "ALL",
     "ClockMoved",
     "Event",
+    "EventDeliveryFailed",
+    "EventDeliveryResumed",
+    "EventSetAside",
+    "EventsForgotten",
     "Facts",
     "LeadershipGained",
     "LeadershipLost",

@@ -15,7 +15,8 @@ class Facts:
     """What the rows know of the task, and of the run, that an event is about.
 
     Args:
-        source: identifier of the deployment.
+        deployment: its identifier.
+        source: URI by which the deployment is told of.
         cron: raw text of the expression.
         timezone: IANA name.
         job_type: what runs, as declared.
@@ -25,7 +26,8 @@ class Facts:
         blocked_by: name of the run that stood in the way.
     """
 
-    source: UUID
+    deployment: UUID
+    source: str
     cron: str | None = None
     timezone: str | None = None
     job_type: str | None = None

@@ -1,0 +1,242 @@
+"""The thread that posts what is in the outbox, apart from the loop that evaluates."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db import connections
+
+from ..core import events
+from ..core.options import Options
+from ..core.sink import LONGEST_BACKOFF, LONGEST_PAUSE, Sink, backoff
+from ..exceptions import words_of
+from ..signals import SIGNALS, publish
+from ..store import delivery
+from ..store.delivery import Parcel
+from ..store.guard import Member
+from ..store.mending import mending
+from .clock import Clock
+from .connections import renew
+from .posting import Answer, Posted, Poster
+
+LOOK = 5.0
+"""Seconds between two looks, where nothing in this process tells of news."""
+
+AT_ONCE = 8
+"""How many tasks' events are posted at the same time."""
+
+_TASKS = 100
+_TIDY = 60.0
+_JOIN = 1.0
+_NEWS = (
+    "task_run_started",
+    "task_run_completed",
+    "task_run_failed",
+    "task_run_interrupted",
+    "task_skipped",
+)
+
+
+@dataclass(slots=True)
+class _Round:
+    """What became of the events that were taken together.
+
+    Args:
+        waiting: those that nobody has begun with.
+        last: monotonic second after which no attempt may begin.
+    """
+
+    waiting: deque[list[Parcel]]
+    last: float
+    delivered: list[Parcel] = field(default_factory=list)
+    refused: list[tuple[Parcel, Posted]] = field(default_factory=list)
+    down: Posted | None = None
+
+
+class SinkThread:
+    """Deliver events while this instance leads, each at least once, those of a task in order.
+
+    A receiver that is down is tried with one event at a time, less and less often. What it
+    refuses waits alone, and what belongs to the same task behind it.
+
+    Args:
+        clock: source of time.
+        options: gives the options; the sink is looked for in them at each start.
+        member: gives who this instance is, ``None`` before the first initialisation.
+    """
+
+    def __init__(
+        self, clock: Clock, options: Callable[[], Options], member: Callable[[], Member | None]
+    ) -> None:
+        self._clock = clock
+        self._options = options
+        self._member = member
+        self._woken = threading.Event()
+        self._is_leaving = self._is_ended = False
+        self._failures = 0
+        self._tidied: float | None = None
+        self._thread: threading.Thread | None = None
+        self._poster: Poster | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether its thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin where a sink is configured, unless it runs already."""
+        if self.is_alive or self._options().EVENT_SINK is None:
+            return
+        self._is_leaving = self._is_ended = False
+        self._failures = 0
+        for name in _NEWS:
+            SIGNALS[name].connect(self._wake)
+        self._thread = threading.Thread(target=self._run, name="declarative-cron-sink", daemon=True)
+        self._thread.start()
+
+    def stop(self, deadline: float | None) -> None:
+        """Deliver what can be delivered by then, and end.
+
+        Args:
+            deadline: monotonic second, ``None`` for ``GRACE`` from now. A receiver that is
+                down is not waited for.
+        """
+        for name in _NEWS:
+            SIGNALS[name].disconnect(self._wake)
+        thread = self._thread
+        if thread is None:
+            return
+        grace = self._options().GRACE.total_seconds()
+        left = grace if deadline is None else deadline - self._clock.monotonic()
+        self._is_leaving = True
+        self._woken.set()
+        thread.join(max(left, 0.0))
+        self._is_ended = True
+        # One that waits for an answer ends by itself, with the events in hand given back.
+        thread.join(_JOIN)
+        self._thread = None
+
+    def _wake(self, **_: object) -> None:
+        if not self._failures:
+            self._woken.set()
+
+    def _run(self) -> None:
+        while not self._is_ended:
+            self._woken.clear()
+            pause = self._pass()
+            if self._is_leaving and pause:
+                break
+            self._clock.wait(self._woken, pause)
+        if self._poster is not None:
+            self._poster.close()
+        connections.close_all()
+
+    def _pass(self) -> float:
+        """Do one round; give the seconds until the next one, 0 where more is waiting."""
+        sink, member = self._options().EVENT_SINK, self._member()
+        if sink is None or member is None:
+            return LOOK
+        try:
+            return self._round(sink, member)
+        except BaseException as error:
+            # Whatever it was, a receiver of a signal that raises SystemExit too.
+            renew(error)
+            return self._fails(f"{type(error).__name__}: {words_of(error)}", None)
+
+    def _round(self, sink: Sink, member: Member) -> float:
+        poster = self._poster_to(sink)
+        self._tidy(sink, member)
+        tasks = 1 if self._failures else _TASKS
+        hold, leaving = 3 * sink.timeout + timedelta(seconds=5), self._is_leaving
+        began = self._clock.monotonic()
+        taken = mending(
+            *_whose(member), lambda: delivery.take(member, hold, tasks, leaving=leaving)
+        )
+        if not taken:
+            return LOOK
+        # An attempt must be over before somebody else may be given the event.
+        last = began + (hold - sink.timeout).total_seconds()
+        done = _Round(deque(taken), last)
+        self._post(poster, done)
+        refused = [(parcel, posted.error, self._wait(parcel)) for parcel, posted in done.refused]
+        mending(*_whose(member), lambda: delivery.give_back(member, done.delivered, refused))
+        if done.down is not None:
+            return self._fails(done.down.error, done.down.wish)
+        if done.delivered:
+            self._succeeds()
+        return 0.0 if done.delivered or done.refused else LOOK
+
+    def _post(self, poster: Poster, done: _Round) -> None:
+        # Daemons: one that waits for an answer does not keep the process from ending.
+        helpers = [
+            threading.Thread(target=self._post_waiting, args=(poster, done), daemon=True)
+            for _ in range(min(AT_ONCE, len(done.waiting)) - 1)
+        ]
+        for helper in helpers:
+            helper.start()
+        self._post_waiting(poster, done)
+        for helper in helpers:
+            helper.join()
+
+    def _post_waiting(self, poster: Poster, done: _Round) -> None:
+        with suppress(IndexError):
+            while True:
+                self._post_all(poster, done.waiting.popleft(), done)
+
+    def _post_all(self, poster: Poster, parcels: list[Parcel], done: _Round) -> None:
+        """Post the events of one task, up to the first that is not taken."""
+        for parcel in parcels:
+            if done.down is not None or self._is_ended or self._clock.monotonic() > done.last:
+                return
+            posted = poster.post(parcel.event_id, parcel.body, self._clock.now())
+            if posted.answer is Answer.TAKEN:
+                done.delivered.append(parcel)
+                continue
+            done.refused.append((parcel, posted))
+            if posted.answer is Answer.DOWN:
+                done.down = posted
+            return
+
+    def _wait(self, parcel: Parcel) -> timedelta:
+        return backoff(parcel.attempts + 1, random.random(), LONGEST_BACKOFF)
+
+    def _poster_to(self, sink: Sink) -> Poster:
+        if self._poster is None or self._poster.sink != sink:
+            self._poster = Poster(sink, AT_ONCE)
+        return self._poster
+
+    def _tidy(self, sink: Sink, member: Member) -> None:
+        now = self._clock.monotonic()
+        if self._tidied is not None and now - self._tidied < _TIDY:
+            return
+        self._tidied = now
+        told = mending(
+            *_whose(member), lambda: delivery.tidy(member, sink.give_up_after, sink.most)
+        )
+        publish(told)
+
+    def _fails(self, error: str, wish: timedelta | None) -> float:
+        """Count a failure of the receiver, tell of it less and less often, and give the pause."""
+        self._failures += 1
+        if not self._failures & (self._failures - 1):
+            told = events.EventDeliveryFailed(
+                at=self._clock.now(), error=error, failures=self._failures
+            )
+            publish([told])
+        pause = backoff(self._failures, random.random(), LONGEST_PAUSE)
+        return max(pause, wish or pause).total_seconds()
+
+    def _succeeds(self) -> None:
+        failures, self._failures = self._failures, 0
+        if failures:
+            publish([events.EventDeliveryResumed(at=self._clock.now(), failures=failures)])
+
+
+def _whose(member: Member) -> tuple[str, str]:
+    return member.using, member.deployment

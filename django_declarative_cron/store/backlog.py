@@ -1,0 +1,66 @@
+"""How much is waiting in the outbox, for people and for monitors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Max, Min, Q
+from django.db.models.expressions import BaseExpression
+
+from ..models import OutboxEvent, SchedulerState
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a deployment has not delivered.
+
+    Args:
+        waiting: events that are still to be delivered.
+        refused: those of them that were refused at least once.
+        set_aside: events that were refused for too long.
+        oldest: when the oldest of the waiting ones happened.
+        now: the database's time.
+        error: the newest refusal there is, in one line.
+    """
+
+    waiting: int
+    refused: int
+    set_aside: int
+    oldest: datetime | None
+    now: datetime
+    error: str
+
+    @property
+    def age(self) -> timedelta | None:
+        """Give for how long the oldest has been waiting."""
+        return None if self.oldest is None else max(self.now - self.oldest, timedelta(0))
+
+
+def backlog(using: str, deployment: str, database_time: BaseExpression) -> Backlog | None:
+    """Count what is waiting, in two or three queries.
+
+    Args:
+        using: database alias.
+        deployment: its name.
+        database_time: expression of the database's time.
+
+    Returns:
+        what was found, ``None`` where no scheduler ever came.
+    """
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    state = states.annotate(database_now=database_time).first()
+    if state is None:
+        return None
+    rows = OutboxEvent.objects.using(using).filter(scheduler=state)
+    waits = Q(set_aside_at=None)
+    found = rows.aggregate(
+        waiting=Count("id", filter=waits),
+        refused=Count("id", filter=waits & Q(attempts__gt=0)),
+        set_aside=Count("id", filter=~waits),
+        oldest=Min("created_at", filter=waits),
+        newest_refused=Max("id", filter=~Q(error="")),
+    )
+    newest = found.pop("newest_refused")
+    error = "" if newest is None else rows.values_list("error", flat=True).get(pk=newest)
+    return Backlog(**found, now=state.database_now, error=error)

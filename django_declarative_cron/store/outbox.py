@@ -1,0 +1,138 @@
+"""The outbox: what other programs are to hear of a transaction, written in it.
+
+Nothing is written where no ``EVENT_SINK`` is configured. The rows of a deployment are written
+under its lock, so that the order of their ids is the order of what happened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from .. import conf
+from ..core import events
+from ..core.declaration import DEFAULT_QUEUE
+from ..core.envelope import envelopes, name_of_job
+from ..core.events import Event, Facts, TaskEvent
+from ..core.sink import Sink
+from ..models import OutboxEvent, ScheduledTask, TaskRun
+from ..signals import report
+from . import database
+from .guard import Locked
+
+_TOLD_OUTSIDE = (
+    events.TaskRunStarted,
+    events.TaskRunCompleted,
+    events.TaskRunFailed,
+    events.TaskRunInterrupted,
+    events.TaskSkipped,
+)
+
+
+def tell(
+    held: Locked,
+    using: str,
+    told: Iterable[Event],
+    tasks: Iterable[ScheduledTask],
+    runs: Iterable[TaskRun] = (),
+    starts: Iterable[events.TaskRunStarted] = (),
+) -> list[Event]:
+    """Give events the facts that other programs ask for, and keep them for the sink.
+
+    Args:
+        held: the locked row of the deployment.
+        using: database alias.
+        told: events of this transaction, in causal order; those that have their facts were
+            told before.
+        tasks: rows of the tasks they are about.
+        runs: rows of the runs that ended.
+        starts: the starts among the events, with the ids of their runs.
+    """
+    told = list(told)
+    if not any(map(_is_fresh, told)):
+        return told
+    sink = conf.options().EVENT_SINK
+    teller = _Teller(held, sink, tasks, runs, starts)
+    told = [teller.tell(event) if _is_fresh(event) else event for event in told]
+    if sink is not None:
+        database.insert(using, _rows(held, sink, teller.told))
+    return told
+
+
+def _is_fresh(event: Event) -> bool:
+    return isinstance(event, _TOLD_OUTSIDE) and event.facts is None
+
+
+class _Teller:
+    """Add facts to events, from the rows at hand."""
+
+    def __init__(
+        self,
+        held: Locked,
+        sink: Sink | None,
+        tasks: Iterable[ScheduledTask],
+        runs: Iterable[TaskRun],
+        starts: Iterable[events.TaskRunStarted],
+    ) -> None:
+        self._deployment = held.row.identifier
+        self._source = (sink and sink.source) or f"urn:uuid:{held.row.identifier}"
+        self._tasks = {task.name: task for task in tasks}
+        self._runs = {run.pk: run for run in runs}
+        self.told: list[TaskEvent] = []
+        self._starts = {replace(start, run=None): start for start in starts}
+
+    def tell(self, event: Any) -> TaskEvent:
+        if isinstance(event, events.TaskRunStarted):
+            event = self._starts.get(event, event)
+        self.told.append(replace(event, facts=self._facts(event)))
+        return self.told[-1]
+
+    def _facts(self, event: Any) -> Facts:
+        task = self._tasks.get(event.task_name)
+        run = self._runs.get(getattr(event, "run", None) or 0)
+        declared = {} if task is None else _declared(task)
+        return Facts(
+            deployment=self._deployment,
+            source=self._source,
+            attempt=None if run is None else run.attempt,
+            scheduled_time=None if run is None else run.scheduled_for,
+            **declared,
+        )
+
+
+def _declared(task: ScheduledTask) -> dict[str, Any]:
+    options = task.declaration if isinstance(task.declaration, dict) else {}
+    return {
+        "cron": task.cron,
+        "timezone": task.timezone,
+        "job_type": task.callback,
+        "queue": options.get("queue") or DEFAULT_QUEUE,
+        "blocked_by": name_of_job(task.running_run, task.occurrence_at),
+    }
+
+
+def _rows(held: Locked, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[OutboxEvent]:
+    for event in told:
+        try:
+            yield from _rows_of(held, sink, event)
+        except Exception as error:
+            # Values of a damaged row: no task waits for what others are told of it.
+            report("Telling other programs of an event", error, "it is not told")
+
+
+def _rows_of(held: Locked, sink: Sink, event: TaskEvent) -> list[OutboxEvent]:
+    return [
+        OutboxEvent(
+            scheduler=held.row,
+            event_id=envelope["id"],
+            type=envelope["type"],
+            task_name=event.task_name,
+            # In ASCII, which every database keeps as it is.
+            body=json.dumps(envelope, separators=(",", ":")),
+            created_at=event.at,
+        )
+        for envelope in envelopes(event)
+        if sink.wants(envelope["type"])
+    ]
