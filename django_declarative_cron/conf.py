@@ -16,6 +16,8 @@ RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept
 HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
 EVENT_SINK          None       where events are posted to, see ``core.sink``
+HTTP_MAX_BODY       262144     the largest body of an HTTP request, in bytes
+HTTP_RATE           600        how many requests a minute one caller has
 ==================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.

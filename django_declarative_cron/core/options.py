@@ -36,6 +36,8 @@ class Options:
         HISTORY_MAX_AGE: how long finished runs are kept.
         HISTORY_MAX_RUNS: how many finished runs are kept for one task.
         EVENT_SINK: where events are posted to, ``None`` for nowhere.
+        HTTP_MAX_BODY: the largest body of a request to the HTTP binding, in bytes.
+        HTTP_RATE: how many requests a minute one caller has in one process.
     """
 
     WORKERS: int = 10
@@ -49,6 +51,8 @@ class Options:
     HISTORY_MAX_AGE: timedelta = timedelta(days=90)
     HISTORY_MAX_RUNS: int = 1000
     EVENT_SINK: Sink | None = None
+    HTTP_MAX_BODY: int = 256 * 1024
+    HTTP_RATE: int = 600
 
     @property
     def longest_silence(self) -> timedelta:
@@ -201,4 +205,6 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "HISTORY_MAX_AGE": _duration(_SECOND),
     "HISTORY_MAX_RUNS": _whole,
     "EVENT_SINK": _sink,
+    "HTTP_MAX_BODY": _whole,
+    "HTTP_RATE": _whole,
 }

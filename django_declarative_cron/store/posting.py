@@ -6,9 +6,13 @@ registration set leaves them alone, unless it declares a task of the same name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from ..conf import options, posted
 from ..core.declaration import Declaration
@@ -20,6 +24,8 @@ from .guard import Locked, Member, locked
 from .held import naming_what_is_held
 from .mending import mending
 from .overrides import Act
+
+T = TypeVar("T")
 
 _NOBODY = UUID(int=0)
 
@@ -128,27 +134,29 @@ def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask
         row = None if held is None else _row(held, member, name)
         if held is None or row is None:
             raise AbsentError(name)
-        if row.origin == Origin.HTTP and row.enabled is not enabled:
-            switched = _switched(row, enabled)
-            before = {switched.name: _stored(row)}
-            _apply(held, member, plan([switched], before), act.at)
+        switched = _switched(row, enabled)
+        if switched is not None:
+            _apply(held, member, plan([switched], {name: _stored(row)}), act.at)
             row = _row(held, member, name) or row
     return row
 
 
-def _switched(row: ScheduledTask, enabled: bool) -> Declaration:
+def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
+    """Give what a task of HTTP is declared as from now on, ``None`` where that is not known."""
     kept = row.declaration if isinstance(row.declaration, dict) else {}
     entry = kept.get("entry")
-    declaration, problems = posted({**entry, "enabled": enabled} if entry else {})
-    if declaration is None:
-        raise DamagedError(" ".join(problem.message for problem in problems))
-    return replace(declaration, name=row.name or "")
+    if row.origin != Origin.HTTP or row.enabled is enabled or not isinstance(entry, dict):
+        return None
+    declaration, _ = posted({**entry, "enabled": enabled})
+    return declaration
 
 
 def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
     name = row.name or ""
     if enabled and not row.enabled:
-        raise OwnedError(row)
+        if row.origin == Origin.SETTINGS:
+            raise OwnedError(row)
+        raise DamagedError(row.broken_reason or "its type is not registered in this process")
     taken = overrides.resume([name], act) if enabled else overrides.pause([name], act)
     if not taken:
         raise DamagedError("its row is damaged: a scheduler mends it when it starts")
@@ -180,6 +188,17 @@ def _remove(member: Member, name: str, now: datetime) -> None:
         _apply(held, member, Plan(orphaned=(name,)), now)
 
 
+def reading(look: Callable[[QuerySet[ScheduledTask]], T]) -> T:
+    """Look at the tasks of the deployment; where a damaged row foils it, mend it and look again.
+
+    Args:
+        look: is given the tasks; it writes nothing.
+    """
+    using, deployment = database.alias(), options().DEPLOYMENT
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    return mending(using, deployment, lambda: look(tasks))
+
+
 def read(name: str) -> ScheduledTask:
     """Give the row of a task.
 
@@ -189,9 +208,7 @@ def read(name: str) -> ScheduledTask:
     Raises:
         AbsentError: there is no such task.
     """
-    using, deployment = database.alias(), options().DEPLOYMENT
-    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    row = mending(using, deployment, lambda: tasks.filter(name=name).first())
+    row = reading(lambda tasks: tasks.filter(name=name).first())
     if row is None:
         raise AbsentError(name)
     return row

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from django_declarative_cron.core.rights import Right
+from django_declarative_cron.http.callers import rates
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store import tokens
 from django_declarative_cron.testing import Simulation
 
+from .client import Caller
 from .reports import tasks as reports
 
 
@@ -32,3 +37,17 @@ def simulation(db: None) -> Iterator[Callable[..., Simulation]]:
     yield make
     for each in made:
         each.stop()
+
+
+@pytest.fixture
+def binding(settings: Any, db: None) -> None:
+    """Include the binding in the project, and forget who called before."""
+    settings.ROOT_URLCONF = "tests.http.urls"
+    rates._left.clear()
+
+
+@pytest.fixture
+def caller(binding: None) -> Caller:
+    """Give somebody with a token that grants everything."""
+    token = tokens.create("everything", list(Right), system_clock.now())
+    return Caller(str(token))

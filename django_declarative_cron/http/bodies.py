@@ -1,0 +1,104 @@
+"""Bodies of requests: of the right type, not too large, and JSON without second meanings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, UnreadablePostError
+
+from ..conf import options
+from ..core.plain import flaw_of_data
+from .answers import CONTENT_TYPE, RefusedError, invalid
+
+ACCEPTED: Final = (CONTENT_TYPE, "application/json")
+
+
+def read_object(request: HttpRequest) -> dict[str, Any]:
+    """Read the body of a request as a JSON object.
+
+    Args:
+        request: one that has a body.
+
+    Raises:
+        RefusedError: 415 for another content type, 413 for too much, 400 for all that is no
+            object of strict JSON: keys that stand twice, ``NaN``, numbers without end, nesting
+            without measure, texts that no database stores.
+    """
+    if request.content_type not in ACCEPTED:
+        raise unsupported_type()
+    text = _text(request)
+    try:
+        found = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+        )
+    except RecursionError:
+        raise invalid("The body is nested too deep.") from None
+    except ValueError as error:
+        raise invalid(f"The body is not JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise invalid("The body must be a JSON object.")
+    flaw = flaw_of_data(found)
+    if flaw is not None:
+        raise invalid(f"The body {flaw}.")
+    return found
+
+
+def unsupported_type() -> RefusedError:
+    """Refuse a body of another content type."""
+    message = f"The content type must be {CONTENT_TYPE} or application/json."
+    return RefusedError(415, "unsupported_media_type", message)
+
+
+def _text(request: HttpRequest) -> str:
+    most = options().HTTP_MAX_BODY
+    too_large = RefusedError(
+        413, "payload_too_large", f"The body must have at most {most} bytes.", details={"max": most}
+    )
+    if _length(request) > most:
+        raise too_large
+    try:
+        # What a length promises may be more than comes, and where there is none, anything may.
+        body = request.read(most + 1)
+        if len(body) > most:
+            raise too_large
+        return body.decode()
+    except RequestDataTooBig:
+        raise too_large from None
+    except UnicodeDecodeError:
+        raise invalid("The body is not UTF-8.") from None
+    except UnreadablePostError:
+        raise invalid("The body could not be read.") from None
+
+
+def _length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise invalid("Content-Length is no number.") from None
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} stands twice in one object")
+        found[key] = value
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return value

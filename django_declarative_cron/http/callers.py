@@ -1,0 +1,107 @@
+"""Who calls, and what for: the bearer of a token, or a user with the permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.middleware.csrf import CsrfViewMiddleware
+
+from ..conf import options
+from ..core.rights import Right
+from ..runtime.clock import system_clock
+from ..store import tokens
+from .answers import RefusedError
+from .bodies import ACCEPTED, unsupported_type
+from .rates import Rates
+
+PERMISSIONS: Final[Mapping[Right, str]] = {
+    Right.READ: "django_declarative_cron.view_scheduledtask",
+    Right.REGISTER: "django_declarative_cron.register_scheduledtask",
+    Right.WORK: "django_declarative_cron.work_taskrun",
+}
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="ojs"'}
+_FAILURES: Final = 60
+"""How many refused requests a minute one address has."""
+
+rates: Final = Rates()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls.
+
+    Args:
+        name: for the history.
+        key: by which requests are counted.
+        user_key: primary key of the user, where it is one.
+    """
+
+    name: str
+    key: str
+    user_key: str = ""
+
+
+class _Csrf(CsrfViewMiddleware):
+    def _reject(self, request: HttpRequest, reason: str) -> Any:
+        return reason
+
+
+def admit(request: HttpRequest, right: Right) -> Caller:
+    """Let a caller in.
+
+    Args:
+        request: what it asks.
+        right: what it must be allowed to do.
+
+    Raises:
+        RefusedError: 401 for nobody, 403 without the right or without a CSRF token beside a
+            session, 429 after too many requests.
+    """
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        caller, may = _bearer(request, credentials.strip(), right)
+    else:
+        caller, may = _user(request, right)
+    rates.spend(caller.key, options().HTTP_RATE, system_clock.monotonic())
+    if not may:
+        message = f"{caller.name!r} lacks the right {str(right)!r}."
+        raise RefusedError(403, "forbidden", message, details={"right": str(right)})
+    return caller
+
+
+def _bearer(request: HttpRequest, credentials: str, right: Right) -> tuple[Caller, bool]:
+    row = tokens.bearer(credentials, system_clock.now())
+    if row is None:
+        raise _nobody(request, "The access token is not valid.")
+    return Caller(f"token {row.name}", f"token {row.key}"), right in tokens.rights_of(row)
+
+
+def _user(request: HttpRequest, right: Right) -> tuple[Caller, bool]:
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated or not user.is_active:
+        raise _nobody(request, "An access token is needed: Authorization: Bearer …")
+    if request.method not in ("GET", "HEAD"):
+        _require_csrf_token(request)
+    caller = Caller(user.get_username(), f"user {user.pk}", str(user.pk))
+    return caller, user.has_perm(PERMISSIONS[right])
+
+
+def _nobody(request: HttpRequest, message: str) -> RefusedError:
+    address = request.META.get("REMOTE_ADDR", "")
+    rates.spend(f"nobody {address}", _FAILURES, system_clock.monotonic())
+    return RefusedError(401, "unauthenticated", message, headers=_CHALLENGE)
+
+
+def _require_csrf_token(request: HttpRequest) -> None:
+    """Hold a session to what Django's own forms are held to; a token is exempt from it."""
+    if request.method == "POST" and request.content_type not in ACCEPTED:
+        # Django would read a form before it says no.
+        raise unsupported_type()
+    check = _Csrf(lambda request: None)  # type: ignore[arg-type]
+    check.process_request(request)
+    reason: Any = check.process_view(request, None, (), {})  # type: ignore[arg-type]
+    if reason:
+        raise RefusedError(403, "forbidden", f"CSRF verification failed: {reason}")

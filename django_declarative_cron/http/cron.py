@@ -1,0 +1,174 @@
+"""The endpoints of cron jobs (002 Registration, Listing, and Removal)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse
+
+from .. import conf
+from ..core.plain import flaw_of_text
+from ..core.posting import PostingError, entry_of
+from ..core.problem import Problem
+from ..models import Origin, ScheduledTask
+from ..runtime.clock import system_clock
+from ..store import posting
+from ..store.overrides import Act
+from ..store.posting import AbsentError, DamagedError, OwnedError
+from . import shapes
+from .answers import RefusedError, answer, invalid, not_found
+from .bodies import read_object
+from .callers import Caller
+from .pages import page_of
+
+_NAME_KEYS = ("field", "reason", "expression")
+
+
+def register(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Register a task or bring it up to date: 201 where it is new, else 200 (CRON-26).
+
+    Args:
+        request: with a CronJob object.
+        caller: who asks.
+
+    Raises:
+        RefusedError: 400 with everything that is wrong, 409 for a task of settings.
+    """
+    try:
+        entry = entry_of(read_object(request))
+    except PostingError as error:
+        raise invalid(f"`{error.field}` {error.reason}.", field=error.field) from None
+    owned = _of_settings(entry.get("name"))
+    if owned is not None:
+        return _unchanged(request, owned, entry)
+    declaration, problems = conf.posted(entry)
+    if declaration is None:
+        raise _refused([each for each in problems if each.check.level == "E"])
+    try:
+        posted = posting.post(declaration, system_clock.now())
+    except OwnedError as error:
+        return _unchanged(request, error.row, entry)
+    body = shapes.both(posted.row)
+    warnings = [_told(each) for each in problems]
+    if warnings:
+        body["warnings"] = warnings
+    place = f"{request.path.rstrip('/')}/{quote(posted.row.name or '', safe='')}"
+    return answer(request, body, 201 if posted.is_new else 200, {"Location": place})
+
+
+def _of_settings(name: Any) -> ScheduledTask | None:
+    row = None
+    if isinstance(name, str) and flaw_of_text(name) is None:
+        try:
+            row = posting.read(name)
+        except AbsentError:
+            return None
+    return row if row is not None and row.origin == Origin.SETTINGS else None
+
+
+def _unchanged(request: HttpRequest, row: ScheduledTask, entry: dict[str, Any]) -> HttpResponse:
+    """Answer to a registration of what settings declare: fine where it is the same."""
+    if shapes.says_the_same(row, entry):
+        return answer(request, shapes.both(row))
+    raise _owned(row)
+
+
+def _owned(row: ScheduledTask) -> RefusedError:
+    message = f"{row.name!r} is declared in settings, and changed there only."
+    return RefusedError(409, "duplicate", message, details={"name": row.name, "origin": row.origin})
+
+
+def _refused(problems: list[Problem]) -> RefusedError:
+    first = problems[0]
+    fields = {} if first.error is None else first.error.details
+    details = {key: fields[key] for key in _NAME_KEYS if isinstance(fields.get(key), str)}
+    return invalid(first.message, **details, problems=[_told(each) for each in problems])
+
+
+def _told(problem: Problem) -> dict[str, str]:
+    return {"id": str(problem.check), "message": problem.message, "hint": problem.hint}
+
+
+def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Give the tasks, a page at a time (002 List CronJobs).
+
+    Args:
+        request: with ``enabled``, ``limit`` and ``cursor`` in its query.
+        caller: who asks.
+    """
+    page = posting.reading(lambda tasks: page_of(request, tasks))
+    body = {
+        "cron_jobs": [shapes.cron_job(row) for row in page.rows],
+        "count": len(page.rows),
+        "crons": [shapes.cron(row) for row in page.rows],
+        "pagination": page.pagination,
+    }
+    return answer(request, body)
+
+
+def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+    """Give one task (002 Get a CronJob).
+
+    Args:
+        request: for it.
+        caller: who asks.
+        name: of the task.
+    """
+    return answer(request, shapes.both(_row(name)))
+
+
+def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+    """Enable or disable one task (002 Toggle a CronJob, CRON-28).
+
+    Args:
+        request: with the object ``{"enabled": true}`` or ``{"enabled": false}``.
+        caller: who asks.
+        name: of the task.
+    """
+    body = read_object(request)
+    if set(body) != {"enabled"} or not isinstance(body["enabled"], bool):
+        raise invalid('The body must be {"enabled": true} or {"enabled": false}.', field="enabled")
+    _row(name)
+    act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
+    try:
+        row = posting.switch(name, body["enabled"], act)
+    except AbsentError:
+        raise _absent(name) from None
+    except OwnedError as error:
+        raise _owned(error.row) from None
+    except DamagedError as error:
+        raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
+    return answer(request, shapes.both(row))
+
+
+def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+    """Remove one task (002 Remove a CronJob, CRON-27).
+
+    Args:
+        request: for it.
+        caller: who asks.
+        name: of the task.
+    """
+    row = _row(name)
+    try:
+        posting.remove(name, system_clock.now())
+    except AbsentError:
+        raise _absent(name) from None
+    except OwnedError as error:
+        raise _owned(error.row) from None
+    return answer(request, {"deleted": True, "name": name, "cron": shapes.cron(row)})
+
+
+def _row(name: str) -> ScheduledTask:
+    if flaw_of_text(name) is not None:
+        raise _absent(name)
+    try:
+        return posting.read(name)
+    except AbsentError:
+        raise _absent(name) from None
+
+
+def _absent(name: str) -> RefusedError:
+    safe = name.encode("utf-8", "replace").decode()
+    return not_found(f"No task is called {safe!r}.", resource_type="cron_job", resource_id=safe)

@@ -1,0 +1,99 @@
+"""A task as clients know it: as the CronJob of 002, and as the other known servers show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..models import ScheduledTask
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "timezone": "UTC",
+    "args": [],
+    "options": {},
+    "overlap_policy": "skip",
+    "enabled": True,
+    "description": None,
+    "gap": "skip",
+    "fold": "first",
+}
+DECLARED: Final = ("name", "cron", "type", *_DEFAULTS)
+
+
+def is_enabled(row: ScheduledTask) -> bool:
+    """Tell whether a task fires: enabled by its declaration, and paused by nobody."""
+    return row.enabled and row.paused_since is None
+
+
+def cron_job(row: ScheduledTask) -> dict[str, Any]:
+    """Give a task as a CronJob (002 Field Definitions).
+
+    Args:
+        row: of the task.
+    """
+    declared = row.declaration if isinstance(row.declaration, dict) else {}
+    entry = declared.get("entry") or {}
+    return {
+        "name": row.name,
+        "cron": row.cron,
+        "timezone": row.timezone,
+        "type": row.callback,
+        "args": declared.get("args", []),
+        "options": declared.get("options", {}),
+        "overlap_policy": declared.get("overlap_policy", "skip"),
+        "enabled": is_enabled(row),
+        "description": row.description or None,
+        **{key: entry[key] for key in ("gap", "fold") if key in entry},
+        "last_run_at": instant(row.last_attempt_at),
+        "next_run_at": instant(row.next_run_at) if is_enabled(row) else None,
+        "run_count": row.run_count,
+        "created_at": instant(row.created_at or row.registered_at),
+    }
+
+
+def cron(row: ScheduledTask) -> dict[str, Any]:
+    """Give a task in the form with ``expression`` and ``job_template``.
+
+    Args:
+        row: of the task.
+    """
+    job = cron_job(row)
+    template = {key: job.pop(key) for key in ("type", "args", "options")}
+    return {"name": job.pop("name"), "expression": job.pop("cron"), "job_template": template, **job}
+
+
+def both(row: ScheduledTask) -> dict[str, Any]:
+    """Give a task in both envelopes, side by side.
+
+    Args:
+        row: of the task.
+    """
+    return {"cron_job": cron_job(row), "cron": cron(row)}
+
+
+def says_the_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry declares what a task is declared as already.
+
+    Args:
+        row: of the task.
+        entry: in the form of a dict entry.
+    """
+    known = {**cron_job(row), "enabled": row.enabled}
+    if not set(entry) <= set(DECLARED):
+        return False
+    return all(
+        known.get(key, _DEFAULTS.get(key)) == entry.get(key, _DEFAULTS.get(key)) for key in DECLARED
+    )
+
+
+def instant(value: datetime | None) -> str | None:
+    """Write an instant as ISO 8601 in UTC.
+
+    Args:
+        value: aware, or ``None``.
+    """
+    if value is None:
+        return None
+    precision = "milliseconds" if value.microsecond else "seconds"
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"

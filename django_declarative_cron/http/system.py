@@ -1,0 +1,103 @@
+"""What a server says of itself: what it can do, and whether its scheduler is there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+
+from .. import __version__, conf, handlers
+from ..runtime.clock import system_clock
+from ..store import database
+from ..store.attendance import Attendance, attendance, patience
+from .answers import VERSION, answer
+from .bodies import ACCEPTED
+from .callers import Caller
+from .openapi import document
+from .pages import LIMIT, MOST
+
+
+def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Say what this server can do.
+
+    Args:
+        request: for it.
+        caller: who asks.
+    """
+    options = conf.options()
+    body = {
+        "specversion": VERSION,
+        "implementation": {
+            "name": "django-declarative-cron",
+            "version": __version__,
+            "language": "python",
+        },
+        "conformance_level": 2,
+        "protocols": ["http"],
+        "backend": connections[database.alias()].vendor,
+        "content_types": list(ACCEPTED),
+        "capabilities": {
+            "cron": True,
+            "cron_seconds": True,
+            "interval": True,
+            "overlap_policies": ["skip", "allow", "cancel_previous", "enqueue"],
+            "external_workers": False,
+            "batch_enqueue": False,
+            "workflows": False,
+        },
+        "extensions": {"authentication": ["bearer", "session"]},
+        "limits": {
+            "body_bytes": options.HTTP_MAX_BODY,
+            "requests_per_minute": options.HTTP_RATE,
+            "page": LIMIT,
+            "largest_page": MOST,
+        },
+        "types": handlers.known(),
+    }
+    return answer(request, body)
+
+
+def health(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Say whether a scheduler is there: 200, or 503.
+
+    Args:
+        request: for it.
+        caller: who asks.
+    """
+    using, options = database.alias(), conf.options()
+    began = system_clock.monotonic()
+    found = attendance(using, options.DEPLOYMENT, system_clock.now(), system_clock.database_time())
+    latency = system_clock.monotonic() - began
+    heard = () if found is None else found.heard(patience(options.LEASE))
+    is_fine = bool(heard)
+    body: dict[str, Any] = {
+        "status": "ok" if is_fine else "degraded",
+        "version": VERSION,
+        "uptime_seconds": int(_uptime(found).total_seconds()),
+        "schedulers": len(heard),
+        "backend": {
+            "type": connections[using].vendor,
+            "status": "connected",
+            "latency_ms": round(latency * 1000),
+        },
+    }
+    if not is_fine:
+        body["reason"] = "no scheduler was heard of lately"
+    return answer(request, body, 200 if is_fine else 503)
+
+
+def _uptime(found: Attendance | None) -> timedelta:
+    started = [] if found is None else [each.started_at for each in found.present]
+    return max((found.now - min(started)), timedelta(0)) if found and started else timedelta(0)
+
+
+def openapi(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Give the description of this server for programs.
+
+    Args:
+        request: for it.
+        caller: who asks.
+    """
+    return answer(request, document(request.path.removesuffix("/openapi.json").rstrip("/")))

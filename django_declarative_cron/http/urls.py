@@ -1,0 +1,38 @@
+"""The paths of the protocol, to be included at ``ojs/``; every other one below is answered too.
+
+Each stands with and without a slash at its end, so that no middleware redirects.
+"""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, re_path
+
+from ..core.rights import Right
+from . import cron, system
+from .endpoints import Method, endpoint, nowhere
+
+app_name = "ojs"
+
+urlpatterns: list[URLPattern] = [
+    re_path(r"^manifest/?$", endpoint(GET=Method(Right.READ, system.manifest)), name="manifest"),
+    re_path(r"^openapi\.json$", endpoint(GET=Method(Right.READ, system.openapi)), name="openapi"),
+    re_path(r"^v1/health/?$", endpoint(GET=Method(Right.READ, system.health)), name="health"),
+    re_path(
+        r"^v1/cron/?$",
+        endpoint(
+            GET=Method(Right.READ, cron.listed),
+            POST=Method(Right.REGISTER, cron.register),
+        ),
+        name="cron",
+    ),
+    re_path(
+        r"^v1/cron/(?P<name>.+?)/?$",
+        endpoint(
+            GET=Method(Right.READ, cron.shown),
+            PATCH=Method(Right.REGISTER, cron.switched),
+            DELETE=Method(Right.REGISTER, cron.removed),
+        ),
+        name="cron-job",
+    ),
+    re_path(r"^", nowhere),
+]

@@ -1,0 +1,208 @@
+"""Who may call: nobody at first, then tokens by their rights, and users by their permissions."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from django_declarative_cron.core import rights
+from django_declarative_cron.core.rights import Right, Token, read_token
+from django_declarative_cron.http.rates import Rates
+from django_declarative_cron.models import AccessToken
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store import tokens
+
+from .client import ENTRY, Caller
+
+LIST = "/v1/cron"
+
+
+def token(name: str, *granted: Right, **how: Any) -> str:
+    return str(tokens.create(name, granted, system_clock.now(), **how))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/manifest"),
+        ("GET", "/openapi.json"),
+        ("GET", "/v1/health"),
+        ("GET", LIST),
+        ("POST", LIST),
+        ("GET", "/v1/cron/a"),
+        ("PATCH", "/v1/cron/a"),
+        ("DELETE", "/v1/cron/a"),
+    ],
+)
+def test_nobody_may_call_until_somebody_is_let_in(binding: None, method: str, path: str) -> None:
+    for given in ("", "x", "ddc_0123456789ab_" + "A" * 43, "ddc__", "a b"):
+        answer = Caller(given).send(method, path, ENTRY)
+        assert answer.code == (401, "unauthenticated")
+        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="ojs"'
+
+
+@pytest.mark.parametrize(
+    ("granted", "may"),
+    [((), ""), ((Right.READ,), "r"), ((Right.REGISTER,), "w"), ((Right.WORK,), "")],
+)
+def test_a_token_does_what_it_was_made_for(
+    binding: None, granted: tuple[Right, ...], may: str
+) -> None:
+    caller = Caller(token("t", *granted))
+    read, write = caller.get(LIST), caller.post(LIST, ENTRY)
+    assert read.status == (200 if "r" in may else 403)
+    assert write.status == (201 if "w" in may else 403)
+    if "w" not in may:
+        assert write.code == (403, "forbidden")
+        assert write.data["error"]["details"] == {"right": "register"}
+        assert caller.delete("/v1/cron/a").status == 403
+        assert caller.patch("/v1/cron/a", {"enabled": True}).status == 403
+
+
+def test_no_part_of_a_token_that_is_secret_is_stored(binding: None) -> None:
+    made = token("t", Right.READ)
+    parts = read_token(made)
+    assert parts is not None
+    row = AccessToken.objects.get()
+    stored = " ".join(str(value) for value in row.__dict__.values())
+    assert parts.secret not in stored
+    assert row.digest == hashlib.sha256(parts.secret.encode()).hexdigest()
+    assert len(parts.secret) == 43
+
+
+def test_secrets_are_compared_in_constant_time(
+    binding: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, Any]] = []
+    real = rights.hmac.compare_digest
+    monkeypatch.setattr(
+        rights.hmac, "compare_digest", lambda a, b: seen.append((a, b)) or real(a, b)
+    )
+    made = read_token(token("t", Right.READ))
+    assert made is not None
+    assert Caller(str(Token(made.key, "B" * 43))).get(LIST).status == 401
+    # One whose public part nobody has takes the same way.
+    assert Caller(str(Token("0" * 12, "B" * 43))).get(LIST).status == 401
+    assert [len(b) for _, b in seen] == [64, 64]
+
+
+def test_a_token_ends_by_time_and_by_being_revoked(binding: None) -> None:
+    now = system_clock.now()
+    old = Caller(token("old", Right.READ, expires_at=now - timedelta(seconds=1)))
+    new = Caller(token("new", Right.READ, expires_at=now + timedelta(hours=1)))
+    assert old.get(LIST).status == 401
+    assert new.get(LIST).status == 200
+    assert tokens.revoke("new", now) is True
+    assert new.get(LIST).status == 401
+    assert tokens.revoke("new", now) is False
+    with pytest.raises(tokens.TakenError):
+        token("new")
+
+
+def test_the_last_use_is_known_to_the_minute(binding: None) -> None:
+    caller = Caller(token("t", Right.READ))
+    caller.get(LIST)
+    first = AccessToken.objects.get().last_used_at
+    assert first is not None
+    caller.get(LIST)
+    assert AccessToken.objects.get().last_used_at == first
+
+
+# --- users ---
+
+
+def user(*codenames: str, **fields: Any) -> Any:
+    made = get_user_model().objects.create_user("ada", password="pw", **fields)
+    made.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return made
+
+
+def test_a_user_does_what_its_permissions_say(binding: None) -> None:
+    client = Client()
+    client.force_login(user("view_scheduledtask"))
+    caller = Caller(client=client)
+    assert caller.get(LIST).status == 200
+    assert caller.post(LIST, ENTRY).code == (403, "forbidden")
+
+
+def test_a_user_with_the_permission_registers(binding: None) -> None:
+    client = Client()
+    client.force_login(user("register_scheduledtask"))
+    assert Caller(client=client).post(LIST, ENTRY).status == 201
+    assert Caller(client=client).get(LIST).code == (403, "forbidden")
+
+
+def test_a_session_needs_a_csrf_token_and_a_bearer_does_not(binding: None) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(user("register_scheduledtask", "view_scheduledtask"))
+    session = Caller(client=client)
+    assert session.get(LIST).status == 200
+    for refused in (
+        session.post(LIST, ENTRY),
+        session.patch("/v1/cron/a", {"enabled": True}),
+        session.delete("/v1/cron/a"),
+    ):
+        assert refused.code == (403, "forbidden")
+        assert "CSRF" in refused.data["error"]["message"]
+    secret = "a" * 32
+    client.cookies["csrftoken"] = secret
+    assert session.post(LIST, ENTRY, X_CSRFToken=secret).status == 201
+    bearer = Caller(token("t", Right.REGISTER), client=Client(enforce_csrf_checks=True))
+    assert bearer.post(LIST, ENTRY).status == 200
+
+
+def test_an_invalid_token_is_not_saved_by_a_session(binding: None) -> None:
+    client = Client()
+    client.force_login(user("view_scheduledtask"))
+    assert Caller("ddc_x", client=client).get(LIST).status == 401
+
+
+def test_a_form_is_not_read_for_its_csrf_token(binding: None) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(user("register_scheduledtask"))
+    answer = Caller(client=client).send(
+        "POST", LIST, b"a=1", content_type="application/x-www-form-urlencoded"
+    )
+    assert answer.code == (415, "unsupported_media_type")
+
+
+# --- rates ---
+
+
+def test_too_many_requests_are_refused_for_a_while(binding: None, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"HTTP_RATE": 2}
+    one, other = Caller(token("one", Right.READ)), Caller(token("other", Right.READ))
+    assert [one.get(LIST).status for _ in range(3)] == [200, 200, 429]
+    refused = one.get(LIST)
+    assert refused.code == (429, "rate_limited")
+    assert refused.data["error"]["retryable"] is True
+    assert 1 <= int(refused.headers["Retry-After"]) <= 30
+    assert other.get(LIST).status == 200
+
+
+def test_guessing_is_slowed_down(binding: None) -> None:
+    answers = [Caller("x").get(LIST).status for _ in range(61)]
+    assert answers == [401] * 60 + [429]
+    assert Caller(token("t", Right.READ)).get(LIST).status == 200
+
+
+def test_a_bucket_fills_again_and_forgets_the_oldest() -> None:
+    from django_declarative_cron.http.answers import RefusedError
+
+    rates = Rates()
+    for _ in range(60):
+        rates.spend("a", 60, 100.0)
+    with pytest.raises(RefusedError) as refused:
+        rates.spend("a", 60, 100.5)
+    assert refused.value.headers == {"Retry-After": "1"}
+    rates.spend("a", 60, 101.0)
+    for number in range(10_001):
+        rates.spend(str(number), 60, 102.0)
+    assert len(rates._left) == 10_000
+    assert "a" not in rates._left

@@ -1,0 +1,302 @@
+"""Registering, listing, showing, switching and removing over HTTP (002 section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from django_declarative_cron.models import ScheduledTask, TaskOverride
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.testing import Simulation
+
+from .client import ENTRY, Caller
+
+COMPLETE = {
+    "name": "daily-report",
+    "cron": "0 9 * * *",
+    "timezone": "America/New_York",
+    "type": "report.generate",
+    "args": [{"report": "daily_summary"}],
+    "options": {"queue": "reports", "tags": ["a"], "meta": {"b": 1}},
+    "overlap_policy": "coalesce",
+    "enabled": True,
+    "description": "Generate daily summary report at 9 AM ET",
+}
+
+
+# --- register ---
+
+
+def test_a_task_is_registered_and_shown_in_both_envelopes(caller: Caller) -> None:
+    answer = caller.post("/v1/cron", COMPLETE)
+    assert (answer.status, answer.headers["Location"]) == (201, "/ojs/v1/cron/daily-report")
+    job, other = answer.data["cron_job"], answer.data["cron"]
+    managed = {key: job.pop(key) for key in ("last_run_at", "next_run_at", "run_count")}
+    created = job.pop("created_at")
+    assert job == COMPLETE
+    assert (managed["last_run_at"], managed["run_count"]) == (None, 0)
+    assert managed["next_run_at"].endswith(":00:00Z")
+    assert created.endswith("Z")
+    assert (other["expression"], other["created_at"]) == ("0 9 * * *", created)
+    assert other["job_template"] == {key: COMPLETE[key] for key in ("type", "args", "options")}
+    assert not {"cron", "type", "args", "options"} & set(other)
+    assert not {"expression", "job_template"} & set(job)
+
+
+def test_registering_again_updates(caller: Caller) -> None:
+    first = caller.post("/v1/cron", ENTRY).data["cron_job"]
+    again = caller.post("/v1/cron", {**ENTRY, "cron": "0 10 * * *", "args": [8]})
+    assert again.status == 200
+    job = again.data["cron_job"]
+    assert (job["cron"], job["args"]) == ("0 10 * * *", [8])
+    assert job["created_at"] == first["created_at"]
+    assert ScheduledTask.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        {"name": "daily", "expression": "0 9 * * *", "type": "report.generate", "args": [7]},
+        {
+            "name": "daily",
+            "expression": "0 9 * * *",
+            "job_template": {"type": "report.generate", "args": [7]},
+        },
+        {"name": "daily", "cron": "0 9 * * *", "job_template": {"type": "report.generate"}}
+        | {"args": [7]},
+        {**ENTRY, "timezone": "UTC", "description": None, "status": "active", "id": "x"},
+    ],
+)
+def test_the_known_clients_are_understood(caller: Caller, posted: dict[str, Any]) -> None:
+    caller.post("/v1/cron", ENTRY)
+    answer = caller.post("/v1/cron", posted)
+    assert answer.status == 200
+    job = answer.data["cron_job"]
+    assert (job["cron"], job["type"], job["args"]) == ("0 9 * * *", "report.generate", [7])
+
+
+def test_options_beside_the_object_are_gathered(caller: Caller) -> None:
+    template = {"type": "report.generate", "args": [], "options": {"tags": ["x"]}}
+    posted = {"name": "a", "expression": "@daily", "queue": "slow", "job_template": template}
+    posted["expression"] = "0 0 * * *"
+    job = caller.post("/v1/cron", posted).data["cron_job"]
+    assert job["options"] == {"queue": "slow", "tags": ["x"]}
+
+
+def test_what_only_the_scheduler_sets_is_ignored(caller: Caller) -> None:
+    managed = {"run_count": 99, "created_at": "2001-01-01T00:00:00Z", "next_run_at": None}
+    job = caller.post("/v1/cron", {**ENTRY, **managed, "last_run_at": 5}).data["cron_job"]
+    assert (job["run_count"], job["last_run_at"]) == (0, None)
+    assert not job["created_at"].startswith("2001")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": "Daily"}, "name"),
+        ({"name": "a" * 256}, "name"),
+        ({"name": 7}, "name"),
+        ({"cron": "60 * * * *"}, "minute"),
+        ({"cron": ""}, "expression"),
+        ({"timezone": "EST"}, "timezone"),
+        ({"timezone": "+05:00"}, "timezone"),
+        ({"args": {"a": 1}}, "args"),
+        ({"enabled": "yes"}, "enabled"),
+        ({"overlap_policy": "sometimes"}, "overlap_policy"),
+        ({"nmae": "x"}, "nmae"),
+        ({"options": {"quue": "x"}}, "options.quue"),
+        ({"callback": "os.system"}, "callback"),
+        ({"command": ["flush", "--no-input"]}, "command"),
+        ({"dialect": "posix"}, "dialect"),
+        ({"runner": "process"}, "runner"),
+        ({"atomic": True}, "atomic"),
+        ({"retry_delay": 5}, "retry_delay"),
+        ({"expression": "0 10 * * *"}, "expression"),
+        ({"job_template": {"type": "cache.warm"}}, "job_template.type"),
+        ({"job_template": {"callback": "os.system"}}, "job_template.callback"),
+        ({"job_template": "x"}, "job_template"),
+    ],
+)
+def test_a_mistake_is_named(caller: Caller, change: dict[str, Any], field: str) -> None:
+    answer = caller.post("/v1/cron", {**ENTRY, **change})
+    assert answer.code == (400, "invalid_request")
+    assert answer.data["error"]["details"]["field"] == field
+    assert not ScheduledTask.objects.exists()
+
+
+@pytest.mark.parametrize("missing", ["name", "cron", "type"])
+def test_what_is_missing_is_named(caller: Caller, missing: str) -> None:
+    answer = caller.post("/v1/cron", {key: ENTRY[key] for key in ENTRY if key != missing})
+    assert answer.code == (400, "invalid_request")
+    assert "is missing" in answer.data["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["os.system", "tests.http.never.imported", "report.genrate", "a", "Report.Generate"]
+)
+def test_a_type_that_is_not_registered_is_refused_and_never_imported(
+    caller: Caller, path: str
+) -> None:
+    import sys
+
+    answer = caller.post("/v1/cron", {**ENTRY, "type": path})
+    assert answer.code == (400, "invalid_request")
+    assert answer.data["error"]["details"]["field"] == "type"
+    assert "tests.http.never" not in sys.modules
+    assert not ScheduledTask.objects.exists()
+
+
+def test_all_mistakes_are_told_at_once(caller: Caller) -> None:
+    answer = caller.post("/v1/cron", {"name": "a", "cron": "x", "timezone": "EST", "type": "no"})
+    problems = answer.data["error"]["details"]["problems"]
+    assert {each["id"].rpartition(".")[2] for each in problems} == {"E007", "E010", "E012"}
+
+
+# --- what settings declare ---
+
+
+@pytest.fixture
+def sim(caller: Caller) -> Simulation:
+    sim = Simulation(start=system_clock.now(), time_zone="UTC")
+    sim.initialize(
+        [
+            {
+                "name": "daily",
+                "cron": "0 9 * * *",
+                "timezone": "UTC",
+                "overlap_policy": "coalesce",
+                "callback": "tests.http.reports.tasks.generate",
+                "args": [7],
+            }
+        ]
+    )
+    return sim
+
+
+def test_a_task_of_settings_may_be_posted_as_it_is_and_not_changed(
+    sim: Simulation, caller: Caller
+) -> None:
+    shown = caller.get("/v1/cron/daily").data["cron_job"]
+    assert shown["type"] == "tests.http.reports.tasks.generate"
+    assert caller.post("/v1/cron", shown).status == 200
+    assert caller.post("/v1/cron", {**shown, "cron": "0 10 * * *"}).code == (409, "duplicate")
+    assert caller.post("/v1/cron", {**shown, "args": []}).code == (409, "duplicate")
+    assert caller.delete("/v1/cron/daily").code == (409, "duplicate")
+    assert ScheduledTask.objects.get().origin == "settings"
+
+
+def test_switching_a_task_of_settings_is_an_operators_pause(
+    sim: Simulation, caller: Caller
+) -> None:
+    off = caller.patch("/v1/cron/daily", {"enabled": False})
+    assert (off.status, off.data["cron_job"]["enabled"]) == (200, False)
+    assert off.data["cron_job"]["next_run_at"] is None
+    act = TaskOverride.objects.get()
+    assert (act.kind, act.author, act.ended_at) == ("pause", "token everything", None)
+    on = caller.patch("/v1/cron/daily", {"enabled": True}).data["cron_job"]
+    assert on["enabled"] is True
+    assert on["next_run_at"] is not None
+
+
+# --- switch, show, remove ---
+
+
+def test_a_disabled_task_has_no_next_run(caller: Caller) -> None:
+    caller.post("/v1/cron", ENTRY)
+    off = caller.patch("/v1/cron/daily", {"enabled": False}).data["cron_job"]
+    assert (off["enabled"], off["next_run_at"]) == (False, None)
+    assert caller.get("/v1/cron/daily").data["cron_job"] == off
+    on = caller.patch("/v1/cron/daily", {"enabled": True}).data["cron_job"]
+    assert on["enabled"] is True
+    assert on["next_run_at"] is not None
+
+
+@pytest.mark.parametrize("body", [{}, {"enabled": 1}, {"enabled": None}, {"enabled": True, "a": 1}])
+def test_switching_takes_one_truth(caller: Caller, body: dict[str, Any]) -> None:
+    caller.post("/v1/cron", ENTRY)
+    assert caller.patch("/v1/cron/daily", body).code == (400, "invalid_request")
+
+
+def test_removing_tells_what_is_gone(caller: Caller) -> None:
+    caller.post("/v1/cron", ENTRY)
+    answer = caller.delete("/v1/cron/daily")
+    assert answer.status == 200
+    assert (answer.data["deleted"], answer.data["name"]) == (True, "daily")
+    assert answer.data["cron"]["expression"] == "0 9 * * *"
+    assert caller.delete("/v1/cron/daily").code == (404, "not_found")
+
+
+@pytest.mark.parametrize("name", ["nobody", "a/b", "ä b", "\0", "a" * 300, "%"])
+def test_a_name_that_no_task_has_is_not_found(caller: Caller, name: str) -> None:
+    path = f"/v1/cron/{quote(name, safe='')}"
+    assert caller.get(path).code == (404, "not_found")
+    assert caller.delete(path).code == (404, "not_found")
+    assert caller.patch(path, {"enabled": True}).code == (404, "not_found")
+
+
+def test_names_of_settings_that_urls_must_quote_are_found(caller: Caller) -> None:
+    sim = Simulation(start=system_clock.now(), time_zone="UTC")
+    from datetime import timedelta
+
+    sim.initialize([("a/b ä?", "0 9 * * *", sim.job(), timedelta(minutes=5))])
+    assert caller.get(f"/v1/cron/{quote('a/b ä?', safe='')}").data["cron_job"]["name"] == "a/b ä?"
+    assert caller.get(f"/v1/cron/{quote('a/b ä?')}").status == 200
+
+
+# --- list ---
+
+
+def test_the_list_has_both_envelopes_and_pages(caller: Caller) -> None:
+    for letter in "cab":
+        caller.post("/v1/cron", {**ENTRY, "name": letter})
+    caller.patch("/v1/cron/b", {"enabled": False})
+    answer = caller.get("/v1/cron")
+    assert [job["name"] for job in answer.data["cron_jobs"]] == ["a", "b", "c"]
+    assert [job["name"] for job in answer.data["crons"]] == ["a", "b", "c"]
+    assert answer.data["count"] == 3
+    assert answer.data["pagination"] == {
+        "total": 3,
+        "limit": 50,
+        "has_more": False,
+        "next_cursor": None,
+    }
+    first = caller.get("/v1/cron?limit=2").data
+    assert ([job["name"] for job in first["cron_jobs"]], first["count"]) == (["a", "b"], 2)
+    cursor = first["pagination"]["next_cursor"]
+    second = caller.get(f"/v1/cron?limit=2&cursor={cursor}").data
+    assert [job["name"] for job in second["cron_jobs"]] == ["c"]
+    assert second["pagination"]["has_more"] is False
+
+
+def test_the_list_can_be_filtered(caller: Caller) -> None:
+    for letter in "abc":
+        caller.post("/v1/cron", {**ENTRY, "name": letter})
+    caller.patch("/v1/cron/b", {"enabled": False})
+    overrides.pause(["c"], Act(author="Ada", at=system_clock.now()))
+    on = caller.get("/v1/cron?enabled=true").data
+    off = caller.get("/v1/cron?enabled=false").data
+    assert [job["name"] for job in on["cron_jobs"]] == ["a"]
+    assert [job["name"] for job in off["cron_jobs"]] == ["b", "c"]
+    assert {job["next_run_at"] for job in off["cron_jobs"]} == {None}
+    assert off["pagination"]["total"] == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=0", "limit=101", "limit=-1", "limit=x", "limit=", "limit=٣", "enabled=yes"),
+        *("cursor=%00", "cursor=***", "cursor=AA", "cursor=_w"),
+    ],
+)
+def test_a_query_that_means_nothing_is_refused(caller: Caller, query: str) -> None:
+    assert caller.get(f"/v1/cron?{query}").code == (400, "invalid_request")
+
+
+def test_only_the_tasks_of_the_deployment_are_there(caller: Caller, settings: Any) -> None:
+    caller.post("/v1/cron", ENTRY)
+    settings.DECLARATIVE_CRON = {"DEPLOYMENT": "other"}
+    assert caller.get("/v1/cron").code == (401, "unauthenticated")

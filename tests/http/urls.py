@@ -1,0 +1,7 @@
+"""The binding where projects have it."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+urlpatterns = [path("ojs/", include("django_declarative_cron.http.urls"))]
