@@ -35,6 +35,8 @@ def test_defaults(settings: Any) -> None:
         "HISTORY_MAX_AGE": timedelta(days=90),
         "HISTORY_MAX_RUNS": 1000,
         "EVENT_SINK": None,
+        "HTTP_MAX_BODY": 262144,
+        "HTTP_RATE": 600,
     }
     assert conf.option_problems() == []
 
