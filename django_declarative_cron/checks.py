@@ -23,6 +23,7 @@ E012   a time zone is refused
 E013   a retry delay is refused
 E014   a key or value belongs to a later version
 E015   a management command does not exist or is written wrongly
+E016   a retry policy is refused
 E020   ``DECLARATIVE_CRON`` is not a dict
 E021   an option is unknown
 E022   the value of an option is refused
@@ -41,6 +42,8 @@ W008   a key is kept by the scheduler and ignored
 W009   a callback cannot be called with the arguments declared
 W010   a single late renewal loses the lease
 W011   the database cannot leave out rows that somebody holds
+W012   the longest interval of a retry policy cuts the first one short
+W013   something in an expression does not mean what it seems to
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 I001   runs only in some years

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from ..cron import Transition, fires_only_in_some_years, next_transitions
+from ..cron import Transition, fires_only_in_some_years, next_transitions, remarks_on
 from .declaration import Declaration
 from .problem import Check, Problem
 from .reading import Declared
@@ -23,6 +23,8 @@ _SECOND = timedelta(seconds=1)
 _HOUR = timedelta(hours=1)
 _QUARTER = timedelta(days=91)
 _SHOWN_TASKS = 3
+_FIELDS = 5
+_REMARK_HINT = "Nothing needs to change if that is meant."
 
 
 class Advice(NamedTuple):
@@ -68,7 +70,8 @@ def _problem(each: Declared, advice: Advice) -> Problem:
 
 def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
     declaration = each.declaration
-    upcoming = declaration.schedule.next_after(now)
+    # Where ``@every`` begins to count from changes nothing in what is worth saying.
+    upcoming = declaration.schedule.anchored(now).next_after(now)
     for rule in _TEXT_RULES:
         yield from rule(declaration)
     if upcoming is None:
@@ -84,22 +87,46 @@ def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Ite
 def _either_day(declaration: Declaration) -> Iterator[Advice]:
     if declaration.schedule.expression.restricted_both:
         message = f"`{declaration.cron}` restricts both day fields: it runs when either matches"
-        hint = (
-            "Leave one of them `*`. No posix expression says “the first Monday”: "
+        hint = "Leave one of them `*`. " + (
+            "The first Monday is `1#1` as the weekday."
+            if declaration.dialect == "ojs"
+            else "No posix expression says “the first Monday”: "
             "restrict the weekday and let the task look at the day."
         )
         yield Advice(Check.EITHER_DAY, message, hint)
 
 
 def _every_minute_of_hours(declaration: Declaration) -> Iterator[Advice]:
-    minute, *rest = declaration.cron.split()
+    *seconds, minute, hour, day, month, weekday = _fields(declaration.cron)
     if minute == "*" and declaration.schedule.expression.hour_restricted:
-        meant = " ".join(["0", *rest])
+        meant = " ".join([*seconds, "0", hour, day, month, weekday])
         message = (
             f"`{declaration.cron}` runs 60 times in each matching hour; did you mean `{meant}`?"
         )
         hint = "Write `0-59` as the minute if every minute is meant."
         yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _every_second(declaration: Declaration) -> Iterator[Advice]:
+    second, *rest = [*_fields(declaration.cron), ""]
+    if second == "*" and len(rest) == _FIELDS + 1 and rest[0] != "*":
+        meant = " ".join(["0", *rest]).rstrip()
+        message = (
+            f"`{declaration.cron}` runs 60 times in each matching minute; did you mean `{meant}`?"
+        )
+        hint = "Write `0-59` as the second if every second is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _fields(text: str) -> list[str]:
+    """Give the fields of an expression, five at least; macros and intervals have none."""
+    fields = text.split()
+    return fields if len(fields) >= _FIELDS else [""] * _FIELDS
+
+
+def _remarks(declaration: Declaration) -> Iterator[Advice]:
+    for remark in remarks_on(declaration.schedule.expression):
+        yield Advice(Check.REMARK, f"`{declaration.cron}`: {remark}", _REMARK_HINT)
 
 
 def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
@@ -186,7 +213,9 @@ def _differs(one: ZoneInfo, other: ZoneInfo, start: datetime) -> bool:
 
 
 def _silent_in(schedule: Schedule, now: datetime) -> Transition | None:
-    hourly = schedule.fold == "first" and not schedule.expression.hour_restricted
+    expression = schedule.expression
+    named = expression.every is None and not expression.hour_restricted
+    hourly = named and schedule.fold == "first"
     return _next_repeat(schedule, now) if hourly else None
 
 
@@ -227,6 +256,8 @@ def _local(instant: datetime | None, zone: ZoneInfo) -> str:
 _TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
     _either_day,
     _every_minute_of_hours,
+    _every_second,
+    _remarks,
     _lacks_arguments,
 )
 _DATED_RULES: Final[tuple[Callable[[Declaration, datetime], Iterator[Advice]], ...]] = (

@@ -2,27 +2,35 @@
 
 The answer is a value: the events that follow from the state and the instant,
 among them at most one start, and when to look again. Order of the reasons to
-run: an interrupted run, a retry, an occurrence, the boot obligation, a person.
+run: an interrupted run, a retry, an occurrence, the boot obligation, a run that
+waits, a person. What becomes of an occurrence while a run is active is the
+matter of the task's overlap policy (002 Overlap Policies).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final
 
 from . import events
 from .events import TaskEvent, TaskRunStarted
+from .overlap import MOST_WAITING, ActiveRun, Policy, Skip, Start, Wait, decide_overlap
 from .retry import Retry
 from .schedule import Schedule
-from .state import TaskState, apply
+from .starting import Reason, begin, cancelling, start
+from .state import TaskState
+from .story import Story
+from .unserved import account, boot_unserved, lost, overlapped, passed_over
 
-Reason = Literal["orphaned", "retry", "due", "boot", "manual"]
+__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_now"]
 
 BELIEVABLE = timedelta(minutes=5)
 """How far the clock may have stepped back before a mark is not believed."""
 
-_TICK = timedelta(microseconds=1)
+CONCURRENT: Final[tuple[Policy, ...]] = ("allow", "cancel_previous")
+"""Policies under which an active run keeps no other one from starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,14 @@ class Decision:
     wake_at: datetime | None
 
 
-def decide(state: TaskState, schedule: Schedule, retry: Retry, now: datetime) -> Decision:
+def decide(
+    state: TaskState,
+    schedule: Schedule,
+    retry: Retry,
+    now: datetime,
+    policy: Policy = "coalesce",
+    active: Sequence[ActiveRun] = (),
+) -> Decision:
     """Decide for one task (001 Task State Transitions, 004 Obligation).
 
     Args:
@@ -52,69 +67,70 @@ def decide(state: TaskState, schedule: Schedule, retry: Retry, now: datetime) ->
         schedule: its expression and zone.
         retry: its retry rule.
         now: the instant of the tick, aware UTC.
+        policy: what becomes of an occurrence while a run is active.
+        active: its runs that run or wait; ``coalesce`` does not ask.
     """
-    story = Story(state)
-    if not state.running:
+    story, schedule = Story(state), schedule.anchored(state.registered_at)
+    if not state.running or policy != "coalesce":
         story = _expired_pause(_believed(story, retry, now), schedule, now)
-        story = _manual(story, now) if story.state.paused_since else _due(story, schedule, now)
-    return settle(story, schedule, now)
+        if story.state.paused_since:
+            story = _manual(story, now, policy, active)
+        else:
+            story = _due(story, schedule, now, policy, active)
+    return settle(story, schedule, now, policy)
 
 
-def settle(story: Story, schedule: Schedule, now: datetime) -> Decision:
+def settle(
+    story: Story, schedule: Schedule, now: datetime, policy: Policy = "coalesce"
+) -> Decision:
     """Say when a task runs next and when to look at it again.
 
     Args:
         story: its state and what led to it.
         schedule: its schedule.
         now: the instant of the tick.
+        policy: what becomes of an occurrence while a run is active.
     """
-    next_run_at, wake_at = _ahead(story.state, schedule, now)
+    schedule = schedule.anchored(story.state.registered_at)
+    next_run_at, wake_at = _ahead(story.state, schedule, now, policy)
     last = story.events[-1] if story.events else None
-    start = last if isinstance(last, events.TaskRunStarted) else None
-    return Decision(story.state, story.events, start, next_run_at, wake_at)
+    begun = last if isinstance(last, events.TaskRunStarted) else None
+    return Decision(story.state, story.events, begun, next_run_at, wake_at)
 
 
 def _ahead(
-    state: TaskState, schedule: Schedule, now: datetime
+    state: TaskState, schedule: Schedule, now: datetime, policy: Policy
 ) -> tuple[datetime | None, datetime | None]:
     if state.paused_since is not None:
         until = state.paused_until
         following = None if until is None else schedule.next_after(max(until, state.mark))
-        wake = now if state.run_requested_at else until
+        wake = now if state.run_requested_at and _may_start(state, policy) else until
     else:
         following = schedule.next_after(state.mark)
-        wake = _wake_at(state, schedule, following, now)
-    return following, None if state.running else wake
+        wake = _wake_at(state, schedule, following, now, policy)
+    return following, None if state.running and policy == "coalesce" else wake
+
+
+def _may_start(state: TaskState, policy: Policy) -> bool:
+    return not state.running or policy in CONCURRENT
 
 
 def _wake_at(
-    state: TaskState, schedule: Schedule, following: datetime | None, now: datetime
+    state: TaskState,
+    schedule: Schedule,
+    following: datetime | None,
+    now: datetime,
+    policy: Policy,
 ) -> datetime | None:
-    if state.orphaned or state.boot_at is not None or state.run_requested_at is not None:
+    owes = state.orphaned or state.run_requested_at is not None
+    queues = state.waiting > 0 and state.pending_retry_until is None
+    if state.boot_at is not None or ((owes or queues) and _may_start(state, policy)):
         return now
     horizon = now if following is None else following
-    lost = schedule.lost_between(state.mark, horizon)
-    instants = [following, state.pending_retry_until, *(gap.resumes_at for gap in lost[:1])]
+    gaps = schedule.lost_between(state.mark, horizon)
+    pending = state.pending_retry_until if _may_start(state, policy) else None
+    instants = [following, pending, *(gap.resumes_at for gap in gaps[:1])]
     return min((instant for instant in instants if instant is not None), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A state and the events that led to it."""
-
-    state: TaskState
-    events: tuple[TaskEvent, ...] = ()
-
-    def then(self, *following: TaskEvent) -> Story:
-        """Let events happen.
-
-        Args:
-            following: what happens next, in causal order.
-        """
-        state = self.state
-        for event in following:
-            state = apply(event, state)
-        return Story(state, self.events + following)
 
 
 def _believed(story: Story, retry: Retry, now: datetime) -> Story:
@@ -151,22 +167,16 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
         note: why.
     """
     state = story.state
+    schedule = schedule.anchored(state.registered_at)
     since = max(min(state.paused_since or at, at), state.mark)
     told: list[events.TaskEvent] = [
-        *_lost(state, schedule, at),
-        *_boot_unserved(state, "disabled", at),
-        *_account(state, schedule, (state.mark, since), "no_scheduler", at),
-        *_account(state, schedule, (since, at), "disabled", at),
+        *lost(state, schedule, at),
+        *boot_unserved(state, "disabled", at),
+        *account(state, schedule, (state.mark, since), "no_scheduler", at),
+        *account(state, schedule, (since, at), "disabled", at),
         events.TaskResumed(at=at, task_name=state.name, author=author, note=note),
     ]
     return story.then(*told)
-
-
-def _manual(story: Story, now: datetime) -> Story:
-    """Start a paused task only where a person asked for it."""
-    if story.state.run_requested_at is None:
-        return story
-    return _start(story, "manual", None, now)
 
 
 def start_now(story: Story, now: datetime) -> Story:
@@ -176,19 +186,109 @@ def start_now(story: Story, now: datetime) -> Story:
         story: of a task that is not running.
         now: the instant of the start.
     """
-    owed = _boot_unserved(story.state, "coalesced", now)
-    return _start(story.then(*owed), "manual", None, now)
+    owed = boot_unserved(story.state, "coalesced", now)
+    return start(story.then(*owed), "manual", None, now)
 
 
-def _due(story: Story, schedule: Schedule, now: datetime) -> Story:
+def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:
+    """Start a paused task only where a person asked for it."""
+    if story.state.run_requested_at is None or not _may_start(story.state, policy):
+        return story
+    return start(cancelling(story, policy, active, now), "manual", None, now)
+
+
+def _due(
+    story: Story,
+    schedule: Schedule,
+    now: datetime,
+    policy: Policy,
+    active: Sequence[ActiveRun],
+) -> Story:
     state = story.state
     latest = schedule.latest_at_or_before(now)
     occurrence = latest if latest is not None and latest > state.mark else None
+    story = story.then(*lost(state, schedule, now))
+    if _is_held_up(state, policy):
+        return _held_up(story, schedule, occurrence, now, policy, active)
     reason = _reason(state, occurrence, now)
-    story = story.then(*_lost(state, schedule, now))
     if occurrence is not None:
-        story = story.then(*_passed_over(state, schedule, occurrence, now))
-    return story if reason is None else _start(story, reason, occurrence, now)
+        story = story.then(*passed_over(state, schedule, occurrence, now, policy))
+    if reason is None:
+        return _next_in_line(story, reason, now, active)
+    return start(cancelling(story, policy, active, now), reason, occurrence, now)
+
+
+def _is_held_up(state: TaskState, policy: Policy) -> bool:
+    """Tell whether an occurrence finds something in its way."""
+    if policy in CONCURRENT:
+        return False
+    in_order = policy == "enqueue" and (state.orphaned or state.pending_retry_until is not None)
+    return state.running or state.waiting > 0 or in_order
+
+
+def _held_up(
+    story: Story,
+    schedule: Schedule,
+    occurrence: datetime | None,
+    now: datetime,
+    policy: Policy,
+    active: Sequence[ActiveRun],
+) -> Story:
+    """Do with an occurrence what the policy says, and go on with what stood in its way."""
+    state = story.state
+    if occurrence is not None or state.boot_at is not None:
+        match decide_overlap(policy, active):
+            case Skip(blocked_by):
+                story = story.then(*overlapped(state, schedule, now, blocked_by))
+            case Wait(behind):
+                story = _queued(story, schedule, occurrence, now, behind)
+            case Start() if policy == "enqueue":
+                # Nothing is active: a retry to come, or an interrupted run, goes first.
+                story = _queued(story, schedule, occurrence, now, None)
+    if story.state.running:
+        return story
+    reason = _reason(story.state, None, now)
+    if reason in ("orphaned", "retry"):
+        return start(story, reason, None, now)
+    return _next_in_line(story, reason, now, active)
+
+
+def _next_in_line(
+    story: Story, reason: Reason | None, now: datetime, active: Sequence[ActiveRun]
+) -> Story:
+    line = sorted((run for run in active if run.waiting), key=lambda run: run.scheduled_for)
+    if line and story.state.pending_retry_until is None:
+        return begin(story, line[0], now)
+    return start(story, "manual", None, now) if reason == "manual" else story
+
+
+def _queued(
+    story: Story,
+    schedule: Schedule,
+    occurrence: datetime | None,
+    now: datetime,
+    behind: int | None,
+) -> Story:
+    """Let an occurrence wait until the runs before it have ended."""
+    state = story.state
+    if occurrence is not None:
+        story = story.then(*passed_over(state, schedule, occurrence, now, "enqueue"))
+    waits_for = occurrence or state.boot_at
+    assert waits_for is not None
+    waiting = state.waiting + 1
+    story = story.then(
+        events.TaskRunWaiting(
+            at=now,
+            task_name=state.name,
+            scheduled_time=waits_for,
+            behind=behind,
+            waiting=waiting,
+            reason="due" if occurrence is not None else "boot",
+        )
+    )
+    if waiting <= MOST_WAITING:
+        return story
+    return story.then(events.TaskRunsPiledUp(at=now, task_name=state.name, waiting=waiting))
 
 
 def _reason(state: TaskState, occurrence: datetime | None, now: datetime) -> Reason | None:
@@ -202,111 +302,3 @@ def _reason(state: TaskState, occurrence: datetime | None, now: datetime) -> Rea
     if state.boot_at is not None:
         return "boot"
     return "manual" if state.run_requested_at is not None else None
-
-
-def _start(story: Story, reason: Reason, occurrence: datetime | None, now: datetime) -> Story:
-    state = story.state
-    repeats = occurrence is None and reason in ("retry", "orphaned")
-    started = events.TaskRunStarted(
-        at=now,
-        task_name=state.name,
-        scheduled_time=occurrence or _repeated(state, reason, now),
-        actual_time=now,
-        is_retry=reason == "retry",
-        reason=reason,
-        attempt=state.attempt + 1 if repeats else 1,
-        discharged_at=occurrence or (state.boot_at if reason == "boot" else None),
-        answers_request=state.run_requested_at is not None,
-        run_count=state.run_count + 1,
-    )
-    return story.then(*_retry_told(state, reason, now), started)
-
-
-def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
-    """Give the occurrence of a start that no new occurrence asks for."""
-    if reason == "boot" and state.boot_at is not None:
-        return state.boot_at
-    if reason == "manual" or state.occurrence_at is None:
-        return now
-    return state.occurrence_at
-
-
-def _retry_told(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
-    name, pending = state.name, state.pending_retry_until
-    if reason == "retry":
-        return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.attempt),)
-    if pending is None:
-        return ()
-    return (
-        events.TaskRetryPreempted(
-            at=now, task_name=name, reason=reason, pending_retry_until=pending
-        ),
-    )
-
-
-def _lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
-    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``)."""
-    return [
-        events.TaskSkipped(
-            at=until,
-            task_name=state.name,
-            reason="dst_skip",
-            scheduled_time=lost.resumes_at,
-            count=lost.count,
-            detail=lost.civil.isoformat(),
-        )
-        for lost in schedule.lost_between(state.mark, until)
-    ]
-
-
-def _passed_over(
-    state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime
-) -> list[events.TaskSkipped]:
-    """Account for the occurrences that the newest one is caught up for."""
-    told = _boot_unserved(state, "no_scheduler", now)
-    if schedule.next_after(state.mark) == occurrence:
-        return told
-    last = schedule.latest_at_or_before(occurrence - _TICK) or state.mark
-    freed = min(max(state.freed_at or state.mark, state.mark), last)
-    return [
-        *told,
-        *_account(state, schedule, (state.mark, freed), "coalesced", now),
-        *_account(state, schedule, (freed, last), "no_scheduler", now),
-    ]
-
-
-def _boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:
-    if state.boot_at is None:
-        return []
-    return [_skip(state.name, reason, (state.boot_at, state.boot_at), 1, now)]
-
-
-def _account(
-    state: TaskState,
-    schedule: Schedule,
-    span: tuple[datetime, datetime],
-    reason: str,
-    now: datetime,
-) -> list[events.TaskSkipped]:
-    """Tell in at most one event which occurrences of a span did not run."""
-    after, until = span
-    first = schedule.next_after(after) if until > after else None
-    last = schedule.latest_at_or_before(until)
-    if first is None or last is None or first > until:
-        return []
-    count = schedule.count_between(after, until)
-    return [_skip(state.name, reason, (first, last), count, now)]
-
-
-def _skip(
-    name: str, reason: str, span: tuple[datetime, datetime], count: int, now: datetime
-) -> events.TaskSkipped:
-    return events.TaskSkipped(
-        at=now,
-        task_name=name,
-        reason=reason,
-        scheduled_time=span[1],
-        count=count,
-        outcome="missed" if reason == "no_scheduler" else "skipped",
-        scheduled_from=span[0] if count > 1 else None,
-    )

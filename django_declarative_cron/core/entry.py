@@ -1,10 +1,8 @@
-"""The dict form of an item: an OJS CronJob (002 CronJob Structure), as far as it goes today.
+"""The dict form of an item: an OJS CronJob (002 CronJob Structure), and what is ours beside.
 
-What of 002 this version does not do is refused by name, never ignored: the ``ojs``
-dialect, retry policies, time-outs, overlap policies other than ``coalesce``, runners
-other than threads. Until these come, an entry that leaves out ``dialect`` is read as
-``posix``, one without ``overlap_policy`` is ``coalesce``, and one without
-``retry_delay`` has ``DEFAULT_RETRY_DELAY``.
+An entry that leaves them out has the dialect ``ojs``, the zone UTC, the overlap policy
+``skip`` and the retry policy of 002. What this version does not do is refused by name,
+never ignored.
 """
 
 from __future__ import annotations
@@ -12,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
-from .declaration import DEFAULT_QUEUE, Declaration, Target
+from .declaration import Declaration, Target
 from .entry_keys import (
     DIALECT,
     KINDS,
@@ -27,7 +24,9 @@ from .entry_keys import (
     refuse_unknown_keys,
     well_typed,
 )
+from .entry_options import JobOptions, read_job, read_retry
 from .nearest import listed
+from .overlap import Policy
 from .parts import (
     flaw_of_name,
     judge_delay,
@@ -41,16 +40,16 @@ from .parts import (
 from .plain import flaw_of_text
 from .problem import Check
 from .reading import Declared, Item
-from .retry import FixedDelay
+from .retry import Retry
 from .runners import runner_of
 from .schedule import Fold, Gap, Schedule
 
-DEFAULT_RETRY_DELAY: Final = timedelta(minutes=5)
+DEFAULT_DIALECT: Final = "ojs"
 DEFAULT_ZONE: Final = "UTC"
+DEFAULT_OVERLAP: Final = "skip"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
 _LONGEST_ZONE = 255
-_OJS_HAS = {"STEP", "NAME", "MACRO", "QUARTZ", "SUN7"}
 
 
 def read_entry(item: Item) -> Declared | None:
@@ -73,7 +72,9 @@ def read_entry(item: Item) -> Declared | None:
     zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
     if "retry_delay" in typed:
         judge_delay(item, typed["retry_delay"], "retry_delay")
+    retry = read_retry(item, typed)
     judge_the_rest(item, typed)
+    job = read_job(item, typed.get("options", {}))
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -82,27 +83,30 @@ def read_entry(item: Item) -> Declared | None:
         cast(Gap, typed.get("gap", "skip")),
         cast(Fold, typed.get("fold", "first")),
     )
-    declaration = _declaration(typed, schedule, cast(Target, target))
+    declaration = _declaration(typed, schedule, cast(Target, target), retry, job)
     return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
 
 
-def _declaration(typed: Mapping[str, Any], schedule: Schedule, target: Target) -> Declaration:
-    options = typed.get("options", {})
+def _declaration(
+    typed: Mapping[str, Any], schedule: Schedule, target: Target, retry: Retry, job: JobOptions
+) -> Declaration:
     return Declaration(
         name=typed["name"],
         cron=typed["cron"],
         timezone=schedule.zone.key,
         schedule=schedule,
         target=replace(target, args=tuple(typed.get("args", ()))),
-        retry=FixedDelay(typed.get("retry_delay", DEFAULT_RETRY_DELAY)),
+        retry=retry,
         enabled=typed.get("enabled", True),
         description=typed.get("description") or "",
-        overlap_policy=typed.get("overlap_policy", "coalesce"),
-        queue=options.get("queue", DEFAULT_QUEUE),
-        tags=tuple(options.get("tags", ())),
-        meta=dict(options.get("meta", {})),
-        runner=runner_of(typed.get("runner"), target, to_be_ended=False),
-        options=dict(options),
+        overlap_policy=cast(Policy, typed.get("overlap_policy", DEFAULT_OVERLAP)),
+        timeout=job.timeout,
+        runner=runner_of(typed.get("runner"), target, to_be_ended=job.timeout is not None),
+        atomic=typed.get("atomic", False),
+        queue=job.queue,
+        tags=job.tags,
+        meta=job.meta,
+        options=dict(typed.get("options", {})),
     )
 
 
@@ -152,17 +156,10 @@ def _flaw_of_words(command: Any, words: tuple[Any, ...]) -> tuple[str | None, st
 
 
 def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:
-    if "dialect" in typed and not judge_choice(item, "dialect", typed["dialect"], DIALECT):
+    dialect = typed.get("dialect", DEFAULT_DIALECT)
+    if not judge_choice(item, "dialect", dialect, DIALECT) or "cron" not in typed:
         return None
-    if "cron" not in typed:
-        return None
-    return read_cron(item, typed["cron"], None if "dialect" in item.given else _ojs_remark)
-
-
-def _ojs_remark(text: str, code: str) -> str:
-    if code in _OJS_HAS or (code == "COUNT" and len(text.split()) == 6):
-        return " (the OJS dialect, which has this, is not available in this version)"
-    return ""
+    return read_cron(item, typed["cron"], dialect)
 
 
 def _zone(item: Item, name: str) -> ZoneInfo | None:

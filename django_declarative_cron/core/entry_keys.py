@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from .nearest import listed, nearest
+from .overlap import POLICIES
 from .parts import delay_hint, plain_text
 from .plain import flaw_of_data, flaw_of_text
 from .problem import Check
@@ -56,15 +57,13 @@ WHAT_RUNS: Final = ("callback", "type", "command")
 MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
 """Keys that 002 leaves to the scheduler and lets nobody else set."""
 
-DIALECT: Final = Choice(("posix",), ("ojs",))
+DIALECT: Final = Choice(("posix", "ojs"))
 CHOICES: Final[Mapping[str, Choice]] = {
     "gap": Choice(("skip", "shift")),
     "fold": Choice(("first", "both")),
-    "overlap_policy": Choice(("coalesce",), ("skip", "allow", "enqueue", "cancel_previous")),
+    "overlap_policy": Choice(POLICIES),
     "runner": Choice(("thread", "process"), ("django_tasks",)),
 }
-OPTION_KINDS: Final[Mapping[str, Kind]] = {"queue": _TEXT, "tags": _LIST, "meta": _DICT}
-PLANNED_OPTIONS: Final = ("timeout", "retry")
 
 
 def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
@@ -124,7 +123,7 @@ def judge_choice(item: Item, key: str, value: str, choice: Choice) -> bool:
 
 
 def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
-    """Judge what comes last: choices, data, texts and options."""
+    """Judge what comes last: choices, data and texts."""
     for key, choice in CHOICES.items():
         if key in typed:
             judge_choice(item, key, typed[key], choice)
@@ -137,31 +136,9 @@ def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
         item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
     _refuse_flaw(item, "args", typed, flaw_of_data(list(typed.get("args", ()))))
     _refuse_flaw(item, "description", typed, flaw_of_text(typed.get("description") or ""))
-    _judge_options(item, typed.get("options", {}))
 
 
 def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | None) -> None:
     if flaw is not None:
         hint = "Use None, True, False, numbers, texts, lists, and dicts whose keys are texts."
         item.refuse_field(Check.KEY_VALUE, key, typed[key], flaw, hint)
-
-
-def _judge_options(item: Item, options: Mapping[str, Any]) -> None:
-    for key, value in options.items():
-        flaw, check = _flaw_of_option(str(key), value)
-        if flaw is not None:
-            hint = f"Known in this version: {listed(OPTION_KINDS)}."
-            item.refuse_field(check, f"options.{key}", value, flaw, hint)
-
-
-def _flaw_of_option(key: str, value: Any) -> tuple[str | None, Check]:
-    if key in PLANNED_OPTIONS:
-        return "is not available in this version", Check.NOT_AVAILABLE
-    kind = OPTION_KINDS.get(key)
-    if kind is None:
-        return _unknown(key, (*OPTION_KINDS, *PLANNED_OPTIONS)), Check.UNKNOWN_KEY
-    if not isinstance(value, kind.types):
-        return f"must be {kind.words}, not {type(value).__name__}", Check.KEY_VALUE
-    if key == "tags" and not all(isinstance(tag, str) for tag in value):
-        return "must be a list of texts", Check.KEY_VALUE
-    return flaw_of_data(list(value) if key == "tags" else value), Check.KEY_VALUE

@@ -27,12 +27,14 @@ class ActiveRun:
         scheduled_for: its occurrence.
         waiting: it has not begun.
         cancel_requested: it was asked to end.
+        reason: why it was started, or waits.
     """
 
-    run: str
+    run: int
     scheduled_for: datetime
     waiting: bool = False
     cancel_requested: bool = False
+    reason: str = "due"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Start:
         cancels: identities of those, oldest occurrence first.
     """
 
-    cancels: tuple[str, ...] = ()
+    cancels: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Skip:
         blocked_by: identity of the run that stands in its way.
     """
 
-    blocked_by: str
+    blocked_by: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Wait:
         waiting: how many wait, this one included.
     """
 
-    behind: str
+    behind: int
     waiting: int
 
     @property
@@ -83,7 +85,7 @@ class FollowUp:
         after: identity of that run.
     """
 
-    after: str
+    after: int
 
 
 Overlap = Start | Skip | Wait | FollowUp

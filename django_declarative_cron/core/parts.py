@@ -11,6 +11,7 @@ from ..cron.suggest import posix_equivalent
 from ..exceptions import (
     CronExpressionInvalidError,
     DeclarativeCronError,
+    FieldParseError,
     InvalidCronExpressionError,
     NegativeRetryDelayError,
     ScheduleDuplicateTaskError,
@@ -24,6 +25,10 @@ LONGEST_NAME = 255
 
 _ZERO = timedelta(0)
 _CRON_HINT = 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'
+_OJS_HINT = (
+    "Write five fields, minute hour day month weekday, or six with seconds first,"
+    ' such as "*/15 9-17 * * MON-FRI".'
+)
 _NEVER_HINT = "Name a day that at least one of the months has."
 
 
@@ -58,44 +63,52 @@ def refuse_duplicate(item: Item) -> None:
     names.add(item.name)
 
 
-def read_cron(
-    item: Item, text: str, remark: Callable[[str, str], str] | None = None
-) -> CronExpression | None:
+def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression | None:
     """Parse an expression (001 CronExpressionInvalidError).
 
     Args:
         item: reports a text that is refused.
         text: the expression.
-        remark: what to add to the reason, from the text and the reason's code.
+        dialect: that it is written in.
     """
     try:
-        return parse(plain_text(text))
+        return parse(plain_text(text), dialect)
     except InvalidCronExpressionError as error:
-        code = str(error.code)
-        refused = _for_registration(error, remark(text, code) if remark else "")
-        check = Check.NEVER_FIRES if code == "NEVER" else Check.CRON
-        item.refuse(check, refused, _cron_hint(text, code))
+        check = Check.NEVER_FIRES if error.code == "NEVER" else Check.CRON
+        item.refuse(check, _for_registration(error), _cron_hint(text, error, dialect))
         return None
 
 
-def _for_registration(error: InvalidCronExpressionError, remark: str) -> CronExpressionInvalidError:
+def _for_registration(error: InvalidCronExpressionError) -> CronExpressionInvalidError:
     # The message is taken over, not made again: it shortens an expression without end.
     refused = CronExpressionInvalidError.__new__(CronExpressionInvalidError)
-    details = {**error.details, "reason": f"{error.reason}{remark}"}
-    DeclarativeCronError.__init__(refused, f"{error.message}{remark}", **details)
-    vars(refused)["code"] = error.code
+    DeclarativeCronError.__init__(refused, error.message, **error.details)
+    vars(refused).update({key: vars(error).get(key) for key in ("code", "position", "fix")})
     refused.__cause__ = error
     return refused
 
 
-def _cron_hint(text: str, code: str) -> str:
-    if code == "NEVER":
+def _cron_hint(text: str, error: InvalidCronExpressionError, dialect: str) -> str:
+    if error.code == "NEVER":
         return _NEVER_HINT
     zone, rest = _zone_inside(text)
     if zone:
         return f'Write a dict with "cron": "{rest}", "timezone": "{zone}".'
-    equivalent = posix_equivalent(text) if len(text) <= LONGEST_NAME else None
+    if len(text) > LONGEST_NAME:
+        return _CRON_HINT
+    if dialect == "ojs":
+        return _mended(text, error)
+    equivalent = posix_equivalent(text)
     return f'Write "{equivalent}".' if equivalent else _CRON_HINT
+
+
+def _mended(text: str, error: InvalidCronExpressionError) -> str:
+    """Write out the expression with the proposal in place of what was refused."""
+    said, refused = vars(error), error.__cause__
+    fix, position = said.get("fix"), said.get("position")
+    if not fix or position is None or not isinstance(refused, FieldParseError):
+        return _OJS_HINT
+    return f'Write "{text[:position]}{fix}{text[position + len(refused.fieldValue) :]}".'
 
 
 def _zone_inside(text: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -37,6 +37,16 @@ class Schedule:
     fold: Fold = "first"
     anchor: datetime | None = field(default=None, compare=False)
 
+    def anchored(self, instant: datetime) -> Schedule:
+        """Give the schedule as it counts for a task: ``@every`` from its registration on.
+
+        A late run moves nothing: the next one comes at its own time (002 Interval Expression).
+
+        Args:
+            instant: of the registration, or of the newest override.
+        """
+        return self if self.expression.every is None else replace(self, anchor=instant)
+
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the first occurrence strictly after an instant, or ``None``."""
         try:
@@ -58,8 +68,11 @@ class Schedule:
     def in_minute_of(self, instant: datetime) -> datetime | None:
         """Give the occurrence whose minute an instant lies in, or ``None``.
 
-        Where an expression names seconds, its minute is that second.
+        Where an expression names seconds, its minute is that second. ``@every`` names none:
+        its first occurrence is one interval after the registration.
         """
+        if self.expression.every is not None:
+            return None
         latest = self.latest_at_or_before(instant)
         lasts = self.expression.resolution
         return latest if latest is not None and instant - latest < lasts else None

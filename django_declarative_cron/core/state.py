@@ -119,6 +119,7 @@ def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
         orphaned=False,
         run_requested_at=None,
         running=True,
+        waiting=max(state.waiting - (event.waited is not None), 0),
         run_count=state.run_count + 1,
     )
 
@@ -126,31 +127,54 @@ def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
 @apply.register
 def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, running=False)
-    return replace(state, last_success_at=event.at, freed_at=event.at, failures=0, running=False)
+        return replace(state, running=event.others)
+    return replace(
+        state, last_success_at=event.at, freed_at=event.at, failures=0, running=event.others
+    )
 
 
 @apply.register
 def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, running=False)
+        return replace(state, running=event.others)
     return replace(
         state,
-        pending_retry_until=event.next_retry_at,
+        pending_retry_until=(state.pending_retry_until if event.overtaken else event.next_retry_at),
         freed_at=event.at,
         failures=state.failures + 1,
-        running=False,
+        running=event.others,
     )
 
 
 @apply.register
+def _cancelled(event: events.TaskRunCancelled, state: TaskState) -> TaskState:
+    freed_at = state.freed_at if event.history_only else event.at
+    return replace(state, freed_at=freed_at, running=event.others)
+
+
+@apply.register
 def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskState:
-    return replace(state, orphaned=event.restarts or state.orphaned, running=False)
+    return replace(state, orphaned=event.restarts or state.orphaned, running=event.others)
+
+
+@apply.register
+def _waiting(event: events.TaskRunWaiting, state: TaskState) -> TaskState:
+    return replace(_accounted(state, event.scheduled_time), waiting=state.waiting + 1)
+
+
+@apply.register
+def _cancel_requested(event: events.TaskRunCancelRequested, state: TaskState) -> TaskState:
+    return replace(state, waiting=max(state.waiting - event.waits, 0))
 
 
 @apply.register
 def _skipped(event: events.TaskSkipped, state: TaskState) -> TaskState:
-    return replace(state, discharged_at=max(state.mark, event.scheduled_time))
+    return _accounted(state, event.scheduled_time)
+
+
+def _accounted(state: TaskState, occurrence: datetime) -> TaskState:
+    boot_at = None if state.boot_at == occurrence else state.boot_at
+    return replace(state, discharged_at=max(state.mark, occurrence), boot_at=boot_at)
 
 
 @apply.register

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.db import DataError, IntegrityError, OperationalError, connections
+from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
 
 from ..core import events
 from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
-from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, dead, outbox, reconcile, registrations, rows
+from ..core.overlap import ActiveRun
+from ..models import ScheduledTask, TaskRun
+from . import database, dead, outbox, overlaps, reconcile, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .mending import mending
+from .starts import Claim, Started, write_starts
+
+__all__ = ["Claim", "Claimed", "Started", "claim_due", "write_starts"]
 
 BATCH = 1000
 """The most tasks considered in one transaction."""
@@ -29,40 +33,6 @@ ASIDE = timedelta(minutes=5)
 """How long a row that cannot be considered is left alone."""
 
 _BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A run that is committed as started and must now be called.
-
-    Args:
-        run: id of its row.
-        task_name: of the task.
-        started: the event of its start.
-        term: under which it was claimed.
-        declaration: what is to be called, and how.
-    """
-
-    run: int
-    task_name: str
-    started: events.TaskRunStarted
-    term: int
-    declaration: Declaration
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A start that was decided and is to be written.
-
-    Args:
-        row: of the task, with the state after the start.
-        event: of the start.
-        declaration: of the task.
-    """
-
-    row: ScheduledTask
-    event: events.TaskRunStarted
-    declaration: Declaration
 
 
 @dataclass(slots=True)
@@ -209,14 +179,16 @@ def _claim_tasks(
     started: list[Started] = []
     unserved: list[TaskRun] = []
     begun_anew: set[str] = set()
+    active = overlaps.active_runs(held, member, due)
     for row in due:
-        considered = _considered(held, member, row, declarations, now, claimed)
+        considered = _considered(held, member, row, declarations, now, claimed, active)
         if considered is None:
             continue
         declaration, decision = considered
         rows.take(row, decision)
         claimed.events += decision.events
         unserved += rows.unserved_rows(held.row, row, decision.events)
+        unserved += overlaps.waiting_rows(held.row, row, decision.events)
         if row.name in declarations and _begins_anew(decision):
             begun_anew.add(row.name)
         if decision.start is not None:
@@ -224,6 +196,7 @@ def _claim_tasks(
     claimed.considered += len(due)
     if begun_anew:
         registrations.note(held, member, declarations.values(), begun_anew, now)
+    overlaps.request_cancels(held, member, claimed.events)
     claims = write_starts(held, member, started, unserved)
     claimed.claims += claims
     starts = [claim.started for claim in claims]
@@ -242,11 +215,13 @@ def _considered(
     declarations: Mapping[str, Declaration],
     now: datetime,
     claimed: Claimed,
+    active: overlaps.Active,
 ) -> tuple[Declaration, Decision] | None:
     """Decide for one row; a row that cannot be decided for is set aside."""
     try:
         declaration = declaration_of(row, declarations)
-        return declaration, _decided(held, member, row, declaration, now)
+        runs = active.get(row.name, [])
+        return declaration, _decided(held, member, row, declaration, now, runs)
     except Exception as error:
         claimed.strangers |= isinstance(error, StrangerError)
         claimed.events.append(rows.set_aside(row, f"{type(error).__name__}: {error}", now + ASIDE))
@@ -254,87 +229,22 @@ def _considered(
 
 
 def _decided(
-    held: Locked, member: Member, row: ScheduledTask, declaration: Declaration, now: datetime
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration,
+    now: datetime,
+    active: Sequence[ActiveRun],
 ) -> Decision:
     if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
         pause = open_pauses(held, member, now).get(row.name)
         return reconcile.overridden(held, member, row, declaration, now, pause)
-    decision = decide(rows.state_of(row), declaration.schedule, declaration.retry, now)
+    state = rows.state_of(row)
+    if state.waiting:
+        state = replace(state, waiting=sum(run.waiting for run in active))
+    schedule, policy = declaration.schedule, declaration.overlap_policy
+    decision = decide(state, schedule, declaration.retry, now, policy, active)
     if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.
         row.epoch = held.next_epoch(member.using)
     return decision
-
-
-def write_starts(
-    held: Locked,
-    member: Member,
-    started: list[Started],
-    unserved: list[TaskRun],
-) -> list[Claim]:
-    """Write the runs that start, and what their tasks know of them; the tasks are not saved.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who runs them.
-        started: each task's start, already taken into its row.
-        unserved: history rows of occurrences that did not run.
-    """
-    runs = [_run_row(held, member, each.row, each.event) for each in started]
-    database.insert(member.using, [*unserved, *runs])
-    _with_ids(held, member, runs)
-    for run, each in zip(runs, started, strict=True):
-        each.row.running_run = run.pk
-    _consume_requests(held, member, [each.event for each in started])
-    return [_claim_of(run, each, held.row.term) for run, each in zip(runs, started, strict=True)]
-
-
-def _claim_of(run: TaskRun, each: Started, term: int) -> Claim:
-    event = replace(each.event, run=run.pk)
-    return Claim(run.pk, event.task_name, event, term, each.declaration)
-
-
-def _run_row(
-    held: Locked, member: Member, row: ScheduledTask, event: events.TaskRunStarted
-) -> TaskRun:
-    return TaskRun(
-        scheduler=held.row,
-        task_name=event.task_name,
-        origin=row.origin,
-        scheduled_for=event.scheduled_time,
-        started_at=event.actual_time,
-        outcome=Outcome.RUNNING,
-        reason=event.reason,
-        attempt=event.attempt,
-        instance_id=member.instance,
-        term=held.row.term,
-        epoch=row.epoch,
-        running_slot=event.task_name,
-    )
-
-
-def _with_ids(held: Locked, member: Member, runs: list[TaskRun]) -> None:
-    """Fetch the ids where the database does not hand them out with the insert."""
-    if connections[member.using].features.can_return_rows_from_bulk_insert or not runs:
-        return
-    slots = {run.running_slot: run for run in runs}
-    stored = TaskRun.objects.using(member.using).filter(
-        scheduler=held.row, running_slot__in=list(slots)
-    )
-    for pk, slot in stored.values_list("pk", "running_slot"):
-        slots[slot].pk = pk
-
-
-def _consume_requests(
-    held: Locked, member: Member, started: Iterable[events.TaskRunStarted]
-) -> None:
-    """Close the requests of people that these starts answer."""
-    names = [event.task_name for event in started if event.answers_request]
-    if names:
-        asked = TaskOverride.objects.using(member.using).filter(
-            scheduler=held.row,
-            kind=TaskOverride.Kind.RUN,
-            ended_at=None,
-            task_name__in=names,
-        )
-        asked.update(ended_at=held.database_now)

@@ -58,7 +58,8 @@ class Known:
             now: the instant of the reconciliation.
         """
         runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-        running = runs.filter(running_slot__isnull=False).values_list("task_name", "pk")
+        active = runs.filter(running_slot__isnull=False).exclude(outcome=Outcome.WAITING)
+        running = active.order_by("pk").values_list("task_name", "pk")
         owed: dict[str, datetime | None] = {}
         for declaration in declarations:
             with scheduling(declaration):

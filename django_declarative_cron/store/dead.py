@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q
 
 from ..core import events
-from ..core.decide import Story, settle
-from ..core.state import TaskState
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from . import database, outbox, rows, vigil
+from . import database, vigil
 from .guard import LONG_AGO, Locked, Member
-
-_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
+from .interrupting import interrupt
 
 
 def has_living_holder(
@@ -59,25 +55,9 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     silent_since = vigil.silent_since(
         member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
     )
-    told = _interrupt(held, member, _runs_of_the_dead(held, member, silent_since), now)
+    told = interrupt(held, member, _runs_of_the_dead(held, member, silent_since), now)
     _bury(held, member, silent_since)
     return told
-
-
-def _interrupt(
-    held: Locked, member: Member, found: list[TaskRun], now: datetime
-) -> list[events.Event]:
-    if not found:
-        return []
-    tasks, elsewhere = _tasks_of(held, member, found)
-    found = [run for run in found if run.pk not in elsewhere]
-    told: list[events.Event] = []
-    for run in found:
-        told.append(_interrupted(run, tasks.get(run.task_name), member, now))
-        _end(run, now)
-    database.upsert(member.using, found, _RUN_FIELDS)
-    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
-    return outbox.tell(held, member.using, told, tasks.values(), found)
 
 
 def _bury(held: Locked, member: Member, silent_since: datetime) -> None:
@@ -95,9 +75,10 @@ def _runs_of_the_dead(held: Locked, member: Member, silent_since: datetime) -> l
     living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
         stopped_at=None, heartbeat_at__gt=silent_since
     )
-    running = TaskRun.objects.using(member.using).filter(
+    active = TaskRun.objects.using(member.using).filter(
         scheduler=held.row, running_slot__isnull=False
     )
+    running = active.exclude(outcome=Outcome.WAITING)
     dead = running.filter(Q(instance=None) | ~Exists(living)).exclude(instance=member.instance)
     return list(database.lockable(member.using, dead.order_by("pk")))
 
@@ -115,43 +96,3 @@ def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
         scheduler=held.row, running_run__isnull=False
     )
     tasks.filter(~Exists(open_run)).update(running_run=None, wake_at=now)
-
-
-def _tasks_of(
-    held: Locked, member: Member, found: Iterable[TaskRun]
-) -> tuple[dict[str, ScheduledTask], set[int]]:
-    """Give the tasks that wait for runs, and the runs whose task's row somebody else holds."""
-    ids = [run.pk for run in found]
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    waiting = tasks.filter(running_run__in=ids)
-    free, elsewhere = database.lock(member.using, waiting, "running_run", ids)
-    return {task.name: task for task in free}, elsewhere
-
-
-def _interrupted(
-    run: TaskRun, task: ScheduledTask | None, member: Member, now: datetime
-) -> events.TaskRunInterrupted:
-    event = events.TaskRunInterrupted(
-        at=now,
-        task_name=run.task_name,
-        scheduled_time=run.scheduled_for,
-        old_instance=str(run.instance_id),
-        new_instance=str(member.instance),
-        restarts=task is not None and task.epoch == run.epoch,
-        run=run.pk,
-    )
-    if task is not None:
-        state: TaskState = Story(rows.state_of(task)).then(event).state
-        try:
-            rows.take(task, settle(Story(state), rows.schedule_of(task), now))
-        except rows.DAMAGE as damage:
-            rows.set_aside(task, str(damage), now)
-            task.running_run = None
-    return event
-
-
-def _end(run: TaskRun, now: datetime) -> None:
-    run.outcome = Outcome.INTERRUPTED
-    run.finished_at = now
-    run.running_slot = None
-    run.error = "the process it ran in is gone"

@@ -102,7 +102,8 @@ def _start(
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
     )
-    decision = settle(start_now(Story(state).then(asked), act.at), schedule, act.at)
+    policy = rows.policy_of(row)
+    decision = settle(start_now(Story(state).then(asked), act.at), schedule, act.at, policy)
     assert decision.start is not None
     rows.take(row, decision)
     # The start closes the request again: the audit shows who asked, and when it was answered.

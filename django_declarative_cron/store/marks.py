@@ -35,9 +35,7 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
     """
     ahead = now + BELIEVABLE
     owed = Q(orphaned=True) | Q(boot_at__isnull=False) | Q(run_requested_at__isnull=False)
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, running_run=None, wake_at__gt=now
-    )
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, wake_at__gt=now)
     tasks.filter(
         owed
         | Q(discharged_at__gt=ahead)

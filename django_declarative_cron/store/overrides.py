@@ -188,7 +188,7 @@ def _changed(
             continue
         story = change(Story(rows.state_of(row)), schedule, row)
         if story is not None:
-            rows.take(row, settle(story, schedule, act.at))
+            rows.take(row, settle(story, schedule, act.at, rows.policy_of(row)))
             changed.append(row)
             told[row.pk] = story.events
     return changed, told

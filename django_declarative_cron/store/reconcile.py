@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import database, dead, instances, marks, outbox, registrations, rows
+from . import database, dead, instances, marks, outbox, overlaps, registrations, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
@@ -159,7 +159,10 @@ def _remove(
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
     for chunk in chunks(names):
         gone = tasks.filter(name__in=chunk)
-        for name, last in gone.order_by("name").values_list("name", "last_attempt_at"):
+        fields = ("name", "last_attempt_at", "waiting")
+        for name, last, waiting in gone.order_by("name").values_list(*fields):
+            if waiting:
+                told += overlaps.drop_waiting(held, member, name or "", now)
             told.append(
                 events.TaskOrphaned(
                     at=now,
@@ -186,9 +189,11 @@ def _add(
         rows.declare(row, declaration, held.row.identifier)
         with scheduling(declaration):
             event = _coming(declaration, known, now)
-            rows.take(row, settle(Story(first_coming(event)), declaration.schedule, now))
-        row.running_run = known.running.get(declaration.name)
-        row.wake_at = None if row.running_run is not None else row.wake_at
+            running = known.running.get(declaration.name)
+            state = replace(first_coming(event), running=running is not None)
+            policy = declaration.overlap_policy
+            rows.take(row, settle(Story(state), declaration.schedule, now, policy))
+        row.running_run = running
         fresh.append(row)
         told.append(event)
     database.insert(member.using, fresh)
@@ -263,9 +268,10 @@ def overridden(
     enabled_before, damage = row.enabled, rows.damage_of(row, now)
     rows.declare(row, declaration, held.row.identifier)
     row.epoch = held.next_epoch(member.using)
-    story = Story(rows.state_of(row)).then(*damage, event)
+    waited = overlaps.drop_waiting(held, member, row.name, now) if row.waiting else []
+    story = Story(rows.state_of(row)).then(*damage, *waited, event)
     story = _switched(story, declaration, enabled_before, pause, now)
-    return settle(story, declaration.schedule, now)
+    return settle(story, declaration.schedule, now, declaration.overlap_policy)
 
 
 def _update(
@@ -285,7 +291,8 @@ def _update(
             pause = pauses.get(declaration.name)
             with scheduling(declaration):
                 story = _switched(story, declaration, enabled_before, pause, now)
-                rows.take(row, settle(story, declaration.schedule, now))
+                policy = declaration.overlap_policy
+                rows.take(row, settle(story, declaration.schedule, now, policy))
             unserved += rows.unserved_rows(held.row, row, story.events)
             told += story.events
         database.insert(member.using, unserved)

@@ -10,59 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
 
 from ..core import events
-from ..core.decide import Story, settle
-from ..core.retry import chance_of
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import database, outbox, rows
+from . import database, outbox, overlaps, rows
+from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
 
+__all__ = ["Recorded", "Result", "is_open", "record"]
+
 _RUN_FIELDS = [
-    *("outcome", "finished_at", "running_slot", "error", "traceback"),
+    *("outcome", "finished_at", "running_slot", "error", "traceback", "detail"),
     *("result", "log", "output"),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How one run ended.
-
-    Args:
-        run: id of its row.
-        task_name: of the task.
-        finished_at: when the callback returned or raised.
-        succeeded: whether it returned.
-        error: one line, empty on success.
-        traceback: empty on success.
-        duration: in seconds, by the monotonic clock.
-        errors: every name its error goes by, for a retry policy.
-        outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
-        value: what it returned, JSON-native.
-        log: the end of what it logged.
-        output: the end of what its process printed.
-        recorded: it is written already, together with the run's own work.
-    """
-
-    run: int
-    task_name: str
-    finished_at: datetime
-    succeeded: bool
-    error: str = ""
-    traceback: str = ""
-    duration: float = 0.0
-    errors: tuple[str, ...] = ()
-    outcome: str = ""
-    value: Any = None
-    log: str = ""
-    output: str = ""
-    recorded: bool = False
 
 
 @dataclass(slots=True)
@@ -147,21 +112,40 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
             return recorded
         free, recorded.held = _free(held, member, results)
         runs = {run.pk: run for run in free.runs}
-        tasks = {task.running_run: task for task in free.tasks}
+        places = _places(held, member, free)
         for result in free.results:
-            task = tasks.get(result.run)
-            run = runs.get(result.run) or _lost_row(member, task, result)
+            place = places.get(result.run, Place(None))
+            run = runs.get(result.run) or _lost_row(member, place.task, result)
             if run is None:
                 recorded.events.append(_late(member, result))
                 continue
-            _end(run, result)
-            recorded.events += _settled(run, result, task, now)
+            end(run, result)
+            recorded.events += settled(run, result, place, now)
         database.upsert(member.using, runs.values(), _RUN_FIELDS)
-        database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+        database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
         recorded.events = outbox.tell(
-            held, member.using, recorded.events, tasks.values(), runs.values()
+            held, member.using, recorded.events, free.tasks, runs.values()
         )
     return recorded
+
+
+def _places(held: Locked, member: Member, free: _Free) -> dict[int, Place]:
+    """Say of each run where it stands among those of its task."""
+    tasks = {task.name: task for task in free.tasks}
+    runs = {run.pk: run for run in free.runs}
+    beside = {
+        run.task_name
+        for run in free.runs
+        if run.task_name in tasks and overlaps.may_have_others(run, tasks[run.task_name])
+    }
+    going_on = overlaps.others(held, member, beside, [result.run for result in free.results])
+    places = {}
+    for result in free.results:
+        task = tasks.get(result.task_name)
+        is_newest = task is not None and task.running_run == result.run
+        if is_newest or (result.task_name in beside and result.run in runs):
+            places[result.run] = Place(task, is_newest, going_on.get(result.task_name))
+    return places
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +171,9 @@ def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Fre
         member.using, _open_runs(held, member, free), "pk", {result.run for result in free}
     )
     free = [result for result in free if result.run not in busy_runs]
-    mine = [task for task in tasks if task.running_run in ended - busy_runs]
+    ended -= busy_runs
+    beside = {run.task_name for run in runs if overlaps.is_apart(run)}
+    mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
     return _Free(free, mine, runs), [result for result in results if result not in free]
 
 
@@ -208,60 +194,6 @@ def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> Tas
     return TaskRun(task_name=result.task_name, attempt=task.attempt, epoch=task.epoch)
 
 
-def _end(run: TaskRun, result: Result) -> None:
-    run.outcome = Outcome(result.outcome or ("succeeded" if result.succeeded else "failed"))
-    run.finished_at = result.finished_at
-    run.running_slot = None
-    run.error = result.error
-    run.traceback = result.traceback
-    run.result = result.value
-    run.log = result.log
-    run.output = result.output
-
-
-def _settled(
-    run: TaskRun, result: Result, task: ScheduledTask | None, now: datetime
-) -> list[events.Event]:
-    """Fold the end into the task's state, unless its row forgot this run."""
-    history_only = task is None or task.epoch != run.epoch
-    if task is None:
-        return [_ended(run, result, history_only, None)]
-    try:
-        retry, schedule = rows.retry_of(task), rows.schedule_of(task)
-        chance = chance_of(task.scheduler_identifier, run.pk)
-        retried = retry.after(result.finished_at, run.attempt, result.errors, chance)
-        ended = _ended(run, result, history_only, None if history_only else retried.at)
-        story = Story(rows.state_of(task)).then(ended)
-        rows.take(task, settle(story, schedule, now))
-        return list(story.events)
-    except rows.DAMAGE as damage:
-        task.running_run = None
-        return [_ended(run, result, True, None), rows.set_aside(task, str(damage), now)]
-
-
-def _ended(
-    run: TaskRun, result: Result, history_only: bool, next_retry_at: datetime | None
-) -> events.TaskRunCompleted | events.TaskRunFailed:
-    name = run.task_name
-    if result.succeeded:
-        return events.TaskRunCompleted(
-            at=result.finished_at,
-            task_name=name,
-            duration=result.duration,
-            history_only=history_only,
-            run=result.run,
-        )
-    return events.TaskRunFailed(
-        at=result.finished_at,
-        task_name=name,
-        duration=result.duration,
-        error=result.error,
-        next_retry_at=next_retry_at,
-        history_only=history_only,
-        run=result.run,
-    )
-
-
 def _late(member: Member, result: Result) -> events.Event:
     """Tell of a result that finds its run ended: by somebody else, or by itself before.
 
@@ -270,12 +202,4 @@ def _late(member: Member, result: Result) -> events.Event:
     mine = TaskRun.objects.using(member.using).filter(
         pk=result.run, instance=member.instance, finished_at=result.finished_at
     )
-    stored = mine.first()
-    if stored is not None:
-        return _ended(stored, result, False, None)
-    return events.TaskRunLate(
-        at=result.finished_at,
-        task_name=result.task_name,
-        run=result.run,
-        success=result.succeeded,
-    )
+    return late(mine.first(), result)

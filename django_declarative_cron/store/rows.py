@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from ..core import events
 from ..core.damage import flaw, lost
-from ..core.decide import Decision
+from ..core.decide import CONCURRENT, Decision
 from ..core.declaration import Declaration
+from ..core.overlap import POLICIES, Policy
 from ..core.reconcile import Stored
 from ..core.retry import FixedDelay, Retry
 from ..core.retry_policy import read_policy
@@ -89,7 +90,7 @@ def schedule_of(row: ScheduledTask) -> Schedule:
         ZoneInfo(row.timezone),
         gap=options.get("gap", "skip"),
         fold=options.get("fold", "first"),
-    )
+    ).anchored(row.registered_at)
 
 
 def retry_of(row: ScheduledTask) -> Retry:
@@ -107,6 +108,31 @@ def retry_of(row: ScheduledTask) -> Retry:
     if row.retry_delay < timedelta(0):
         raise ValueError(f"stored retry delay is negative: {row.retry_delay}")
     return FixedDelay(row.retry_delay)
+
+
+def policy_of(row: ScheduledTask) -> Policy:
+    """Read the overlap policy of a task from its row.
+
+    Args:
+        row: as stored.
+
+    Raises:
+        ValueError: the stored policy is none.
+    """
+    said = row.declaration.get("overlap_policy", "coalesce")
+    if said not in POLICIES:
+        raise ValueError(f"stored overlap policy is unknown: {said!r}")
+    return cast(Policy, said)
+
+
+def runs_beside(row: ScheduledTask) -> bool:
+    """Tell whether a run of a task keeps no other one from starting.
+
+    Args:
+        row: as stored, damaged or not.
+    """
+    said = row.declaration.get("overlap_policy") if isinstance(row.declaration, dict) else None
+    return said in CONCURRENT
 
 
 def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
@@ -190,13 +216,19 @@ def unserved_rows(
             outcome=Outcome(event.outcome),
             reason=event.reason,
             finished_at=event.at,
-            detail={"local_time": event.detail} if event.detail else None,
+            detail=_detail(event),
             epoch=row.epoch,
             term=scheduler.term,
         )
         for event in told
         if isinstance(event, events.TaskSkipped)
     ]
+
+
+def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
+    if event.detail:
+        return {"local_time": event.detail}
+    return None if event.blocked_by is None else {"blocked_by": event.blocked_by}
 
 
 def set_aside(row: ScheduledTask, reason: str, until: datetime) -> events.TaskBroken:

@@ -92,6 +92,7 @@ def described(declarations: Iterable[Declaration]) -> list[Record]:
             "cron": declaration.cron,
             "retry_delay": declaration.retry_delay,
             "timezone": declaration.timezone,
+            "dialect": declaration.dialect,
             "gap": declaration.schedule.gap,
             "fold": declaration.schedule.fold,
             "overlap_policy": declaration.overlap_policy,

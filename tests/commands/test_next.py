@@ -70,7 +70,7 @@ def test_a_declared_task_runs_in_its_own_zone(
     assert data == {
         "name": "stock",
         "cron": "30 2 * * *",
-        "dialect": "posix",
+        "dialect": "ojs",
         "timezone": "Europe/Berlin",
         "description": "At 02:30",
         "occurrences": [{"at": "2024-01-02T01:30:00.000Z", "local": "2024-01-02T02:30:00+01:00"}],

@@ -81,7 +81,7 @@ def test_every_mistake_of_every_item_is_reported(check: Any) -> None:
     messages = check(
         5,
         ("", "*/15 * * * *", "no.such_thing", timedelta(-1)),
-        entry(name="b", cron="@daily", timezone="EST", gap="x", options={"retry": {}}, zzz=1),
+        entry(name="b", cron="@dayly", timezone="EST", gap="x", options={"retry": 1}, zzz=1),
         ("b", "0 0 30 2 *", lambda: None, timedelta(microseconds=1)),
         entry(name="c", callback=..., command=["clearsesions"], enabled=None),
         entry(name="d", callback=...),
@@ -89,7 +89,7 @@ def test_every_mistake_of_every_item_is_reported(check: Any) -> None:
     assert ids(messages) == [
         *["E002"],
         *["E005", "E010", "E013", "E007"],
-        *["E003", "E010", "E012", "E004", "E014"],
+        *["E003", "E010", "E012", "E016", "E004"],
         *["E009", "E011", "E013", "E008"],
         *["E004", "E015"],
         *["E006"],

@@ -9,7 +9,7 @@ import pytest
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.declaration import Declaration
-from django_declarative_cron.core.entry import DEFAULT_RETRY_DELAY
+from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.exceptions import (
     CronExpressionInvalidError,
     DeclarativeCronError,
@@ -44,10 +44,13 @@ def test_what_an_entry_has_when_it_says_no_more_than_it_must() -> None:
     assert declaration.target.text == PATH
     assert declaration.target.args == ()
     assert declaration.timezone == "UTC"
-    assert declaration.retry_delay == DEFAULT_RETRY_DELAY == timedelta(minutes=5)
+    assert declaration.retry_delay is None
+    assert declaration.retry == RetryPolicy()
     assert (declaration.schedule.gap, declaration.schedule.fold) == ("skip", "first")
-    assert declaration.schedule.expression.dialect == "posix"
-    assert declaration.overlap_policy == "coalesce"
+    assert declaration.dialect == "ojs"
+    assert declaration.overlap_policy == "skip"
+    assert (declaration.timeout, declaration.queue) == (None, "default")
+    assert (declaration.tags, declaration.meta) == ((), {})
     assert (declaration.enabled, declaration.description, declaration.options) == (True, "", {})
 
 
@@ -257,7 +260,17 @@ def test_a_refused_name_is_told_what_it_may_be_made_of() -> None:
             'Invalid registration "a": gap must be `skip` or `shift`; did you mean `shift`?',
         ),
         ({"fold": "zzz"}, "fold", 'Invalid registration "a": fold must be `first` or `both`'),
-        ({"dialect": "quartz"}, "dialect", 'Invalid registration "a": dialect must be `posix`'),
+        (
+            {"dialect": "quartz"},
+            "dialect",
+            'Invalid registration "a": dialect must be `posix` or `ojs`',
+        ),
+        (
+            {"overlap_policy": "enque"},
+            "overlap_policy",
+            'Invalid registration "a": overlap_policy must be `coalesce` or `skip` or `allow` '
+            "or `cancel_previous` or `enqueue`; did you mean `enqueue`?",
+        ),
     ],
 )
 def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, message: str) -> None:
@@ -270,11 +283,6 @@ def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, message: str)
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("dialect", "ojs"),
-        ("overlap_policy", "skip"),
-        ("overlap_policy", "allow"),
-        ("overlap_policy", "enqueue"),
-        ("overlap_policy", "cancel_previous"),
         ("runner", "django_tasks"),
     ],
 )
@@ -295,8 +303,27 @@ def test_atomic_is_for_a_later_version() -> None:
 @pytest.mark.parametrize(
     ("options", "field", "reason"),
     [
-        ({"retry": {"max_attempts": 3}}, "options.retry", "is not available in this version"),
-        ({"timeout": 600}, "options.timeout", "is not available in this version"),
+        ({"retry": 3}, "options.retry", "must be a dict, not int"),
+        (
+            {"retry": {"max_attempts": "3"}},
+            "options.retry.max_attempts",
+            "must be a whole number of at least 0, not '3'",
+        ),
+        (
+            {"retry": {"max_atempts": 3}},
+            "options.retry.max_atempts",
+            "is no known key; did you mean `max_attempts`?",
+        ),
+        (
+            {"retry": {"initial_interval": 30}},
+            "options.retry.initial_interval",
+            "must be a text such as PT30S, not int",
+        ),
+        ({"timeout": 0}, "options.timeout", "must be more than 0 and at most 31536000 seconds"),
+        ({"timeout": True}, "options.timeout", "must be a number of seconds, not bool"),
+        ({"timeout": "10"}, "options.timeout", "must be a number of seconds, not str"),
+        ({"queue": ""}, "options.queue", "must have 1 to 255 characters, found 0"),
+        ({"meta": []}, "options.meta", "must be a dict, not list"),
         ({"tgas": []}, "options.tgas", "is no known key; did you mean `tags`?"),
         ({"queue": 5}, "options.queue", "must be a text, not int"),
         ({"tags": [5]}, "options.tags", "must be a list of texts"),
@@ -348,35 +375,77 @@ def test_an_absent_description_may_be_none() -> None:
     assert declared(description=None).description == ""
 
 
-OJS = " (the OJS dialect, which has this, is not available in this version)"
-
-
 @pytest.mark.parametrize(
-    ("cron", "reason"),
+    ("cron", "field", "reason", "hint"),
     [
-        ("@daily", f'must not be a macro ("@daily"); write "0 0 * * *"{OJS}'),
-        ("*/15 * * * *", f'must not use steps ("*/15"); write "0,15,30,45 * * * *"{OJS}'),
-        ("0 4 * * MON-FRI", f'must use numbers, not names ("MON-FRI"); write "0 4 * * 1-5"{OJS}'),
+        (
+            "0 4 * * FRY",
+            "weekday",
+            'must use names such as SUN, found "FRY" (character 9); write "FRI"',
+            'Write "0 4 * * FRI".',
+        ),
+        (
+            "0 4 * * FRI-MON",
+            "weekday",
+            'must not wrap around, "FRI-MON" runs backwards (character 9); write "FRI-SUN,MON"',
+            'Write "0 4 * * FRI-SUN,MON".',
+        ),
+        (
+            "@every 1d",
+            "expression",
+            'must be a duration in h, m, s and ms, found "1d" (character 8); write "24h"',
+            'Write "@every 24h".',
+        ),
+        (
+            "0 9 * * * Europe/Berlin",
+            "weekday",
+            'must have a whole number as its step, found "Berlin" (character 18); '
+            'give the time zone by the key "timezone", not in the expression',
+            'Write a dict with "cron": "0 9 * * *", "timezone": "Europe/Berlin".',
+        ),
     ],
 )
-def test_what_the_ojs_dialect_has_is_offered_in_posix(cron: str, reason: str) -> None:
+def test_a_refused_expression_is_told_where_and_what_to_write(
+    cron: str, field: str, reason: str, hint: str
+) -> None:
     error = refused(entry(cron=cron))
     assert type(error) is CronExpressionInvalidError
-    assert error.reason == reason
-    assert error.message == f'Invalid cron expression "{cron}": {error.field} field {reason}'
-    assert error.message.endswith(OJS)
-
-
-@pytest.mark.parametrize(
-    ("cron", "has_remark"),
-    [("0 0 L * *", True), ("0 0 * * 7", True), ("0 0 * * * *", True), ("60 * * * *", False)],
-)
-def test_only_what_ojs_has_is_called_so(cron: str, has_remark: bool) -> None:
-    assert refused(entry(cron=cron)).message.endswith(OJS) is has_remark
+    assert (error.field, error.reason) == (field, reason)
+    assert error.message == f'Invalid cron expression "{cron}": {field} field {reason}'
+    assert error.__notes__ == [f"registrations[0] 'a': {hint}"]
 
 
 def test_an_entry_that_says_posix_is_held_to_it() -> None:
-    assert not refused(entry(cron="@daily", dialect="posix")).message.endswith(OJS)
+    assert refused(entry(cron="@daily", dialect="posix")).reason == (
+        'must not be a macro ("@daily"); write "0 0 * * *"'
+    )
+
+
+def test_a_retry_policy_is_merged_over_its_defaults() -> None:
+    declaration = declared(options={"retry": {"max_attempts": 5, "initial_interval": "PT1M"}})
+    assert declaration.retry == RetryPolicy(max_attempts=5, initial_interval=timedelta(minutes=1))
+
+
+def test_two_rules_for_retries_are_refused() -> None:
+    options = {"retry": {"max_attempts": 5}}
+    error = refused(entry(retry_delay=timedelta(minutes=1), options=options))
+    assert (error.field, error.reason) == (
+        "options.retry",
+        "stands beside `retry_delay`: only one of them dates the retries",
+    )
+
+
+def test_a_time_limit_is_in_seconds() -> None:
+    assert declared(options={"timeout": 600}).timeout == timedelta(minutes=10)
+    assert declared(options={"timeout": 0.25}).timeout == timedelta(milliseconds=250)
+
+
+def test_another_retry_policy_is_no_override() -> None:
+    one = declared(options={"retry": {"max_attempts": 5}})
+    other = declared(options={"retry": {"initial_interval": "PT9S"}})
+    assert one.identity == other.identity
+    assert one.digest() != other.digest()
+    assert declared(retry_delay=timedelta(seconds=1)).identity != one.identity
 
 
 def test_delays_are_judged_as_in_tuples() -> None:
@@ -393,7 +462,8 @@ BROKEN: dict[str, Any] = {
     "cron": "61 * * * *",
     "timezone": "EST",
     "retry_delay": timedelta(-1),
-    "overlap_policy": "skip",
+    "options": {"retry": {"jitter": 1}, "queue": 5},
+    "overlap_policy": "skipp",
 }
 ORDER = [
     ("unknown", {}),
@@ -404,7 +474,10 @@ ORDER = [
     (CronExpressionInvalidError, {"name": "once"}),
     ("timezone", {"cron": "0 * * * *"}),
     (NegativeRetryDelayError, {"timezone": "UTC"}),
-    ("overlap_policy", {"retry_delay": timedelta(0)}),
+    ("options.retry", {"retry_delay": timedelta(0)}),
+    ("options.retry.jitter", {"retry_delay": ...}),
+    ("overlap_policy", {"options": {"queue": 5}}),
+    ("options.queue", {"overlap_policy": "skip"}),
 ]
 
 

@@ -21,9 +21,11 @@ from django_declarative_cron import conf, models, signals
 from django_declarative_cron.admin.acts import ACTS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
-from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS, OPTION_KINDS
+from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS
+from django_declarative_cron.core.entry_options import JobOptions
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.core.problem import Check
+from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
@@ -38,7 +40,7 @@ from .pages import DOCS, PAGES, README, Page, code, codes, read
 # Of which no page may speak: either it is not so, or it is not in this version.
 NEVER_SAID = [
     *("exactly once", "coming soon", "in a later version", "will be added", "TODO"),
-    *("cancel_previous", "enqueue", "atomic=", '"atomic"', "timed out"),
+    *("atomic=", '"atomic"', "timed out"),
 ]
 
 
@@ -132,14 +134,18 @@ def test_defaults_are_worded_by_their_kind(value: Any, words: str) -> None:
 
 def test_the_table_of_keys_is_that_of_the_code(modules: object) -> None:
     rows = {code(row["key"]): row for row in DOCS["settings.md"].table("key", "default", "what")}
+    inner = {field.name for kind in (JobOptions, RetryPolicy) for field in fields(kind)}
     # ``atomic`` can only be left out, so there is nothing to say of it.
-    assert set(rows) == set(KINDS) - {"atomic"}
+    assert set(rows) == (set(KINDS) | inner | {"retry"}) - {"atomic"}
     assert {key for key, row in rows.items() if row["default"] == "required"} == {"name", "cron"}
     for key, choice in {**CHOICES, "dialect": DIALECT}.items():
         assert {f'"{value}"' for value in choice.available} == {
             word for word in codes(rows[key]["what"]) if word.startswith('"')
         }
-    assert set(codes(rows["options"]["what"])) == set(OPTION_KINDS)
+    policy = RetryPolicy().as_data()
+    assert {key: rows[key]["default"] for key in policy} == {
+        key: f"`{value!r}`".replace("'", '"') for key, value in policy.items()
+    }
 
 
 def test_the_defaults_of_keys_are_those_of_the_code(modules: object) -> None:
@@ -151,7 +157,8 @@ def test_the_defaults_of_keys_are_those_of_the_code(modules: object) -> None:
     for key in ("args", "enabled", "description", "gap", "fold", "dialect", "overlap_policy"):
         assert said[key] == f"`{data[key]!r}`".replace("'", '"')
     assert said["timezone"] == f'`"{declaration.timezone}"`'
-    assert said["retry_delay"] == f"{declaration.retry_delay // timedelta(minutes=1)} minutes"
+    assert said["retry_delay"] == ""
+    assert said["queue"] == f'`"{declaration.queue}"`'
 
 
 def test_what_is_refused_is_to_be_written_as_the_table_says() -> None:
@@ -240,7 +247,7 @@ def test_the_reasons_are_those_of_the_code() -> None:
 def test_the_outcomes_are_those_of_the_code() -> None:
     rows = DOCS["semantics.md"].table("outcome", "what")
     said = {code(row["outcome"]) for row in rows}
-    assert said == set(models.Outcome.values) - {"waiting"}
+    assert said == set(models.Outcome.values)
 
 
 def test_every_part_of_a_simulation_is_described() -> None:

@@ -22,11 +22,15 @@ class TaskSkipped(TaskEvent):
     outcome: Literal["skipped", "missed"] = "skipped"
     scheduled_from: datetime | None = None
     detail: str = ""
+    blocked_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunStarted(TaskEvent, level="INFO"):
-    """A run was claimed; its callback is called next."""
+    """A run was claimed; its callback is called next.
+
+    ``waited``: the row of the run, where it has waited for its turn.
+    """
 
     scheduled_time: datetime
     actual_time: datetime
@@ -37,6 +41,7 @@ class TaskRunStarted(TaskEvent, level="INFO"):
     answers_request: bool = False
     run_count: int = 0
     run: int | None = None
+    waited: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +49,23 @@ class TaskRunCompleted(TaskEvent, level="INFO"):
     """A run succeeded; ``duration`` in seconds.
 
     ``history_only``: the task was overridden or removed meanwhile, so the end
-    is kept with the run and changes nothing in the task's state.
+    is kept with the run and changes nothing in the task's state. ``others``: further
+    runs of the task go on.
     """
 
     duration: float
     success: Literal[True] = True
     history_only: bool = False
     run: int | None = None
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunFailed(TaskEvent, level="WARNING"):
-    """A run failed; ``duration`` in seconds."""
+    """A run failed; ``duration`` in seconds.
+
+    ``overtaken``: a newer occurrence was started meanwhile, so this one is not tried again.
+    """
 
     duration: float
     success: Literal[False] = False
@@ -63,6 +73,10 @@ class TaskRunFailed(TaskEvent, level="WARNING"):
     next_retry_at: datetime | None = None
     history_only: bool = False
     run: int | None = None
+    others: bool = False
+    overtaken: bool = False
+    attempt: int = 1
+    max_attempts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +88,7 @@ class TaskRunInterrupted(TaskEvent, level="INFO"):
     new_instance: str
     restarts: bool = True
     run: int | None = None
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,3 +112,57 @@ class TaskRunLate(TaskEvent, level="WARNING"):
 
     run: int
     success: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunWaiting(TaskEvent, level="INFO"):
+    """A run waits until those before it have ended; ``waiting`` of the task wait."""
+
+    scheduled_time: datetime
+    behind: int | None
+    waiting: int
+    reason: str = "due"
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunsPiledUp(TaskEvent, level="WARNING"):
+    """More runs of a task wait than should (CRON-S04)."""
+
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunCancelRequested(TaskEvent, level="INFO"):
+    """A run was asked to end; ``waits``: it had not begun, so that was its end."""
+
+    run: int
+    reason: str
+    author: str = ""
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunCancelled(TaskEvent, level="INFO"):
+    """A run ended after it had been asked to; ``duration`` in seconds."""
+
+    duration: float
+    history_only: bool = False
+    run: int | None = None
+    others: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRetriesExhausted(TaskEvent, level="ERROR"):
+    """A run failed and is not tried again (002 ``on_exhaustion``).
+
+    ``reason``: ``attempts`` used up, or an error that is ``non_retryable``; ``ends_as``:
+    ``discard``, or ``dead_letter`` where somebody has to look at it.
+    """
+
+    scheduled_time: datetime
+    attempt: int
+    reason: str
+    ends_as: str
+    error: str = ""
+    run: int | None = None

@@ -1,0 +1,149 @@
+"""The object ``options`` of a dict entry: what every run of the task is given (002)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from .declaration import DEFAULT_QUEUE
+from .nearest import listed, nearest
+from .parts import LONGEST_NAME, plain_text
+from .plain import flaw_of_data, flaw_of_text
+from .problem import Check
+from .reading import Item
+from .retry import FixedDelay, Retry, RetryPolicy
+from .retry_policy import read_policy
+
+LONGEST_TIMEOUT: Final = timedelta(days=365)
+
+_RETRY: Final = "options.retry"
+_RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What ``options`` says beside the retry policy.
+
+    Args:
+        queue: a name for whoever shares the work out.
+        timeout: the longest a run may take, ``None`` for any time.
+        tags: words for filtering.
+        meta: data that every run carries.
+    """
+
+    queue: str = DEFAULT_QUEUE
+    timeout: timedelta | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _RefusedError(ValueError):
+    """Say what a value must be, readable after the name of its key."""
+
+
+def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
+    """Give the rule that dates retries: a fixed delay, or a policy merged over its defaults.
+
+    Args:
+        item: reports what is refused.
+        typed: the keys of the entry whose values have the right type.
+    """
+    options = typed.get("options", {})
+    if "retry_delay" in typed:
+        if "retry" in options:
+            reason = "stands beside `retry_delay`: only one of them dates the retries"
+            hint = "Leave one out: a fixed delay without limit, or a policy."
+            item.refuse_field(Check.RETRY_POLICY, _RETRY, options["retry"], reason, hint)
+        return FixedDelay(typed["retry_delay"])
+    given = options.get("retry", {})
+    if not isinstance(given, Mapping):
+        reason = f"must be a dict, not {type(given).__name__}"
+        item.refuse_field(Check.RETRY_POLICY, _RETRY, given, reason, _RETRY_HINT)
+        return RetryPolicy()
+    policy, flaws = read_policy(given)
+    for key, flaw in flaws.items():
+        value = next(value for name, value in given.items() if str(name) == key)
+        item.refuse_field(Check.RETRY_POLICY, f"{_RETRY}.{key}", value, flaw, _RETRY_HINT)
+    if not flaws and policy.initial_interval > policy.max_interval:
+        message = "`options.retry`: max_interval cuts the first interval short already"
+        item.warn(Check.RETRY_CAPPED, message, "Write a longer max_interval; the default is PT5M.")
+    return policy
+
+
+def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
+    """Understand every option but ``retry``; what is wrong is reported to the item.
+
+    Args:
+        item: reports what is refused.
+        options: as written.
+    """
+    values: dict[str, Any] = {}
+    for key, value in options.items():
+        name = str(key)
+        if name == "retry":
+            continue
+        if name not in _READERS:
+            item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, _unknown(name), _HINT)
+            continue
+        try:
+            values[name] = _READERS[name](value)
+        except _RefusedError as error:
+            item.refuse_field(Check.KEY_VALUE, f"options.{name}", value, str(error), _HINT)
+    return JobOptions(**values)
+
+
+def _unknown(key: str) -> str:
+    near = nearest(key, (*_READERS, "retry"))
+    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
+
+
+def _queue(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _RefusedError(f"must be a text, not {type(value).__name__}")
+    if not 0 < len(value) <= LONGEST_NAME:
+        raise _RefusedError(f"must have 1 to {LONGEST_NAME} characters, found {len(value)}")
+    _refuse_flaw(flaw_of_text(value, one_line=True))
+    return plain_text(value)
+
+
+def _timeout(value: Any) -> timedelta:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        raise _RefusedError(f"must be a number of seconds, not {type(value).__name__}")
+    if not 0 < value <= LONGEST_TIMEOUT.total_seconds():
+        most = f"{LONGEST_TIMEOUT.total_seconds():.0f}"
+        raise _RefusedError(f"must be more than 0 and at most {most} seconds")
+    return max(timedelta(seconds=value), timedelta(milliseconds=1))
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise _RefusedError(f"must be a list, not {type(value).__name__}")
+    if not all(isinstance(tag, str) for tag in value):
+        raise _RefusedError("must be a list of texts")
+    _refuse_flaw(flaw_of_data(list(value)))
+    return tuple(map(plain_text, value))
+
+
+def _meta(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _RefusedError(f"must be a dict, not {type(value).__name__}")
+    _refuse_flaw(flaw_of_data(value))
+    return dict(value)
+
+
+def _refuse_flaw(flaw: str | None) -> None:
+    if flaw is not None:
+        raise _RefusedError(flaw)
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "queue": _queue,
+    "timeout": _timeout,
+    "tags": _tags,
+    "meta": _meta,
+}
+_HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."

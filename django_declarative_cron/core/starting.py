@@ -1,0 +1,107 @@
+"""The start of a run: which occurrence and attempt it is, and what it puts an end to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from . import events
+from .overlap import ActiveRun, Policy, Start, decide_overlap
+from .state import TaskState
+from .story import Story
+
+Reason = Literal["orphaned", "retry", "due", "boot", "manual"]
+
+
+def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
+    """Start a run that has waited.
+
+    Args:
+        story: of its task.
+        run: it.
+        now: the instant of the start.
+    """
+    state = story.state
+    return story.then(
+        events.TaskRunStarted(
+            at=now,
+            task_name=state.name,
+            scheduled_time=run.scheduled_for,
+            actual_time=now,
+            reason=run.reason,
+            answers_request=state.run_requested_at is not None,
+            run_count=state.run_count + 1,
+            waited=run.run,
+        )
+    )
+
+
+def cancelling(story: Story, policy: Policy, active: Sequence[ActiveRun], now: datetime) -> Story:
+    """Ask the runs that a new one replaces to end, before it starts.
+
+    Args:
+        story: of the task.
+        policy: of the task.
+        active: its runs that run or wait.
+        now: the instant of the start.
+    """
+    answer = decide_overlap(policy, active) if policy == "cancel_previous" else Start()
+    cancels = answer.cancels if isinstance(answer, Start) else ()
+    name, waits = story.state.name, {run.run: run.waiting for run in active}
+    return story.then(
+        *(
+            events.TaskRunCancelRequested(
+                at=now, task_name=name, run=run, reason="cancel_previous", waits=waits[run]
+            )
+            for run in cancels
+        )
+    )
+
+
+def start(story: Story, reason: Reason, occurrence: datetime | None, now: datetime) -> Story:
+    """Start a run.
+
+    Args:
+        story: of its task.
+        reason: why.
+        occurrence: a new one that it serves, ``None`` where it repeats one or a person asked.
+        now: the instant of the start.
+    """
+    state = story.state
+    repeats = occurrence is None and reason in ("retry", "orphaned")
+    started = events.TaskRunStarted(
+        at=now,
+        task_name=state.name,
+        scheduled_time=occurrence or _repeated(state, reason, now),
+        actual_time=now,
+        is_retry=reason == "retry",
+        reason=reason,
+        attempt=state.attempt + 1 if repeats else 1,
+        discharged_at=occurrence or (state.boot_at if reason == "boot" else None),
+        answers_request=state.run_requested_at is not None,
+        run_count=state.run_count + 1,
+    )
+    return story.then(*_retry_told(state, reason, now), started)
+
+
+def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
+    """Give the occurrence of a start that no new occurrence asks for."""
+    if reason == "boot" and state.boot_at is not None:
+        return state.boot_at
+    if reason == "manual" or state.occurrence_at is None:
+        return now
+    return state.occurrence_at
+
+
+def _retry_told(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
+    name, pending = state.name, state.pending_retry_until
+    if reason == "retry":
+        return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.attempt),)
+    if pending is None:
+        return ()
+    return (
+        events.TaskRetryPreempted(
+            at=now, task_name=name, reason=reason, pending_retry_until=pending
+        ),
+    )

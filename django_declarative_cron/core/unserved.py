@@ -1,0 +1,141 @@
+"""Occurrences that did not run, each with its reason; none is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from . import events
+from .overlap import Policy
+from .schedule import Schedule
+from .state import TaskState
+
+_TICK: Final = timedelta(microseconds=1)
+
+_DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
+"""Why an occurrence during a run did not run; by the other policies runs stand in no way."""
+
+
+def lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``).
+
+    Args:
+        state: of the task.
+        schedule: its schedule.
+        until: the present instant.
+    """
+    return [
+        events.TaskSkipped(
+            at=until,
+            task_name=state.name,
+            reason="dst_skip",
+            scheduled_time=lost.resumes_at,
+            count=lost.count,
+            detail=lost.civil.isoformat(),
+        )
+        for lost in schedule.lost_between(state.mark, until)
+    ]
+
+
+def passed_over(
+    state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime, policy: Policy
+) -> list[events.TaskSkipped]:
+    """Account for the occurrences that the newest one is caught up for.
+
+    Args:
+        state: of the task.
+        schedule: its schedule.
+        occurrence: the newest one, which is served.
+        now: the present instant.
+        policy: what would have become of occurrences during a run.
+    """
+    told = boot_unserved(state, "no_scheduler", now)
+    if schedule.next_after(state.mark) == occurrence:
+        return told
+    last = schedule.latest_at_or_before(occurrence - _TICK) or state.mark
+    freed = min(max(state.freed_at or state.mark, state.mark), last)
+    if policy not in _DURING_A_RUN:
+        freed = state.mark
+    return [
+        *told,
+        *account(state, schedule, (state.mark, freed), _DURING_A_RUN.get(policy, ""), now),
+        *account(state, schedule, (freed, last), "no_scheduler", now),
+    ]
+
+
+def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:
+    """Account for the occurrence owed since registration.
+
+    Args:
+        state: of the task.
+        reason: why it does not run.
+        now: the present instant.
+    """
+    if state.boot_at is None:
+        return []
+    return [_skip(state.name, reason, (state.boot_at, state.boot_at), 1, now)]
+
+
+def overlapped(
+    state: TaskState, schedule: Schedule, now: datetime, blocked_by: int | None
+) -> list[events.TaskSkipped]:
+    """Account for everything that fell due while a run was active (002 ``skip``).
+
+    Args:
+        state: of the task.
+        schedule: its schedule.
+        now: the present instant.
+        blocked_by: the run that stood in the way.
+    """
+    return [
+        *boot_unserved(state, "overlap_skip", now),
+        *account(state, schedule, (state.mark, now), "overlap_skip", now, blocked_by),
+    ]
+
+
+def account(
+    state: TaskState,
+    schedule: Schedule,
+    span: tuple[datetime, datetime],
+    reason: str,
+    now: datetime,
+    blocked_by: int | None = None,
+) -> list[events.TaskSkipped]:
+    """Tell in at most one event which occurrences of a span did not run.
+
+    Args:
+        state: of the task.
+        schedule: its schedule.
+        span: after the first instant, up to the second.
+        reason: why they did not run.
+        now: the present instant.
+        blocked_by: the run that stood in the way, if one did.
+    """
+    after, until = span
+    first = schedule.next_after(after) if until > after else None
+    last = schedule.latest_at_or_before(until)
+    if first is None or last is None or first > until:
+        return []
+    count = schedule.count_between(after, until)
+    return [_skip(state.name, reason, (first, last), count, now, blocked_by)]
+
+
+def _skip(
+    name: str,
+    reason: str,
+    span: tuple[datetime, datetime],
+    count: int,
+    now: datetime,
+    blocked_by: int | None = None,
+) -> events.TaskSkipped:
+    return events.TaskSkipped(
+        at=now,
+        task_name=name,
+        reason=reason,
+        scheduled_time=span[1],
+        count=count,
+        outcome="missed" if reason == "no_scheduler" else "skipped",
+        scheduled_from=span[0] if count > 1 else None,
+        blocked_by=blocked_by,
+    )

@@ -1,0 +1,228 @@
+"""Runs beside and behind one another: what is active, what waits, what was asked to end.
+
+Nothing here is asked or written for a task that coalesces.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+
+from django.db.models import F, QuerySet
+
+from ..core import events
+from ..core.decide import CONCURRENT
+from ..core.overlap import ActiveRun, Policy
+from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from .guard import Locked, Member
+from .rows import runs_beside
+
+Active = Mapping[str, list[ActiveRun]]
+
+_APART = "\n"
+"""Begins the ending of a slot; no name has it."""
+
+
+def slot_of(name: str, policy: Policy) -> str:
+    """Give the slot of a run that starts: the name, unless its task may run beside itself.
+
+    Args:
+        name: of the task.
+        policy: of the task.
+    """
+    return own_slot(name) if policy in CONCURRENT else name
+
+
+def own_slot(name: str) -> str:
+    """Give a slot that no other run has.
+
+    Args:
+        name: of the task.
+    """
+    return f"{name}{_APART}{uuid.uuid4().hex}"
+
+
+def is_apart(run: TaskRun) -> bool:
+    """Tell whether a run was started so that others may go on beside it.
+
+    Args:
+        run: as it is while it runs.
+    """
+    return _APART in (run.running_slot or "")
+
+
+def may_have_others(run: TaskRun, task: ScheduledTask) -> bool:
+    """Tell whether further runs of a task may go on beside one of them.
+
+    Args:
+        run: as it is while it runs.
+        task: its task.
+    """
+    return is_apart(run) or runs_beside(task)
+
+
+def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) -> Active:
+    """Give the runs that run or wait, of those tasks whose next decision asks for them.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+        tasks: rows that are considered.
+    """
+    # Who coalesces is not considered while it runs.
+    asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
+    if not asked:
+        return {}
+    found: dict[str, list[ActiveRun]] = {name: [] for name in asked}
+    fields = ("task_name", "pk", "scheduled_for", "outcome", "cancel_requested_at", "reason")
+    rows = _active(held, member).filter(task_name__in=list(asked)).order_by("pk")
+    for name, pk, scheduled_for, outcome, asked_at, reason in rows.values_list(*fields):
+        waits = outcome == Outcome.WAITING and pk != asked[name].running_run
+        found[name].append(ActiveRun(pk, scheduled_for, waits, asked_at is not None, reason))
+    for name, task in asked.items():
+        # Whoever deleted the row of a run has not ended it.
+        if task.running_run is not None and task.running_run not in {r.run for r in found[name]}:
+            since = task.occurrence_at or task.registered_at
+            found[name].append(ActiveRun(task.running_run, since))
+    return found
+
+
+def _active(held: Locked, member: Member) -> QuerySet[TaskRun]:
+    return TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, running_slot__isnull=False
+    )
+
+
+def others(
+    held: Locked, member: Member, names: Collection[str], ended: Collection[int]
+) -> dict[str, int]:
+    """Give the newest run that goes on, of each task that has one.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who asks.
+        names: of the tasks.
+        ended: runs that do not count any more.
+    """
+    if not names:
+        return {}
+    going_on = _active(held, member).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
+    return dict(going_on.exclude(pk__in=ended).order_by("pk").values_list("task_name", "pk"))
+
+
+def waiting_rows(
+    scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
+) -> list[TaskRun]:
+    """Give the rows of runs that begin to wait.
+
+    Args:
+        scheduler: the deployment's row.
+        row: the task's row.
+        told: events of one decision.
+    """
+    return [
+        TaskRun(
+            scheduler=scheduler,
+            task_name=event.task_name,
+            scheduled_for=event.scheduled_time,
+            outcome=Outcome.WAITING,
+            reason=event.reason,
+            attempt=1,
+            detail={"behind": event.behind},
+            epoch=row.epoch,
+            term=scheduler.term,
+            running_slot=own_slot(event.task_name),
+        )
+        for event in told
+        if isinstance(event, events.TaskRunWaiting)
+    ]
+
+
+def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) -> None:
+    """Write down which runs are asked to end; those that wait end with it.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+        told: events of the decisions.
+    """
+    asked = [event for event in told if isinstance(event, events.TaskRunCancelRequested)]
+    if not asked:
+        return
+    at = asked[0].at
+    mine = _active(held, member).filter(cancel_requested_at=None)
+    mine.filter(pk__in=[event.run for event in asked if not event.waits]).update(
+        cancel_requested_at=at
+    )
+    _end_waiting(mine.filter(pk__in=[event.run for event in asked if event.waits]), at)
+
+
+def drop_waiting(
+    held: Locked, member: Member, name: str, now: datetime
+) -> list[events.TaskRunCancelRequested]:
+    """End every run of a task that waits: nothing is owed for its past any more.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who reconciles.
+        name: of the task.
+        now: the instant it ends.
+    """
+    waiting = _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, instance=None)
+    told = [
+        events.TaskRunCancelRequested(
+            at=now, task_name=name, run=run, reason="overridden", waits=True
+        )
+        for run in waiting.order_by("pk").values_list("pk", flat=True)
+    ]
+    _end_waiting(waiting, now)
+    return told
+
+
+def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
+    waiting.update(
+        outcome=Outcome.CANCELLED, cancel_requested_at=at, finished_at=at, running_slot=None
+    )
+
+
+def begin(
+    held: Locked, member: Member, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]
+) -> None:
+    """Start runs that have waited.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who runs them.
+        begun: each task's row with the start of its run; others are left alone.
+    """
+    begun = [(row, event) for row, event in begun if event.waited is not None]
+    for row, event in begun:
+        row.running_run = event.waited
+    for is_alone in (True, False):
+        runs = [e.waited for row, e in begun if e.waited and runs_beside(row) is not is_alone]
+        if not runs:
+            continue
+        values = {"running_slot": F("task_name")} if is_alone else {}
+        _active(held, member).filter(pk__in=runs).update(
+            outcome=Outcome.RUNNING,
+            started_at=begun[0][1].actual_time,
+            instance_id=member.instance,
+            term=held.row.term,
+            **values,
+        )
+
+
+def cancel_requested(member: Member, runs: Collection[int]) -> list[int]:
+    """Give those of an instance's own runs that were asked to end.
+
+    Args:
+        member: whose runs they are.
+        runs: ids of those it has not yet been told of.
+    """
+    if not runs:
+        return []
+    mine = TaskRun.objects.using(member.using).filter(
+        pk__in=runs, instance=member.instance, cancel_requested_at__isnull=False
+    )
+    return list(mine.order_by("pk").values_list("pk", flat=True))

@@ -1,0 +1,125 @@
+"""Starts that were decided, written: the rows of their runs, and what is to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from django.db import connections
+
+from ..core import events
+from ..core.declaration import Declaration
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import database, overlaps, rows
+from .guard import Locked, Member
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run that is committed as started and must now be called.
+
+    Args:
+        run: id of its row.
+        task_name: of the task.
+        started: the event of its start.
+        term: under which it was claimed.
+        declaration: what is to be called, and how.
+    """
+
+    run: int
+    task_name: str
+    started: events.TaskRunStarted
+    term: int
+    declaration: Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A start that was decided and is to be written.
+
+    Args:
+        row: of the task, with the state after the start.
+        event: of the start.
+        declaration: of the task.
+    """
+
+    row: ScheduledTask
+    event: events.TaskRunStarted
+    declaration: Declaration
+
+
+def write_starts(
+    held: Locked,
+    member: Member,
+    started: list[Started],
+    unserved: list[TaskRun],
+) -> list[Claim]:
+    """Write the runs that start, and what their tasks know of them; the tasks are not saved.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who runs them.
+        started: each task's start, already taken into its row.
+        unserved: history rows of occurrences that did not run.
+    """
+    fresh = [each for each in started if each.event.waited is None]
+    runs = [_run_row(held, member, each.row, each.event) for each in fresh]
+    database.insert(member.using, [*unserved, *runs])
+    _with_ids(held, member, runs)
+    for each, row in zip(fresh, runs, strict=True):
+        each.row.running_run = row.pk
+    overlaps.begin(held, member, [(each.row, each.event) for each in started])
+    _consume_requests(held, member, [each.event for each in started])
+    return [_claim_of(each, held.row.term) for each in started]
+
+
+def _claim_of(each: Started, term: int) -> Claim:
+    run = each.row.running_run
+    assert run is not None
+    return Claim(run, each.event.task_name, replace(each.event, run=run), term, each.declaration)
+
+
+def _run_row(
+    held: Locked, member: Member, row: ScheduledTask, event: events.TaskRunStarted
+) -> TaskRun:
+    return TaskRun(
+        scheduler=held.row,
+        task_name=event.task_name,
+        origin=row.origin,
+        scheduled_for=event.scheduled_time,
+        started_at=event.actual_time,
+        outcome=Outcome.RUNNING,
+        reason=event.reason,
+        attempt=event.attempt,
+        instance_id=member.instance,
+        term=held.row.term,
+        epoch=row.epoch,
+        running_slot=overlaps.slot_of(event.task_name, rows.policy_of(row)),
+    )
+
+
+def _with_ids(held: Locked, member: Member, runs: list[TaskRun]) -> None:
+    """Fetch the ids where the database does not hand them out with the insert."""
+    if connections[member.using].features.can_return_rows_from_bulk_insert or not runs:
+        return
+    slots = {run.running_slot: run for run in runs}
+    stored = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, running_slot__in=list(slots)
+    )
+    for pk, slot in stored.values_list("pk", "running_slot"):
+        slots[slot].pk = pk
+
+
+def _consume_requests(
+    held: Locked, member: Member, started: Iterable[events.TaskRunStarted]
+) -> None:
+    """Close the requests of people that these starts answer."""
+    names = [event.task_name for event in started if event.answers_request]
+    if names:
+        asked = TaskOverride.objects.using(member.using).filter(
+            scheduler=held.row,
+            kind=TaskOverride.Kind.RUN,
+            ended_at=None,
+            task_name__in=names,
+        )
+        asked.update(ended_at=held.database_now)
