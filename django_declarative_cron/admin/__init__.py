@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from ..models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
+from ..models import AccessToken, ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 from .overrides import TaskOverrideAdmin
 from .runs import TaskRunAdmin
 from .schedulers import SchedulerInstanceAdmin
 from .tasks import ScheduledTaskAdmin
+from .tokens import AccessTokenAdmin
 
 __all__ = [
+    "AccessTokenAdmin",
     "ScheduledTaskAdmin",
     "SchedulerInstanceAdmin",
     "TaskOverrideAdmin",
@@ -24,3 +26,4 @@ admin.site.register(ScheduledTask, ScheduledTaskAdmin)
 admin.site.register(TaskRun, TaskRunAdmin)
 admin.site.register(TaskOverride, TaskOverrideAdmin)
 admin.site.register(SchedulerInstance, SchedulerInstanceAdmin)
+admin.site.register(AccessToken, AccessTokenAdmin)

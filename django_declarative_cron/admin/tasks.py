@@ -142,6 +142,7 @@ class ScheduledTaskAdmin(ActingAdmin):
         AppFilter,
         ZoneFilter,
         "enabled",
+        "origin",
     ]
     search_fields = ["name", "description"]
     ordering = [F("next_run_at").asc(nulls_last=True), "name"]
@@ -165,10 +166,11 @@ class ScheduledTaskAdmin(ActingAdmin):
             _("Declaration"),
             {
                 "description": _(
-                    "Declared in settings.SCHEDULED_TASKS, and changed there: the code owns it."
+                    "Declared in settings.SCHEDULED_TASKS, or registered over HTTP; changed there."
                 ),
                 "fields": [
                     "name",
+                    "origin",
                     "description",
                     schedule,
                     "callback",

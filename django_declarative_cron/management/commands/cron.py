@@ -24,6 +24,7 @@ from ..cli import (
     acts,
     explaining,
     forgetting,
+    granting,
     listing,
     past,
     planning,
@@ -53,6 +54,7 @@ SUBCOMMANDS = {
         probing.HEALTH,
         simulating.SIMULATE,
         forgetting.PRUNE,
+        granting.TOKEN,
         verifying.VERIFY,
     )
 }

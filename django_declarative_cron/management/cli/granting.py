@@ -1,0 +1,126 @@
+"""``cron token``: access tokens of the HTTP binding, made, listed and revoked."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import datetime
+
+from django.core.management.base import CommandError
+
+from ...conf import project_zone
+from ...core.plain import flaw_of_text
+from ...core.rights import Right
+from ...models import AccessToken
+from ...signals import safe
+from ...store import tokens
+from .author import act, add_author
+from .instants import read_instant
+from .subcommand import Context, Options, Subcommand, add_format
+from .table import Cell
+from .words import iso, local
+
+_ACTIONS = ("create", "list", "revoke")
+_HEADER = ("TOKEN", "RIGHTS", "STATE", "LAST USED")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=_ACTIONS, help="what is to be done")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="of the token")
+    parser.add_argument(
+        "--right",
+        action="append",
+        dest="rights",
+        choices=[str(right) for right in Right],
+        help="what its bearer may do; may be given several times, read unless it is given",
+    )
+    parser.add_argument(
+        "--expires",
+        metavar="ISO",
+        help="from when on it is void, such as 2030-01-31; in TIME_ZONE unless it has an offset",
+    )
+    add_author(parser)
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    if options["action"] == "list":
+        _list(context, options)
+        return
+    name = options["name"]
+    flaw = flaw_of_text(name, one_line=True) or (None if name.strip() else "must not be empty")
+    if flaw is not None or len(name) > 255:
+        raise CommandError(f"The name {flaw or 'is too long'}.", returncode=2)
+    if options["action"] == "create":
+        _create(context, options, name)
+    else:
+        _revoke(context, name)
+
+
+def _create(context: Context, options: Options, name: str) -> None:
+    now = context.clock.now()
+    rights = [Right(right) for right in options["rights"] or [Right.READ]]
+    expires = options["expires"]
+    until = None if expires is None else read_instant("--expires", expires)
+    if until is not None and until <= now:
+        raise CommandError(f"--expires {expires!r} is over.", returncode=2)
+    try:
+        made = tokens.create(name, rights, now, author=act(options, now).author, expires_at=until)
+    except tokens.TakenError:
+        raise CommandError(
+            f"A token named {safe(name)!r} is there already.", returncode=1
+        ) from None
+    if options["format"] == "json":
+        context.terminal.data({"name": name, "token": str(made), "rights": rights})
+        return
+    context.terminal.say(str(made))
+    context.terminal.warn("Keep it now: it is not stored, and is not shown again.")
+
+
+def _revoke(context: Context, name: str) -> None:
+    if not tokens.revoke(name, context.clock.now()):
+        raise CommandError(f"No valid token is named {safe(name)!r}.", returncode=1)
+    context.terminal.say(f"Revoked: {safe(name)}")
+
+
+def _list(context: Context, options: Options) -> None:
+    rows, now = list(tokens.listed()), context.clock.now()
+    if options["format"] == "json":
+        context.terminal.data([_record(row, now) for row in rows])
+    elif rows:
+        context.terminal.table([_row(row, now) for row in rows], _HEADER)
+    else:
+        context.terminal.say("There are no access tokens: nobody but users may call over HTTP.")
+
+
+def _row(row: AccessToken, now: datetime) -> list[Cell]:
+    used = "never" if row.last_used_at is None else local(row.last_used_at, project_zone())
+    rights = ", ".join(_rights(row)) or "none"
+    return [Cell((text,)) for text in (safe(row.name or ""), rights, _state(row, now), used)]
+
+
+def _record(row: AccessToken, now: datetime) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "key": row.key,
+        "rights": _rights(row),
+        "state": _state(row, now),
+        "created_by": row.author,
+        "created_at": iso(row.created_at),
+        "expires_at": iso(row.expires_at),
+        "last_used_at": iso(row.last_used_at),
+        "revoked_at": iso(row.revoked_at),
+    }
+
+
+def _rights(row: AccessToken) -> list[str]:
+    granted = tokens.rights_of(row)
+    return [str(right) for right in Right if right in granted]
+
+
+def _state(row: AccessToken, now: datetime) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "expired" if row.expires_at is not None and row.expires_at <= now else "valid"
+
+
+TOKEN = Subcommand("token", "make, list and revoke tokens of the HTTP binding", _arguments, _answer)

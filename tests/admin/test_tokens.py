@@ -1,0 +1,62 @@
+"""Access tokens in the admin: made by those who may, shown once, revoked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from django_declarative_cron.core.rights import Right
+from django_declarative_cron.models import AccessToken
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store import tokens
+
+ADD = "admin:django_declarative_cron_accesstoken_add"
+LIST = "admin:django_declarative_cron_accesstoken_changelist"
+FORM = {"name": "ci", "rights": ["read", "work"], "expires_at": ""}
+
+
+def test_a_token_is_shown_once_and_works(root: Client) -> None:
+    page = root.post(reverse(ADD), FORM)
+    (made,) = re.findall(r"ddc_[0-9a-f]{12}_[\w-]{43}", page.content.decode())
+    assert "no-store" in page["Cache-Control"]
+    row = tokens.bearer(made, system_clock.now())
+    assert row is not None
+    assert (row.name, tokens.rights_of(row)) == ("ci", {Right.READ, Right.WORK})
+    assert row.author == "root"
+    assert made.rpartition("_")[2] not in root.get(reverse(LIST)).content.decode()
+    assert LogEntry.objects.get().object_repr == "ci"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"name": ""}, {"name": "a\x00"}, {"rights": ["fly"]}, {"expires_at": "2001-01-01"}]
+)
+def test_a_form_with_a_mistake_makes_nothing(root: Client, wrong: dict[str, Any]) -> None:
+    page = root.post(reverse(ADD), FORM | wrong)
+    assert page.status_code == 200
+    assert "errornote" in page.content.decode()
+    assert not AccessToken.objects.exists()
+
+
+def test_a_name_is_given_once(root: Client) -> None:
+    root.post(reverse(ADD), FORM)
+    assert "errornote" in root.post(reverse(ADD), FORM).content.decode()
+    assert AccessToken.objects.count() == 1
+
+
+def test_making_and_revoking_have_permissions_of_their_own(login: Callable[..., Client]) -> None:
+    reader = login("view_accesstoken")
+    assert reader.get(reverse(LIST)).status_code == 200
+    assert reader.get(reverse(ADD)).status_code == 403
+    assert reader.post(reverse(ADD), FORM).status_code == 403
+    tokens.create("ci", [Right.READ], system_clock.now())
+    chosen = {"action": "revoke", "_selected_action": [AccessToken.objects.get().pk]}
+    reader.post(reverse(LIST), chosen)
+    assert AccessToken.objects.get().revoked_at is None
+    login("view_accesstoken", "revoke_accesstoken").post(reverse(LIST), chosen)
+    assert AccessToken.objects.get().revoked_at is not None
