@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
+from ..store import cancelling
 from ..store.claims import Claim
+from ..store.guard import Member
 from ..store.results import Result
 from .clock import Clock
 from .connections import refresh
@@ -106,12 +108,13 @@ class Calls:
             except Exception as error:
                 self._done(failed(each, error, self._clock.now(), 0.0))
 
-    def cancel(self, runs: Iterable[int]) -> None:
-        """Ask runs to end.
+    def cancel(self, member: Member) -> None:
+        """Ask those runs to end that somebody has asked to end.
 
         Args:
-            runs: ids of their rows; those of others are left alone.
+            member: whose runs they are.
         """
+        runs = cancelling.requested(member)
         with self._book:
             found = [self._running[run] for run in runs if run in self._running]
         for work in found:

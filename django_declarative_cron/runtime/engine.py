@@ -247,6 +247,8 @@ class Engine:
             if seen is not None:
                 self._known_wake = seen.next_wake
         if seen is not None:
+            if seen.cancels:
+                self._calls.cancel(member)
             self._stand(member, seen.standing(member), seen)
 
     def _is_to_claim(self, member: Member, now: datetime) -> bool:

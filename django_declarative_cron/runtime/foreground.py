@@ -26,8 +26,10 @@ from ..store.results import Result
 from .clock import Clock
 from .companion import Companion
 from .connections import renew
+from .ending import Ending
 from .heartbeat import Heartbeat
-from .work import Run, Work, perform
+from .runners.chosen import call_once
+from .work import Run, Work
 
 _ATTEMPTS_TO_RECORD = 10
 _BETWEEN_ATTEMPTS = 0.5
@@ -82,7 +84,7 @@ def run_now(
     with _living(member, clock, companion):
         publish(start.events)
         started()
-        result = perform(_work(start, declaration), clock)
+        result = call_once(_work(start, declaration), clock)
         told = _record(member, result, clock)
     publish(told)
     return Ran(result, told[0] if told else None)
@@ -123,8 +125,15 @@ def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterat
 
 
 def _work(start: Start, declaration: Declaration) -> Work:
-    run = Run.of(start.claim.started, declaration, threading.Event())
-    return Work(start.claim.run, run, declaration.target, done=lambda result: None)
+    claim, ending = start.claim, Ending()
+    return Work(
+        id=claim.run,
+        run=Run.of(claim.started, declaration, threading.Event(), ending.asked, claim.run),
+        target=declaration.target,
+        done=lambda result: None,
+        declaration=declaration,
+        ending=ending,
+    )
 
 
 def _record(member: Member, result: Result, clock: Clock) -> list[events.Event]:

@@ -14,6 +14,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from ..core.vigil import Watch
 from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
 from . import vigil
+from .cancelling import to_end
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
 from .mending import mending
@@ -29,6 +30,7 @@ _COLUMNS = (
     "oldest_heartbeat",
     "watched_since",
     "watched_until",
+    "cancels",
 )
 
 
@@ -46,6 +48,7 @@ class Peek:
         next_wake: when the first task is to be considered.
         oldest_heartbeat: of all other instances that have not stopped.
         watched: from when to when the deployment was watched without a gap, if it was.
+        cancels: runs of the one who looks are to end.
     """
 
     leader: UUID | None
@@ -57,6 +60,7 @@ class Peek:
     next_wake: datetime | None
     oldest_heartbeat: datetime | None
     watched: Watch | None
+    cancels: bool = False
 
     def standing(self, member: Member) -> Standing:
         """Tell what a member is now.
@@ -141,6 +145,7 @@ def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[A
         database_now=DatabaseNow(),
         next_wake=Subquery(first.order_by("wake_at").values("wake_at")[:1]),
         oldest_heartbeat=Subquery(oldest.values("heartbeat_at")[:1]),
+        cancels=Exists(to_end(using, instance)),
     )
     return _text(query.values_list(*_COLUMNS), using)
 
@@ -164,7 +169,9 @@ def _text(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def _read(row: tuple[Any, ...], member: Member) -> Peek:
-    leader, term, expires, digest, generation, database_now, wake, oldest, since, until = row
+    leader, term, expires, digest, generation, database_now, wake, oldest, since, until, cancels = (
+        row
+    )
     virtual = getattr(member.database_time, "instant", None)
     now = _instant(database_now) if virtual is None else virtual()
     return Peek(
@@ -177,6 +184,7 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
         next_wake=_instant(wake),
         oldest_heartbeat=_instant(oldest),
         watched=None if since is None or until is None else (_instant(since), _instant(until)),
+        cancels=bool(cancels),
     )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.store import cancelling
 
 from ..runtime.conftest import PATIENCE
-from .conftest import Bench
+from .conftest import Bench, eventually
 
 KINDS = ["thread", "coroutine", "process"]
 
@@ -69,9 +71,14 @@ def test_what_it_logs_is_kept_and_it_knows_its_run(bench: Bench) -> None:
 def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.start(bench.task("t", "until_cancelled"))
     (began,) = bench.noted("began")
-    bench.scheduler._engine._calls.cancel([int(began.split()[1])])
+    run_id = int(began.split()[1])
+    now = datetime.now(UTC)
+    assert cancelling.request("default", "default", [run_id], now) == 1
+    assert cancelling.request("default", "default", [run_id], now) == 0
     run = bench.ended()
     assert (run.outcome, run.error) == ("cancelled", "cancelled")
+    (failed,) = bench.heard.of("TaskRunFailed")
+    assert failed.next_retry_at is None
 
 
 def test_a_run_beyond_its_time_limit_is_recorded_as_timed_out(bench: Bench) -> None:
@@ -104,8 +111,7 @@ def test_many_runs_each_end_once_and_the_scheduler_is_unharmed(bench: Bench) -> 
     assert sorted(TaskRun.objects.values_list("task_name", flat=True)) == sorted(names)
     assert set(TaskRun.objects.values_list("outcome", flat=True)) == {"succeeded"}
     assert bench.scheduler.is_alive
-    load = bench.load()
-    assert (load.busy, load.queued, load.stuck) == (0, 0, 0)
+    eventually(lambda: (bench.load().busy, bench.load().queued, bench.load().stuck) == (0, 0, 0))
     bench.scheduler.stop()
     connections.close_all()
     assert threading.active_count() <= before + 1

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from ...core.declaration import Declaration
 from ...core.options import Options
 from ...core.runners import PROCESS, THREAD, is_async
+from ...store.results import Result
 from ..clock import Clock
-from ..work import Work
+from ..work import Work, failed, perform
 from . import Load, Runner
 from .coroutines import CoroutineRunner
-from .processes import ProcessRunner
+from .processes import ProcessRunner, in_process
+from .server import Server
 from .threads import ThreadRunner
 
 
@@ -66,6 +68,24 @@ class Runners:
         """Let each give back what it holds; to be called when every run has ended."""
         for runner in [self._given] if self._given else self._by_name.values():
             runner.close()
+
+
+def call_once(work: Work, clock: Clock) -> Result:
+    """Call one run to its end while this thread waits, as the runner of its task does.
+
+    Args:
+        work: a claimed run.
+        clock: dates its end.
+    """
+    if _name(work) != PROCESS:
+        return perform(work, clock)
+    server = Server()
+    try:
+        return in_process(work, clock, server)
+    except Exception as error:
+        return failed(work, error, clock.now(), 0.0)
+    finally:
+        server.close()
 
 
 def _name(work: Work) -> str:
