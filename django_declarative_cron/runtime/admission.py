@@ -36,7 +36,7 @@ class Admission:
     ) -> None:
         self._clock = clock
         self._trust = trust
-        self._member = member
+        self.member = member
         self._refused = refused
 
     def admits(self, run: int) -> bool:
@@ -45,7 +45,7 @@ class Admission:
         Args:
             run: id of its row.
         """
-        member = self._member()
+        member = self.member()
         while member is not None and not self._trust.holds(member.longest_silence):
             try:
                 return results.is_open(member, run)

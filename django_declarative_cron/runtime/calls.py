@@ -9,6 +9,7 @@ from ..store import cancelling
 from ..store.claims import Claim
 from ..store.guard import Member
 from ..store.results import Result
+from .admission import Admission
 from .clock import Clock
 from .connections import refresh
 from .ending import Ending
@@ -24,7 +25,7 @@ class Calls:
         runners: call them.
         owner: on whose behalf it calls.
         ended: called at each end.
-        may_call: tells, in any thread, whether a run is still to be called.
+        admission: tells, in any thread, whether a run is still to be called.
     """
 
     def __init__(
@@ -33,13 +34,13 @@ class Calls:
         runners: Runners,
         owner: object,
         ended: Callable[[], None],
-        may_call: Callable[[int], bool],
+        admission: Admission,
     ) -> None:
         self._clock = clock
         self._runners = runners
         self._owner = owner
         self._ended = ended
-        self._may_call = may_call
+        self._admission = admission
         self._running: dict[int, Work] = {}
         self._waiting: list[Result] = []
         self._book = threading.Lock()
@@ -133,11 +134,12 @@ class Calls:
             admit=self._admit,
             declaration=declaration,
             ending=ending,
+            member=self._admission.member() if declaration.atomic else None,
         )
 
     def _admit(self, run: int) -> bool:
         """Let a run be called, or forget it: somebody took it over before its turn came."""
-        if self._may_call(run):
+        if self._admission.admits(run):
             return True
         refresh()
         with self._book:

@@ -58,7 +58,7 @@ class Engine:
         self.runners = Runners(options, clock, runner)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
-        self._calls = Calls(clock, self.runners, life, self.woken.set, admission.admits)
+        self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
         self._life = life
         self._housekeeping = Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}

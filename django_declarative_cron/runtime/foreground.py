@@ -84,7 +84,7 @@ def run_now(
     with _living(member, clock, companion):
         publish(start.events)
         started()
-        result = call_once(_work(start, declaration), clock)
+        result = call_once(_work(start, declaration, member), clock)
         told = _record(member, result, clock)
     publish(told)
     return Ran(result, told[0] if told else None)
@@ -124,7 +124,7 @@ def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterat
         companion.dismiss()
 
 
-def _work(start: Start, declaration: Declaration) -> Work:
+def _work(start: Start, declaration: Declaration, member: Member) -> Work:
     claim, ending = start.claim, Ending()
     return Work(
         id=claim.run,
@@ -133,6 +133,7 @@ def _work(start: Start, declaration: Declaration) -> Work:
         done=lambda result: None,
         declaration=declaration,
         ending=ending,
+        member=member if declaration.atomic else None,
     )
 
 

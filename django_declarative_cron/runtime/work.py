@@ -14,8 +14,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from ..core.declaration import Declaration, Target
+from ..store.guard import Member
 from ..store.results import Result
 from . import connections
+from .atomic import atomically
 from .clock import Clock
 from .context import Run as Run
 from .context import running
@@ -41,6 +43,7 @@ class Work:
         declaration: of the task, where there is one.
         ending: asks the run to end.
         tail: takes what the run logs.
+        member: whose run it is, where its work and its success are one transaction.
     """
 
     id: int
@@ -52,6 +55,7 @@ class Work:
     declaration: Declaration | None = None
     ending: Ending = field(default_factory=Ending)
     tail: Tail = field(default_factory=Tail)
+    member: Member | None = None
 
     @property
     def timeout(self) -> float | None:
@@ -83,13 +87,16 @@ def perform(work: Work, clock: Clock) -> Result:
         clock: for the end's instant and the duration.
     """
     began = clock.monotonic()
+
+    def success(value: Any) -> Result:
+        return succeeded(work, clock.now(), clock.monotonic() - began, value)
+
     try:
         connections.refresh()
         with inside(work.owner), deadline(work), surrounded(work):
-            value = _call(work)
+            return _called(work, clock, success)
     except BaseException as error:
         return failed(work, error, clock.now(), clock.monotonic() - began)
-    return succeeded(work, clock.now(), clock.monotonic() - began, value)
 
 
 @contextmanager
@@ -122,18 +129,29 @@ def deadline(work: Work) -> Iterator[None]:
         timer.cancel()
 
 
-def _call(work: Work) -> Any:
+def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Result:
     """Call to the end; an error of the callback hides one of the cleaning up."""
     try:
-        value = invoke(work)
-        if inspect.isawaitable(value):
-            value = asyncio.run(finished(value))
+        if work.member is None:
+            value = _returned(work)
+        else:
+            result = atomically(work.member, clock, lambda: _returned(work), success)
     except BaseException:
         with suppress(Exception):
             connections.clean_up()
         raise
-    connections.clean_up()
-    return value
+    if work.member is None:
+        connections.clean_up()
+        return success(value)
+    # What the run did is committed, and cannot fail any more.
+    with suppress(Exception):
+        connections.clean_up()
+    return result
+
+
+def _returned(work: Work) -> Any:
+    value = invoke(work)
+    return asyncio.run(finished(value)) if inspect.isawaitable(value) else value
 
 
 async def finished(value: Awaitable[Any]) -> Any:

@@ -90,7 +90,7 @@ def direct(using: str) -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    with watchdog.watching(connection), _committing(connection):
+    with watchdog.watching(connection), committing(connection):
         yield
 
 
@@ -103,7 +103,7 @@ def _is_callers(connection: BaseDatabaseWrapper) -> bool:
 
 
 @contextmanager
-def _committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
+def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Commit each statement also where the project has switched ``AUTOCOMMIT`` off."""
     if connection.settings_dict["AUTOCOMMIT"] or connection.autocommit:
         yield

@@ -40,6 +40,8 @@ _POSTGRESQL = (
     " SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s';"
     " SET LOCAL idle_in_transaction_session_timeout = '{idle}s'"
 )
+_OF_A_RUN = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_POSTGRESQL_END = "SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s'"
 _MYSQL = (
     "SET @declarative_cron_wait = @@innodb_lock_wait_timeout,"
     " SESSION innodb_lock_wait_timeout = {lock}"
@@ -58,6 +60,38 @@ def limit(connection: BaseDatabaseWrapper) -> None:
     elif connection.vendor == "sqlite":
         table = connection.ops.quote_name(SchedulerState._meta.db_table)
         _execute(connection, f"UPDATE {table} SET term = term WHERE 0")
+
+
+def isolate(connection: BaseDatabaseWrapper) -> None:
+    """Let the next transaction, a run's own, see at its end what is stored by then.
+
+    Args:
+        connection: in no transaction.
+    """
+    if connection.vendor == "mysql":
+        _execute(connection, _OF_A_RUN)
+
+
+def begin(connection: BaseDatabaseWrapper) -> None:
+    """Begin the transaction of a run: it may take long, and has no limits but its end.
+
+    Args:
+        connection: in its outermost transaction.
+    """
+    if connection.vendor == "postgresql":
+        _execute(connection, _OF_A_RUN)
+    else:
+        limit(connection)
+
+
+def limit_the_end(connection: BaseDatabaseWrapper) -> None:
+    """Limit what is left of the transaction of a run: its result, and its commit.
+
+    Args:
+        connection: in its outermost transaction.
+    """
+    if connection.vendor == "postgresql":
+        _execute(connection, _POSTGRESQL_END.format(lock=LOCK, statement=STATEMENT))
 
 
 @contextmanager

@@ -77,6 +77,20 @@ def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded
         return _record_each(member, results, now)
 
 
+def record_here(member: Member, result: Result, now: datetime) -> Recorded:
+    """Write a result in the transaction that is open, without a second try.
+
+    Args:
+        member: whose run ended.
+        result: of the run.
+        now: the instant.
+
+    Raises:
+        django.db.Error: the transaction is lost.
+    """
+    return _record(member, [result], now)
+
+
 def _record_each(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     """Find the result that spoils the batch: each in a transaction of its own."""
     total, refusal = Recorded(), None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from django_declarative_cron import current_run
 from django_declarative_cron.runtime.work import Run
@@ -189,3 +190,43 @@ async def until_stopping_asynchronously(run: Run) -> None:
     note("began")
     while not run.stopping.is_set():
         await asyncio.sleep(0.01)
+
+
+def works_atomically(run: Run) -> str:
+    """Do work in several statements."""
+    User.objects.create(username=f"first of {run.task_name}")
+    User.objects.create(username=f"second of {run.task_name}")
+    return "done"
+
+
+def works_and_fails(run: Run) -> None:
+    """Do work, then raise."""
+    works_atomically(run)
+    raise ValueError("it went wrong")
+
+
+def works_and_dies(run: Run) -> None:
+    """Do work, then be gone."""
+    works_atomically(run)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def works_and_leaves_a_savepoint(run: Run) -> None:
+    """Do work, and leave a block open within the transaction."""
+    transaction.atomic().__enter__()
+    works_atomically(run)
+
+
+def works_until_cancelled(run: Run) -> None:
+    """Do work, then return because it was asked to."""
+    works_atomically(run)
+    note(f"began {run.id}")
+    run.cancelled.wait(60)
+
+
+def works_until_it_may_go_on(run: Run) -> None:
+    """Do work, then wait for the test."""
+    works_atomically(run)
+    note(f"began {run.id}")
+    while "go on" not in Path(os.environ["DDC_TEST_NOTES"]).read_text():
+        threading.Event().wait(0.02)

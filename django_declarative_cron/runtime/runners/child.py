@@ -26,7 +26,7 @@ from ..ended import failed
 from ..tail import Tail
 from ..work import Work, perform
 from . import limits
-from .wire import MOST_AT_ONCE, Lines, pack_result, send_line
+from .wire import MOST_AT_ONCE, Lines, pack_result, send_line, unpack_member
 
 _LOOKS_FOR_WORD, _BETWEEN_LOOKS = 50, 0.01
 
@@ -138,7 +138,8 @@ def _work(order: dict[str, Any], conversation: socket.socket) -> Work:
         cancelled=work.ending.asked,
         id=order["id"],
     )
-    return replace(work, run=run)
+    member = order["member"] and unpack_member(order["member"], system_clock)
+    return replace(work, run=run, member=member)
 
 
 def _order(conversation: socket.socket, lines: Lines) -> dict[str, Any] | None:

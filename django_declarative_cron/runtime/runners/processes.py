@@ -19,7 +19,7 @@ from . import limits
 from .pool import Pool
 from .server import ProcessesUnavailableError, Server
 from .supervision import Supervision
-from .wire import send_line
+from .wire import pack_member, send_line
 
 
 class ProcessRunner(Pool):
@@ -92,6 +92,7 @@ def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
         "command": work.target.is_command,
         "args": list(work.target.args),
         "limits": bounds,
+        "member": None if work.member is None else pack_member(work.member),
         "run": {
             "task_name": run.task_name,
             "scheduled_for": run.scheduled_for.isoformat(),

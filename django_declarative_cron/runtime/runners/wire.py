@@ -18,10 +18,13 @@ import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+from ...store.guard import Member
 from ...store.results import Result
+from ..clock import Clock
 
 MESSAGE = struct.Struct("!cQB")
 FORK = b"F"
@@ -82,6 +85,44 @@ def unpack_result(packed: dict[str, Any]) -> Result:
     """
     at = datetime.fromisoformat(packed["finished_at"])
     return Result(**{**packed, "finished_at": at, "errors": tuple(packed["errors"])})
+
+
+def pack_member(member: Member) -> dict[str, Any]:
+    """Give who an instance is as JSON-native data.
+
+    Args:
+        member: whose run is called.
+    """
+    dead_after = member.dead_after
+    return {
+        "using": member.using,
+        "deployment": member.deployment,
+        "instance": str(member.instance),
+        "digest": member.digest,
+        "lease": member.lease.total_seconds(),
+        "renew": member.renew.total_seconds(),
+        "dead_after": None if dead_after is None else dead_after.total_seconds(),
+    }
+
+
+def unpack_member(packed: dict[str, Any], clock: Clock) -> Member:
+    """Read who an instance is again.
+
+    Args:
+        packed: as ``pack_member`` gave it.
+        clock: of this process.
+    """
+    dead_after = packed["dead_after"]
+    return Member(
+        using=packed["using"],
+        deployment=packed["deployment"],
+        instance=UUID(packed["instance"]),
+        digest=packed["digest"],
+        lease=timedelta(seconds=packed["lease"]),
+        renew=timedelta(seconds=packed["renew"]),
+        database_time=clock.database_time(),
+        dead_after=None if dead_after is None else timedelta(seconds=dead_after),
+    )
 
 
 def close_quietly(*descriptors: int) -> None:
