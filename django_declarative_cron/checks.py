@@ -31,6 +31,7 @@ E023   two options contradict each other
 E030   the database keeps no transactions
 E040   two functions are to answer to the same type
 E050   ``EVENT_SINK`` is set and urllib3 is not installed
+E060   the runner cannot do what the entry asks of it
 W001   both day fields are restricted: either one is enough to run
 W002   every minute of certain hours
 W003   a dict entry without a time zone is read in UTC
@@ -46,6 +47,7 @@ W012   the longest interval of a retry policy cuts the first one short
 W013   something in an expression does not mean what it seems to
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
+W060   a thread cannot be ended when its time is over
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace

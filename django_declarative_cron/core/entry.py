@@ -25,6 +25,7 @@ from .entry_keys import (
     well_typed,
 )
 from .entry_options import JobOptions, read_job, read_retry
+from .entry_runner import read_runner
 from .nearest import listed
 from .overlap import Policy
 from .parts import (
@@ -41,7 +42,6 @@ from .plain import flaw_of_text
 from .problem import Check
 from .reading import Declared, Item
 from .retry import Retry
-from .runners import runner_of
 from .schedule import Fold, Gap, Schedule
 
 DEFAULT_DIALECT: Final = "ojs"
@@ -75,6 +75,7 @@ def read_entry(item: Item) -> Declared | None:
     retry = read_retry(item, typed)
     judge_the_rest(item, typed)
     job = read_job(item, typed.get("options", {}))
+    runner = read_runner(item, typed, target, job.timeout)
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -84,6 +85,7 @@ def read_entry(item: Item) -> Declared | None:
         cast(Fold, typed.get("fold", "first")),
     )
     declaration = _declaration(typed, schedule, cast(Target, target), retry, job)
+    declaration = replace(declaration, runner=runner)
     return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
 
 
@@ -101,7 +103,6 @@ def _declaration(
         description=typed.get("description") or "",
         overlap_policy=cast(Policy, typed.get("overlap_policy", DEFAULT_OVERLAP)),
         timeout=job.timeout,
-        runner=runner_of(typed.get("runner"), target, to_be_ended=job.timeout is not None),
         atomic=typed.get("atomic", False),
         queue=job.queue,
         tags=job.tags,

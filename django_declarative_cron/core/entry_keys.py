@@ -127,9 +127,6 @@ def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
     for key, choice in CHOICES.items():
         if key in typed:
             judge_choice(item, key, typed[key], choice)
-    if typed.get("atomic"):
-        reason = "True is not available in this version"
-        item.refuse_field(Check.NOT_AVAILABLE, "atomic", True, reason, "Leave the key out.")
     if "command" in typed and "args" in typed:
         reason = "does not go with `command`"
         hint = "Write the arguments as words of `command`."

@@ -19,6 +19,9 @@ from .retry_policy import read_policy
 
 LONGEST_TIMEOUT: Final = timedelta(days=365)
 
+LEAST_MEMORY: Final = 64 * 1024 * 1024
+"""Bytes below which no process gets as far as the callback."""
+
 _RETRY: Final = "options.retry"
 _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
 
@@ -32,12 +35,16 @@ class JobOptions:
         timeout: the longest a run may take, ``None`` for any time.
         tags: words for filtering.
         meta: data that every run carries.
+        memory_limit: bytes that the process of a run may take.
+        cpu_limit: seconds of the processor that the process of a run may take.
     """
 
     queue: str = DEFAULT_QUEUE
     timeout: timedelta | None = None
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    memory_limit: int | None = None
+    cpu_limit: int | None = None
 
 
 class _RefusedError(ValueError):
@@ -135,6 +142,22 @@ def _meta(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def _memory(value: Any) -> int:
+    return _whole(value, LEAST_MEMORY, "bytes")
+
+
+def _seconds(value: Any) -> int:
+    return _whole(value, 1, "seconds")
+
+
+def _whole(value: Any, least: int, unit: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
+    if not least <= value < 2**62:
+        raise _RefusedError(f"must be at least {least} {unit}, found {value}")
+    return value
+
+
 def _refuse_flaw(flaw: str | None) -> None:
     if flaw is not None:
         raise _RefusedError(flaw)
@@ -145,5 +168,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "timeout": _timeout,
     "tags": _tags,
     "meta": _meta,
+    "memory_limit": _memory,
+    "cpu_limit": _seconds,
 }
 _HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."

@@ -206,3 +206,14 @@ def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> Tas
     if task is None or stored.exists():
         return None
     return TaskRun(task_name=result.task_name, attempt=task.attempt, epoch=task.epoch)
+
+
+def _late(member: Member, result: Result) -> events.Event:
+    """Tell of a result that finds its run ended: by somebody else, or by itself before.
+
+    The latter is so where the database's word that it was written was lost on the way.
+    """
+    mine = TaskRun.objects.using(member.using).filter(
+        pk=result.run, instance=member.instance, finished_at=result.finished_at
+    )
+    return late(mine.first(), result)

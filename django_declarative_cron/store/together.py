@@ -63,8 +63,8 @@ def record(member: Member, result: Result, now: datetime) -> None:
         )
     limits.limit_the_end(connection)
     recorded = results.record_here(member, result, now)
-    if recorded.held or any(isinstance(each, events.TaskRunLate) for each in recorded.events):
+    if not any(isinstance(each, events.TaskRunCompleted) for each in recorded.events):
         raise RunTakenOverError(
-            "the run is not this process's any more, or somebody holds its rows; "
+            "the run was taken over or cancelled meanwhile, or somebody holds its rows; "
             "what the callback wrote is rolled back"
         )

@@ -294,10 +294,46 @@ def test_what_a_later_version_will_do_is_refused_by_name(key: str, value: str) -
     )
 
 
-def test_atomic_is_for_a_later_version() -> None:
-    assert refused(entry(atomic=True)).message == (
-        'Invalid registration "a": atomic True is not available in this version'
-    )
+def test_a_callback_that_may_have_to_be_ended_gets_a_process() -> None:
+    assert declared().runner == "thread"
+    assert declared(options={"timeout": 5}).runner == "process"
+    assert declared(overlap_policy="cancel_previous").runner == "process"
+    assert declared(options={"cpu_limit": 5}).runner == "process"
+    assert declared(options={"timeout": 5}, runner="thread").runner == "thread"
+    assert declared(options={"timeout": 5}, callback=lambda: None).runner == "thread"
+    assert declared(options={"timeout": 5}, callback=_asynchronous).runner == "thread"
+
+
+async def _asynchronous() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        (
+            {"runner": "process", "callback": lambda: None},
+            "runner `process` needs a callback with a dotted path",
+        ),
+        ({"atomic": True, "callback": _asynchronous}, "atomic does not go with an `async def`"),
+        (
+            {"runner": "thread", "options": {"memory_limit": 2**30}},
+            "options.memory_limit only a process keeps to it; this task runs in a thread",
+        ),
+        (
+            {"options": {"memory_limit": 1000}},
+            "options.memory_limit must be at least 67108864 bytes, found 1000",
+        ),
+        ({"options": {"cpu_limit": 0.5}}, "options.cpu_limit must be a whole number of seconds"),
+    ],
+)
+def test_what_a_runner_cannot_do_is_refused(keys: dict[str, Any], reason: str) -> None:
+    assert reason in refused(entry(**keys)).message
+
+
+def test_a_thread_that_cannot_be_ended_is_warned_of() -> None:
+    (problem,) = conf.problems([entry(runner="thread", options={"timeout": 5})])
+    assert str(problem.check) == "declarative_cron.W060"
+    assert conf.problems([entry(options={"timeout": 5})]) == []
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,6 @@ from .pages import DOCS, PAGES, README, Page, code, codes, read
 # Of which no page may speak: either it is not so, or it is not in this version.
 NEVER_SAID = [
     *("exactly once", "coming soon", "in a later version", "will be added", "TODO"),
-    *("atomic=", '"atomic"', "timed out"),
 ]
 
 
@@ -135,8 +134,7 @@ def test_defaults_are_worded_by_their_kind(value: Any, words: str) -> None:
 def test_the_table_of_keys_is_that_of_the_code(modules: object) -> None:
     rows = {code(row["key"]): row for row in DOCS["settings.md"].table("key", "default", "what")}
     inner = {field.name for kind in (JobOptions, RetryPolicy) for field in fields(kind)}
-    # ``atomic`` can only be left out, so there is nothing to say of it.
-    assert set(rows) == (set(KINDS) | inner | {"retry"}) - {"atomic"}
+    assert set(rows) == set(KINDS) | inner | {"retry"}
     assert {key for key, row in rows.items() if row["default"] == "required"} == {"name", "cron"}
     for key, choice in {**CHOICES, "dialect": DIALECT}.items():
         assert {f'"{value}"' for value in choice.available} == {

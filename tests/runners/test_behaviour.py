@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
-from django_declarative_cron.models import TaskRun
+from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.store import cancelling
 
 from ..runtime.conftest import PATIENCE
@@ -77,8 +77,8 @@ def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None
     assert cancelling.request("default", "default", [run_id], now) == 0
     run = bench.ended()
     assert (run.outcome, run.error) == ("cancelled", "cancelled")
-    (failed,) = bench.heard.wait_for("TaskRunFailed")
-    assert failed.next_retry_at is None
+    bench.heard.wait_for("TaskRunCancelled")
+    assert ScheduledTask.objects.get().pending_retry_until is None
 
 
 def test_a_run_beyond_its_time_limit_is_recorded_as_timed_out(bench: Bench) -> None:
