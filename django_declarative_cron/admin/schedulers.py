@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import SchedulerInstance, TaskRun
 from ..runtime.clock import system_clock
 from ..store.attendance import gave_up
-from . import formats, marks, story
+from . import backlog, formats, marks, story
 from .absence import AttendedAdmin
 from .readonly import NOTHING, Columns, HistoryPaginator, instant
 from .standing import Standing, standing_of
@@ -106,7 +106,14 @@ class SchedulerInstanceAdmin(AttendedAdmin):
         "id",
         "digest",
     ]
+    change_list_template = "admin/django_declarative_cron/schedulerinstance/change_list.html"
     change_form_template = "admin/django_declarative_cron/schedulerinstance/change_form.html"
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        # Called by the template, so not before it is known that the user may see the list.
+        return super().changelist_view(request, {"backlog": backlog.shown} | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
         open_runs = TaskRun.objects.filter(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from django.db.models import Count, Max, Min, Q
 from django.db.models.expressions import BaseExpression
 
+from .. import conf
 from ..models import OutboxEvent, SchedulerState
 
 
@@ -37,19 +39,25 @@ class Backlog:
         return None if self.oldest is None else max(self.now - self.oldest, timedelta(0))
 
 
-def backlog(using: str, deployment: str, database_time: BaseExpression) -> Backlog | None:
-    """Count what is waiting, in two or three queries.
+class _Clock(Protocol):
+    def database_time(self) -> BaseExpression: ...
+
+
+def undelivered(using: str, deployment: str, clock: _Clock) -> Backlog | None:
+    """Count what is waiting, in two or three queries; in none without a sink.
 
     Args:
         using: database alias.
         deployment: its name.
-        database_time: expression of the database's time.
+        clock: gives the expression of the database's time.
 
     Returns:
-        what was found, ``None`` where no scheduler ever came.
+        what was found, ``None`` where events are not posted, or no scheduler ever came.
     """
+    if not conf.posts_events():
+        return None
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    state = states.annotate(database_now=database_time).first()
+    state = states.annotate(database_now=clock.database_time()).first()
     if state is None:
         return None
     rows = OutboxEvent.objects.using(using).filter(scheduler=state)

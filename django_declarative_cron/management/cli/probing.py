@@ -16,6 +16,7 @@ from ...models import SchedulerInstance
 from ...signals import safe
 from ...store import database
 from ...store.attendance import Attendance, attendance, gave_up, patience
+from ...store.backlog import Backlog, undelivered
 from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .words import count, iso, span
@@ -46,7 +47,7 @@ def _answer(context: Context, options: Options) -> None:
     except DatabaseError:
         require_tables(using)
         raise
-    judged = _Judged(found, deployment, options)
+    judged = _Judged(found, deployment, options, undelivered(using, deployment, clock))
     if options["format"] == "json":
         context.terminal.data(judged.record())
     elif judged.is_fine:
@@ -58,8 +59,14 @@ def _answer(context: Context, options: Options) -> None:
 class _Judged:
     """What was found, and whether that is healthy."""
 
-    def __init__(self, found: Attendance | None, deployment: str, options: Options) -> None:
-        self._found = found
+    def __init__(
+        self,
+        found: Attendance | None,
+        deployment: str,
+        options: Options,
+        events: Backlog | None,
+    ) -> None:
+        self._found, self._events = found, events
         self._deployment = safe(deployment)
         self._is_narrowed = options["here"] or options["pid"] is not None
         self._where = _where(options)
@@ -83,7 +90,7 @@ class _Judged:
         here = f"{count(len(self._heard), 'scheduler')}{self._where}: {self._names()}"
         if self._overdue:
             return f"Unhealthy: {count(self._overdue, 'task')} overdue, in spite of {here}."
-        return f"Healthy: {here}."
+        return f"Healthy: {here}.{_held_up(self._events)}"
 
     def record(self) -> dict[str, Any]:
         found = self._found
@@ -94,6 +101,7 @@ class _Judged:
             "deployment": self._deployment,
             "max_age": self._max_age.total_seconds(),
             "overdue": None if found is None or self._is_narrowed else found.overdue,
+            "events": None if self._events is None else _as_record(self._events),
             "schedulers": [] if found is None else [self._one(found, e) for e in self._asked],
         }
 
@@ -130,6 +138,30 @@ class _Judged:
             f"heard of {span(self._found.age(each))} ago"
             for each in self._heard
         )
+
+
+def _held_up(events: Backlog | None) -> str:
+    """Say what keeps events from the receiver; nothing where they are merely on their way."""
+    if events is None:
+        return ""
+    words = []
+    if events.refused and events.age is not None:
+        waits = f"{count(events.waiting, 'event')} undelivered for up to {span(events.age)}"
+        words.append(f"{waits} ({safe(events.error)})")
+    if events.set_aside:
+        words.append(f"{count(events.set_aside, 'event')} set aside")
+    return "".join(f" {each}." for each in words)
+
+
+def _as_record(events: Backlog) -> dict[str, Any]:
+    return {
+        "waiting": events.waiting,
+        "refused": events.refused,
+        "set_aside": events.set_aside,
+        "oldest": iso(events.oldest),
+        "age": None if events.age is None else round(events.age.total_seconds(), 3),
+        "error": events.error,
+    }
 
 
 def _asked(present: Sequence[SchedulerInstance], options: Options) -> tuple[SchedulerInstance, ...]:
