@@ -153,7 +153,7 @@ class SinkThread:
         poster = self._poster_to(sink)
         self._tidy(sink, member)
         tasks = 1 if self._failures else _TASKS
-        hold, leaving = 3 * sink.timeout + timedelta(seconds=5), self._is_leaving
+        hold, leaving = 2 * sink.timeout + timedelta(seconds=2), self._is_leaving
         began = self._clock.monotonic()
         taken = mending(
             *_whose(member), lambda: delivery.take(member, hold, tasks, leaving=leaving)
