@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..core.schedule import Schedule
+from ..core.suspicion import is_suspicious
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.reading import Reading, read
 from . import formats, marks, portrait
@@ -119,6 +120,7 @@ def of(
         "portrait": portrait.of(reading, runs, now, is_attended=is_attended),
         "has_viewer_zone": viewer not in ("UTC", task.timezone),
         "problem": reading.problem,
+        "is_suspicious": is_suspicious(task.interruptions),
         "disabled": not task.enabled,
         "pause": None if pause is None else act_line(pause),
         "retry_at": _moment(task.pending_retry_until),

@@ -11,9 +11,11 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options as declared_options
+from ..core.suspicion import is_suspicious
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.attendance import patience
@@ -50,9 +52,17 @@ def status(task: ScheduledTask) -> SafeString:
     """Show the status word, and what is wrong where something is."""
     reading = _reading(task)
     mark = marks.status(reading.status, task)
-    if not reading.problem:
+    wrong = reading.problem or _suspicion(task)
+    if not wrong:
         return mark
-    return format_html('{}<span class="ddc-more">{}</span>', mark, reading.problem)
+    return format_html('{}<span class="ddc-more">{}</span>', mark, wrong)
+
+
+def _suspicion(task: ScheduledTask) -> str:
+    if not is_suspicious(task.interruptions):
+        return ""
+    text = gettext("its last %(count)d runs ended with their process")
+    return text % {"count": task.interruptions}
 
 
 @admin.display(description=_("schedule"), ordering="cron")
@@ -157,6 +167,7 @@ class ScheduledTaskAdmin(ActingAdmin):
                     last_success,
                     pending_retry,
                     "failures",
+                    "interruptions",
                     "run_count",
                     registered,
                 ]

@@ -35,6 +35,7 @@ class TaskState:
         occurrence_at: the occurrence of the newest start; a retry repeats it.
         attempt: number of the newest start for ``occurrence_at``, from 1.
         failures: failures in a row.
+        interruptions: runs in a row whose process died.
         freed_at: end of the newest run.
         boot_at: the occurrence owed since registration, until a start.
         orphaned: the newest run was interrupted and is to be restarted.
@@ -55,6 +56,7 @@ class TaskState:
     occurrence_at: datetime | None = None
     attempt: int = 0
     failures: int = 0
+    interruptions: int = 0
     freed_at: datetime | None = None
     boot_at: datetime | None = None
     orphaned: bool = False
@@ -129,7 +131,12 @@ def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
     if event.history_only:
         return replace(state, running=event.others)
     return replace(
-        state, last_success_at=event.at, freed_at=event.at, failures=0, running=event.others
+        state,
+        last_success_at=event.at,
+        freed_at=event.at,
+        failures=0,
+        interruptions=0,
+        running=event.others,
     )
 
 
@@ -142,6 +149,7 @@ def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
         pending_retry_until=(state.pending_retry_until if event.overtaken else event.next_retry_at),
         freed_at=event.at,
         failures=state.failures + 1,
+        interruptions=0,
         running=event.others,
     )
 
@@ -149,12 +157,17 @@ def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
 @apply.register
 def _cancelled(event: events.TaskRunCancelled, state: TaskState) -> TaskState:
     freed_at = state.freed_at if event.history_only else event.at
-    return replace(state, freed_at=freed_at, running=event.others)
+    return replace(state, freed_at=freed_at, interruptions=0, running=event.others)
 
 
 @apply.register
 def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskState:
-    return replace(state, orphaned=event.restarts or state.orphaned, running=event.others)
+    return replace(
+        state,
+        orphaned=event.restarts or state.orphaned,
+        interruptions=state.interruptions + event.restarts,
+        running=event.others,
+    )
 
 
 @apply.register
@@ -252,6 +265,7 @@ _INSTANTS = {
 _COUNTS = {
     "attempt": "attempt",
     "failures": "failures",
+    "interruptions": "interruptions",
     "waiting": "waiting",
     "run_count": "runCount",
 }

@@ -269,8 +269,9 @@ class Engine:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
                     break
+                bid, busy = self.bid, self.running > 0
                 claimed = claims.claim_due(
-                    member, self._declarations, now, reaping=reaping, bid=self.bid
+                    member, self._declarations, now, reaping=reaping, bid=bid, busy=busy
                 )
                 work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.

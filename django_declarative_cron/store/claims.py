@@ -10,7 +10,7 @@ from functools import partial
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
 
-from ..core import events
+from ..core import events, suspicion
 from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
@@ -63,6 +63,7 @@ def claim_due(
     *,
     reaping: bool,
     bid: Bid = Bid(),  # noqa: B008 - frozen
+    busy: bool = False,
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
@@ -72,12 +73,13 @@ def claim_due(
         now: the instant of the tick.
         reaping: look for runs of dead processes too.
         bid: on what grounds it leads.
+        busy: runs of its own are in flight.
 
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
     # What is claimed one by one is committed one by one: that must not be done twice.
-    batch = partial(_claim, member, declarations, now, reaping, bid)
+    batch = partial(_claim, member, declarations, now, reaping, bid, busy)
     try:
         return mending(member.using, member.deployment, batch)
     except (IntegrityError, DataError):
@@ -95,6 +97,7 @@ def _claim(
     now: datetime,
     reaping: bool,
     bid: Bid,
+    busy: bool,
 ) -> Claimed:
     with locked(member, bid) as held:
         if held is None:
@@ -105,6 +108,7 @@ def _claim(
                 claimed.events += dead.reap(held, member, now)
             due = list(_due(held, member, now)[:BATCH])
             claimed.more = len(due) == BATCH
+            due = suspicion.first(due, now, busy=busy)
             _claim_tasks(held, member, declarations, due, now, claimed)
     return claimed
 

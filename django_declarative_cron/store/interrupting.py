@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ..core import events
 from ..core.decide import Story, settle
+from ..core.suspicion import SUSPICIOUS
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import database, outbox, overlaps, rows
 from .guard import Locked, Member
@@ -39,8 +40,9 @@ def interrupt(
     others = overlaps.others(held, member, beside, [run.pk for run in found])
     told: list[events.Event] = []
     for run in found:
-        other = others.get(run.task_name)
-        told.append(_interrupted(run, tasks.get(run.pk), other, member, now))
+        task, other = tasks.get(run.pk), others.get(run.task_name)
+        told.append(_interrupted(run, task, other, member, now))
+        told += [] if task is None else _suspicion(task, now)
         _end(run, now)
     database.upsert(member.using, found, _RUN_FIELDS)
     database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
@@ -84,6 +86,14 @@ def _interrupted(
     if other is not None:
         task.running_run = other
     return event
+
+
+def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
+    """Tell once of a task that may be what ends its process."""
+    if task.interruptions != SUSPICIOUS:
+        return []
+    count = task.interruptions
+    return [events.TaskRepeatedlyInterrupted(at=now, task_name=task.name, interruptions=count)]
 
 
 def _end(run: TaskRun, now: datetime) -> None:

@@ -34,6 +34,7 @@ _SHARED = (
     "occurrence_at",
     "attempt",
     "failures",
+    "interruptions",
     "freed_at",
     "boot_at",
     "orphaned",

@@ -12,6 +12,7 @@ from django.test import Client
 from freezegun import freeze_time
 
 from django_declarative_cron.admin.formats import relative
+from django_declarative_cron.models import ScheduledTask
 
 from . import pages, rows
 from .conftest import Login
@@ -259,3 +260,14 @@ def test_a_page_takes_fourteen_queries_at_most(
     client.get(pages.page(task))
     with django_assert_max_num_queries(14):
         client.get(pages.page(task))
+
+
+def test_a_task_that_may_end_its_process_is_marked_with_the_count(
+    root: Client, text: Words
+) -> None:
+    task = rows.task(interruptions=2)
+    for page in (pages.page(task), pages.changelist()):
+        assert "ended with" not in text(root.get(page))
+    ScheduledTask.objects.update(interruptions=3)
+    assert "The last 3 runs ended with the process they ran in." in text(root.get(pages.page(task)))
+    assert "its last 3 runs ended with their process" in text(root.get(pages.changelist()))

@@ -205,6 +205,7 @@ def _errors(directory: Path) -> Counter[str]:
 
 def _said(vacancy: Vacancy) -> str:
     trouble = " under other trouble" if vacancy.disturbed else ""
+    trouble += ", nobody stood by" if vacancy.alone else ""
     return f"{vacancy.seconds:.2f} s at {vacancy.clock:%H:%M:%S} from {vacancy.pid}{trouble}"
 
 

@@ -99,19 +99,19 @@ class Storm:
     def _kill(self) -> None:
         ship = self._any()
         if ship is not None:
-            self._watch.vacate("kill", ship.pid, ship.kill())
+            self._vacate("kill", ship, ship.kill)
             self.counts["kill -9"] += 1
 
     def _lose(self) -> None:
         ship = self._any()
         if ship is not None:
-            self._watch.vacate("loss", ship.pid, ship.lose())
+            self._vacate("loss", ship, ship.lose)
             self.counts["kill -9 with the companion"] += 1
 
     def _ask_to_end(self) -> None:
         ship = self._any()
         if ship is not None:
-            self._watch.vacate("stop", ship.pid, ship.ask())
+            self._vacate("stop", ship, ship.ask)
             self.counts["SIGTERM"] += 1
 
     def _stop_for_a_moment(self) -> None:
@@ -132,8 +132,7 @@ class Storm:
     def _stop(self, leases: float, kind: str, *, whole: bool = False) -> None:
         ship = self._any()
         if ship is not None:
-            at = ship.freeze(whole=whole)
-            self._watch.vacate("pause", ship.pid, at)
+            at = self._vacate("pause", ship, lambda: ship.freeze(whole=whole))
             self._stopped.append((at + leases * self._plan.lease, at, ship))
             self.counts[kind] += 1
 
@@ -149,6 +148,12 @@ class Storm:
             if ship.is_alive:
                 ship.paused.append((since, ship.wake()))
                 self._watch.disturb()
+
+    def _vacate(self, kind: str, ship: Ship, act: Callable[[], float]) -> float:
+        others = [each for each in self._fleet.awake() if each is not ship and each.is_up]
+        at = act()
+        self._watch.vacate(kind, ship.pid, at, alone=not others)
+        return at
 
     def _any(self) -> Ship | None:
         """Choose a process; every second time the one that leads, seldom one that begins."""

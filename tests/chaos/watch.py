@@ -26,6 +26,7 @@ class Vacancy:
         at: monotonic second.
         disturbed: something else befell the others or the database meanwhile.
         seconds: until another led, ``None`` as long as none does.
+        alone: nobody stood by who could have taken it.
         clock: the instant on the wall, to look it up in the logs.
     """
 
@@ -34,6 +35,7 @@ class Vacancy:
     at: float
     disturbed: bool = False
     seconds: float | None = None
+    alone: bool = False
     clock: datetime = field(default_factory=datetime.now)
 
 
@@ -53,10 +55,10 @@ class Watch:
         self._ended.set()
         self._thread.join()
 
-    def vacate(self, kind: str, pid: int, at: float) -> None:
+    def vacate(self, kind: str, pid: int, at: float, *, alone: bool = False) -> None:
         """Take down that something befell a process; it counts where that one led."""
         if pid == self.leader and not self._open():
-            self.vacancies.append(Vacancy(kind, pid, at))
+            self.vacancies.append(Vacancy(kind, pid, at, alone=alone))
         else:
             self.disturb()
 
@@ -70,7 +72,9 @@ class Watch:
         return sorted(
             v.seconds
             for v in self.vacancies
-            if v.kind == kind and v.seconds is not None and (disturbed or not v.disturbed)
+            if v.kind == kind
+            and v.seconds is not None
+            and (disturbed or not (v.disturbed or v.alone))
         )
 
     def slowest(self, kind: str) -> list[Vacancy]:

@@ -124,6 +124,7 @@ def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
         "last_success_at": "2024-01-01T11:30:00.000Z",
         "pending_retry_until": None,
         "failures": 0,
+        "interruptions": 0,
         "paused_since": None,
         "paused_until": None,
         "run_requested_at": None,
@@ -165,3 +166,15 @@ def test_lists_of_any_length_take_as_many_queries(
     # Three for tables and migrations, one for the deployment, one for the tasks.
     with django_assert_num_queries(5):
         cron("list", clock=sim.clock)
+
+
+def test_a_task_that_may_end_its_process_is_named_with_the_count(
+    cron: Cron, crowd: Simulation
+) -> None:
+    ScheduledTask.objects.filter(name="daily").update(interruptions=2)
+    assert "ended with it" not in cron("list", clock=crowd.clock).out
+    ScheduledTask.objects.filter(name="daily").update(interruptions=4)
+    line = "'daily' may end the process it runs in: its last 4 runs ended with it."
+    assert line in cron("list", clock=crowd.clock).lines
+    found = cron("list", "--format", "json", clock=crowd.clock).data["tasks"]
+    assert {each["name"]: each["interruptions"] for each in found}["daily"] == 4

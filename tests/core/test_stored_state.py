@@ -212,6 +212,7 @@ states = st.builds(
     run_requested_at=optional,
     attempt=whole,
     failures=whole,
+    interruptions=whole,
     run_count=whole,
     orphaned=st.booleans(),
     running=st.booleans(),

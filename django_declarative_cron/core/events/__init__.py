@@ -29,6 +29,7 @@ from .delivery import (
     EventsForgotten,
 )
 from .runs import (
+    TaskRepeatedlyInterrupted,
     TaskRetriesExhausted,
     TaskRetryPreempted,
     TaskRetryStarted,
@@ -107,6 +108,7 @@ __all__ = [
     "TaskOverridden",
     "TaskPaused",
     "TaskPreserved",
+    "TaskRepeatedlyInterrupted",
     "TaskResumed",
     "TaskRetriesExhausted",
     "TaskRetryCleared",

@@ -92,6 +92,16 @@ class TaskRunInterrupted(TaskEvent, level="INFO"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRepeatedlyInterrupted(TaskEvent, level="WARNING"):
+    """So many runs in a row ended with their process: it may be what ends it.
+
+    From now on it starts when nothing else runs, so that it takes nothing with it.
+    """
+
+    interruptions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetryStarted(TaskEvent, level="INFO"):
     """A run starts because a retry was pending; ``retry_count`` from 1."""
 

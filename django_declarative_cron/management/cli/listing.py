@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...core.status import Status
+from ...core.suspicion import is_suspicious
+from ...models import ScheduledTask
 from ...signals import safe
 from ...store.reading import Reading, read
 from .scope import NOT_REGISTERED, Scope
@@ -67,6 +69,9 @@ def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None
     for reading in readings:
         if reading.problem:
             terminal.say(safe(f"{reading.task.name!r} is broken: {reading.problem}"))
+    for reading in readings:
+        if is_suspicious(reading.task.interruptions):
+            terminal.say(safe(f"{reading.task.name!r} {_suspicion(reading.task)}"))
     if found[Status.OVERDUE]:
         terminal.say("What is overdue waits for a scheduler: `python manage.py runscheduler`.")
 
@@ -105,6 +110,11 @@ def _behind(reading: Reading, now: datetime) -> list[str]:
     return [f"attempt {relative(attempt, now)}", f"success {succeeded}"]
 
 
+def _suspicion(task: ScheduledTask) -> str:
+    runs = count(task.interruptions, "run")
+    return f"may end the process it runs in: its last {runs} ended with it."
+
+
 def _word(status: Status) -> str:
     return status.replace("_", " ")
 
@@ -128,6 +138,7 @@ def record(reading: Reading) -> dict[str, Any]:
         "last_success_at": iso(task.last_success_at),
         "pending_retry_until": iso(task.pending_retry_until),
         "failures": task.failures,
+        "interruptions": task.interruptions,
         "paused_since": iso(task.paused_since),
         "paused_until": iso(task.paused_until),
         "run_requested_at": iso(task.run_requested_at),
