@@ -2,8 +2,8 @@
 
 A thread looks at what waits for the database. What has waited for too long has its
 socket shut, so that the waiting thread gets the error that the network did not give.
-The drivers of PostgreSQL let it be reached, and PyMySQL; mysqlclient has its own
-``read_timeout`` for that.
+The socket is taken hold of beforehand, by the thread whose connection it is: mysqlclient
+tells no other thread while a statement is under way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class _Wait:
     """One thread that waits for the database."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
-        self.connection = connection
+        self._connection = connection
+        self._raw: Any = None
+        self._twins: list[socket.socket] = []
         self.looks = 0
 
     def restart(
@@ -39,7 +41,21 @@ class _Wait:
     ) -> Any:
         """Wait anew with each statement."""
         self.looks = 0
+        if self._raw is not self._connection.connection:
+            self._raw = self._connection.connection
+            self._twins += _twins_of(self._raw)
         return execute(sql, params, many, context)
+
+    def cut(self) -> None:
+        """Shut the socket under the connection, which stays its thread's to close."""
+        for twin in self._twins:
+            with suppress(OSError):
+                twin.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """Let go of the socket."""
+        for twin in self._twins:
+            twin.close()
 
 
 class Watchdog:
@@ -74,6 +90,7 @@ class Watchdog:
         finally:
             with self._lock:
                 self._waits.discard(wait)
+                wait.end()
 
     def _be_there(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -93,7 +110,7 @@ class Watchdog:
                 for wait in self._waits:
                     wait.looks += 1
                     if wait.looks > PATIENCE:
-                        _cut(wait.connection.connection)
+                        wait.cut()
 
 
 watchdog = Watchdog()
@@ -102,9 +119,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=watchdog.forget)
 
 
-def _cut(raw: Any) -> None:
-    """Shut the socket under a driver's connection; the connection stays its thread's to close."""
+def _twins_of(raw: Any) -> list[socket.socket]:
+    """Give a second hold of the socket under a driver's connection, where there is one."""
     with suppress(Exception):
         number = raw.fileno() if hasattr(raw, "fileno") else raw._sock.fileno()
-        with socket.socket(fileno=os.dup(number)) as twin:
-            twin.shutdown(socket.SHUT_RDWR)
+        return [socket.socket(fileno=os.dup(number))]
+    return []
