@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -45,7 +46,8 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     A silent process may only have been kept from the database, as everybody was.
     So silence counts where the deployment was watched for as long without a gap;
     otherwise only those count that gave themselves up. A run whose row, or whose task's
-    row, somebody else holds is left for another time, and its process is not buried.
+    row, somebody else holds is left for another time, and its process is not buried. One
+    whose own row is held cannot say that it lives, so that its silence says nothing.
 
     Args:
         held: the locked row of the deployment.
@@ -55,31 +57,37 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     silent_since = vigil.silent_since(
         member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
     )
-    told = interrupt(held, member, _runs_of_the_dead(held, member, silent_since), now)
-    _bury(held, member, silent_since)
+    silent = _silent(held, member, silent_since)
+    told = interrupt(held, member, _runs_of_the_dead(held, member, silent), now)
+    _bury(held, member, silent)
     return told
 
 
-def _bury(held: Locked, member: Member, silent_since: datetime) -> None:
-    """Mark silent instances as stopped; one that lives after all beats again."""
-    open_runs = TaskRun.objects.filter(instance=OuterRef("pk"), running_slot__isnull=False)
-    known = SchedulerInstance.objects.using(member.using)
+def _silent(held: Locked, member: Member, silent_since: datetime) -> list[UUID]:
+    """Lock the silent instances; leave out those whose row somebody else holds."""
+    known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
     silent = known.filter(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
-    silent = silent.exclude(id=member.instance).filter(~Exists(open_runs)).only("pk")
-    found = [instance.pk for instance in database.lockable(member.using, silent)]
-    if found:
-        known.filter(pk__in=found).update(stopped_at=held.database_now)
+    return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
 
 
-def _runs_of_the_dead(held: Locked, member: Member, silent_since: datetime) -> list[TaskRun]:
-    living = SchedulerInstance.objects.filter(id=OuterRef("instance")).filter(
-        stopped_at=None, heartbeat_at__gt=silent_since
+def _bury(held: Locked, member: Member, silent: list[UUID]) -> None:
+    """Mark silent instances as stopped; one that lives after all beats again."""
+    if silent:
+        open_runs = TaskRun.objects.filter(instance=OuterRef("pk"), running_slot__isnull=False)
+        buried = SchedulerInstance.objects.using(member.using).filter(~Exists(open_runs))
+        buried.filter(pk__in=silent).update(stopped_at=held.database_now)
+
+
+def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[TaskRun]:
+    living = SchedulerInstance.objects.filter(
+        id=OuterRef("instance"), stopped_at=None, heartbeat_at__gt=LONG_AGO
     )
     active = TaskRun.objects.using(member.using).filter(
         scheduler=held.row, running_slot__isnull=False
     )
     running = active.exclude(outcome=Outcome.WAITING)
-    dead = running.filter(Q(instance=None) | ~Exists(living)).exclude(instance=member.instance)
+    dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
+    dead = dead.exclude(instance=member.instance)
     return list(database.lockable(member.using, dead.order_by("pk")))
 
 

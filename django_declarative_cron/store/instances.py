@@ -102,18 +102,21 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
         return False
     now = state.database_now
     living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    lives = _is_heard(living, member, now, mute_since=None, watched=watched)
-    if state.leader_id == member.instance:
-        vigil.keep(member, state, watched, now)
-        # Last, because somebody may hold this row.
+    try:
+        # Somebody may hold either row: each in a transaction with limits, and neither in vain
+        # because of the other.
         with database.atomic(member.using):
-            mine = states.filter(leader=member.instance, term=state.term)
-            mine.update(
-                lease_expires_at=now + member.lease,
-                watched_since=state.watched_since,
-                watched_until=state.watched_until,
-            )
-    return lives
+            return _is_heard(living, member, now, mute_since=None, watched=watched)
+    finally:
+        if state.leader_id == member.instance:
+            vigil.keep(member, state, watched, now)
+            with database.atomic(member.using):
+                mine = states.filter(leader=member.instance, term=state.term)
+                mine.update(
+                    lease_expires_at=now + member.lease,
+                    watched_since=state.watched_since,
+                    watched_until=state.watched_until,
+                )
 
 
 @database.again_after_conflict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -13,11 +13,13 @@ from django.db import OperationalError, connection
 from django_declarative_cron.models import (
     ScheduledTask,
     SchedulerInstance,
+    SchedulerState,
     TaskOverride,
     TaskRun,
 )
 from django_declarative_cron.store import claims, instances, limits, overrides, reconcile, results
 from django_declarative_cron.store.faults import is_lock_timeout
+from django_declarative_cron.store.guard import Bid
 from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.results import Result
@@ -128,6 +130,34 @@ def test_an_instance_whose_row_is_held_is_buried_later(
     stranger.let_go()
     claims.claim_due(heir, deployment.by_name, deployment.now, reaping=True)
     assert mine.get().stopped_at is not None
+
+
+@row_locks
+def test_whose_own_row_is_held_cannot_say_that_it_lives_and_is_not_taken_for_dead(
+    deployment: Deployment, stranger: Stranger
+) -> None:
+    _claim(deployment)
+    heir = replace(deployment.member, instance=uuid4())
+    reconcile.reconcile(heir, Process("here", 2), deployment.declarations, deployment.now)
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    first = SchedulerInstance.objects.filter(id=deployment.member.instance)
+    first.update(heartbeat_at=hour_ago)
+    stranger.hold("schedulerinstance", pid=1)
+    with pytest.raises(OperationalError) as refused:
+        instances.heartbeat(deployment.member)
+    assert is_lock_timeout(refused.value)
+    lease = SchedulerState.objects.get().lease_expires_at
+    assert lease is not None and lease > datetime.now(UTC) + timedelta(seconds=10)
+    SchedulerState.objects.update(leader=None)
+    bid = Bid((hour_ago, datetime.now(UTC)))
+
+    def look() -> int:
+        claims.claim_due(heir, deployment.by_name, deployment.now, reaping=True, bid=bid)
+        return TaskRun.objects.filter(outcome="interrupted").count()
+
+    assert (look(), first.get().stopped_at) == (0, None)
+    stranger.let_go()
+    assert (look(), first.get().stopped_at is None) == (3, False)
 
 
 @row_locks
