@@ -36,7 +36,7 @@ _LIST = "list"
 class ActingAdmin(AttendedAdmin):
     """Let people act on tasks: each act by its own permission, confirmed, and written down."""
 
-    actions = ["run_now", "pause", "resume", "clear_retry"]
+    actions = ["run_now", "pause", "resume", "skip_next", "clear_retry"]
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -57,6 +57,10 @@ class ActingAdmin(AttendedAdmin):
     def has_resume_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may resume tasks."""
         return self.may(request, acts.RESUME)
+
+    def has_skip_next_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may skip next runs."""
+        return self.may(request, acts.SKIP_NEXT)
 
     def has_clear_retry_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may clear retry states."""
@@ -86,6 +90,11 @@ class ActingAdmin(AttendedAdmin):
     def resume(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
         """Ask for the confirmation of resumptions."""
         return self._ask(request, acts.RESUME, list(queryset))
+
+    @admin.action(description=acts.SKIP_NEXT.label, permissions=["skip_next"])
+    def skip_next(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of skipping."""
+        return self._ask(request, acts.SKIP_NEXT, list(queryset))
 
     @admin.action(description=acts.CLEAR_RETRY.label, permissions=["clear_retry"])
     def clear_retry(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:

@@ -123,6 +123,31 @@ def _expect_clear(task: ScheduledTask, reading: Reading, now: datetime) -> tuple
     return True, format_html(gettext("The retry of {} will not take place."), pending)
 
 
+def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if not task.enabled:
+        return False, gettext("Is disabled by its declaration: nothing runs that could be skipped.")
+    if task.paused_since is not None:
+        return False, gettext("Is paused already: nothing runs that could be skipped.")
+    schedule = reading.schedule
+    skipped = None if schedule is None else schedule.next_after(max(_mark(task), now))
+    if schedule is None or skipped is None:
+        return False, gettext("Its schedule names no instant any more.")
+    following = schedule.next_after(skipped)
+    shown = formats.occurrence(skipped, schedule.zone)
+    if following is None:
+        return True, format_html(gettext("The run of {} will not take place."), shown)
+    text = gettext("The run of {} will not take place; the next one is at {}.")
+    return True, format_html(text, shown, formats.occurrence(following, schedule.zone))
+
+
+def _mark(task: ScheduledTask) -> datetime:
+    return max(task.registered_at, task.discharged_at or task.registered_at)
+
+
+def _skip(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
+    return overrides.skip_next(names, act)
+
+
 def _run(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
     return overrides.request_run(names, act)
 
@@ -169,6 +194,16 @@ RESUME = Act(
     apply=_resume,
     expect=_expect_resume,
 )
+SKIP_NEXT = Act(
+    key="skip_next",
+    label=_("Skip next run"),
+    question=_("Skip the next run of these tasks?"),
+    done=_("Next run skipped: %(names)s."),
+    undone=_("Nothing to skip: %(names)s."),
+    form=ActForm,
+    apply=_skip,
+    expect=_expect_skip,
+)
 CLEAR_RETRY = Act(
     key="clear_retry",
     label=_("Clear retry state"),
@@ -180,4 +215,4 @@ CLEAR_RETRY = Act(
     expect=_expect_clear,
 )
 
-ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, CLEAR_RETRY)}
+ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, SKIP_NEXT, CLEAR_RETRY)}

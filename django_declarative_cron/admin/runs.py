@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -13,8 +15,12 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask, TaskRun
-from . import marks, story
+from ..store.masking import masked
+from . import acts, formats, marks, story
+from .acting import ActingAdmin
 from .filters import ReasonFilter
+from .frames import project_frames
+from .portrait import Attempt, attempts_of
 from .readonly import (
     DEEPEST_ROW,
     NOTHING,
@@ -24,6 +30,8 @@ from .readonly import (
     first_line,
     instant,
 )
+
+_CHAIN = 50
 
 
 @admin.display(description=_("outcome"))
@@ -62,6 +70,23 @@ def whole_error(run: TaskRun) -> str:
     return format_html('<pre class="ddc-pre">{}</pre>', run.error) if run.error else NOTHING
 
 
+@admin.display(description=_("lag"))
+def lag(run: TaskRun) -> str:
+    """Show how long after its occurrence the run started."""
+    if run.started_at is None:
+        return NOTHING
+    return formats.span(max(run.started_at - run.scheduled_for, timedelta(0)))
+
+
+@admin.display(description=_("result"))
+def result(run: TaskRun) -> str:
+    """Show what the callback returned; values under a secret's name are masked."""
+    if run.result is None:
+        return NOTHING
+    text = json.dumps(masked(run.result), indent=1, ensure_ascii=False, sort_keys=True)
+    return format_html('<pre class="ddc-pre">{}</pre>', text)
+
+
 scheduled = instant(TaskRun, "scheduled_for")
 scheduled_from = instant(TaskRun, "scheduled_from")
 started = instant(TaskRun, "started_at")
@@ -98,22 +123,53 @@ class TaskRunAdmin(ReadOnlyAdmin):
         scheduled_from,
         scheduled,
         started,
+        lag,
         finished,
         duration,
         attempt,
         "instance",
+        result,
         whole_error,
     ]
     change_form_template = "admin/django_declarative_cron/taskrun/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
-        runs: QuerySet[TaskRun] = super().get_queryset(request).defer("traceback", "detail")
+        runs: QuerySet[TaskRun] = (
+            super().get_queryset(request).defer("traceback", "detail", "log", "result")
+        )
         return runs
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        return {"traceback": row.traceback, "task_url": self._task_url(request, row)}
-
-    def _task_url(self, request: HttpRequest, run: TaskRun) -> str:
-        tasks = ScheduledTask.objects.filter(scheduler=run.scheduler_id, name=run.task_name)
+        tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)
         task = tasks.only("pk").first()
-        return "" if task is None else self.page_of(request, task)
+        return {
+            "traceback": row.traceback,
+            "frames": project_frames(row.traceback),
+            "log": row.log,
+            "attempts": _chain(row),
+            "task_url": "" if task is None else self.page_of(request, task),
+            "again_url": "" if task is None else self._again_url(request, task),
+        }
+
+    def _again_url(self, request: HttpRequest, task: ScheduledTask) -> str:
+        if not self.shows(request, ScheduledTask):
+            return ""
+        page: Any = self.admin_site.get_model_admin(ScheduledTask)
+        # A project may have a page of its own for tasks, without our acts.
+        if not isinstance(page, ActingAdmin) or not page.may(request, acts.RUN):
+            return ""
+        return f"{self.address(ScheduledTask, 'act', acts.RUN.key)}?task={task.pk}"
+
+
+def _chain(run: TaskRun) -> list[Attempt]:
+    """Give the attempts at the occurrence of a run, where there were several."""
+    if run.started_at is None:
+        return []
+    attempts = TaskRun.objects.filter(
+        scheduler=run.scheduler_id,
+        task_name=run.task_name,
+        scheduled_for=run.scheduled_for,
+        started_at__isnull=False,
+    )
+    chain = list(attempts.defer("traceback", "detail", "log", "result").order_by("id")[:_CHAIN])
+    return attempts_of(chain) if len(chain) > 1 else []

@@ -112,7 +112,11 @@ def of(
         is_attended: a scheduler was heard of lately.
     """
     reading = read(task, now)
-    runs = list(runs_of(task).defer("traceback", "detail").select_related("instance")[:RUNS])
+    runs = list(
+        runs_of(task)
+        .defer("traceback", "detail", "log", "result")
+        .select_related("instance")[:RUNS]
+    )
     failed = None if task.pending_retry_until is None else _cause(task, runs)
     pause = _pause(task)
     viewer = timezone.get_current_timezone_name()
@@ -253,7 +257,7 @@ def _cause(task: ScheduledTask, newest: list[TaskRun]) -> TaskRun | None:
         if run.outcome in _WENT_WRONG:
             return run
     older = runs_of(task).filter(outcome__in=_WENT_WRONG)
-    return older.defer("traceback", "detail").select_related("instance").first()
+    return older.defer("traceback", "detail", "log", "result").select_related("instance").first()
 
 
 def _acts(task: ScheduledTask) -> QuerySet[TaskOverride]:

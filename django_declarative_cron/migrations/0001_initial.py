@@ -354,6 +354,7 @@ class Migration(migrations.Migration):
                     ("run_scheduledtask", "Can run scheduled tasks now"),
                     ("pause_scheduledtask", "Can pause scheduled tasks"),
                     ("resume_scheduledtask", "Can resume scheduled tasks"),
+                    ("skip_next_scheduledtask", "Can skip the next run of scheduled tasks"),
                     ("clear_retry_scheduledtask", "Can clear the retry state of scheduled tasks"),
                     ("register_scheduledtask", "Can register scheduled tasks over HTTP"),
                 ],

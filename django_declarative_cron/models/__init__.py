@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..fields import InstantField, NameField
 from .access import AccessToken
+from .acts import TaskOverride
 from .outbox import OutboxEvent
 
 __all__ = [
@@ -216,6 +217,7 @@ class ScheduledTask(models.Model):
             ("run_scheduledtask", _("Can run scheduled tasks now")),
             ("pause_scheduledtask", _("Can pause scheduled tasks")),
             ("resume_scheduledtask", _("Can resume scheduled tasks")),
+            ("skip_next_scheduledtask", _("Can skip the next run of scheduled tasks")),
             ("clear_retry_scheduledtask", _("Can clear the retry state of scheduled tasks")),
             ("register_scheduledtask", _("Can register scheduled tasks over HTTP")),
         ]
@@ -306,44 +308,3 @@ class TaskRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_name} {self.scheduled_for:%Y-%m-%d %H:%M:%S}Z"
-
-
-class TaskOverride(models.Model):
-    """One person's act on a task name; it outlives the task's row."""
-
-    class Kind(models.TextChoices):
-        """What a person did."""
-
-        PAUSE = "pause", _("paused")
-        RESUME = "resume", _("resumed")
-        RUN = "run", _("run requested")
-        CLEAR_RETRY = "clear_retry", _("retry state cleared")
-
-    scheduler = models.ForeignKey(
-        SchedulerState,
-        models.CASCADE,
-        verbose_name=_("deployment"),
-        related_name="overrides",
-        db_index=False,
-    )
-    task_name = NameField(_("task name"), max_length=255)
-    kind = models.CharField(_("act"), max_length=16, choices=Kind.choices)
-    until = InstantField(_("until"), null=True, blank=True)
-    note = models.TextField(_("note"), blank=True)
-    author = models.CharField(_("author"), max_length=255, blank=True)
-    author_key = models.CharField(_("key of the author"), max_length=255, blank=True)
-    created_at = InstantField(_("at"))
-    ended_at = InstantField(_("ended at"), null=True, blank=True)
-
-    class Meta:
-        verbose_name = _("operator's act")
-        verbose_name_plural = _("operators' acts")
-        ordering = ["-id"]
-        default_permissions = ("view",)
-        indexes = [
-            models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_override_history"),
-            models.Index(fields=["scheduler", "kind", "ended_at"], name="ddc_override_open"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.get_kind_display()}: {self.task_name}"

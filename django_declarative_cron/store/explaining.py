@@ -81,7 +81,7 @@ def _around(runs: QuerySet[TaskRun], at: datetime) -> tuple[Row, ...]:
 
 
 def _rows(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
-    return tuple(_row(run) for run in runs.defer("traceback")[:_MOST])
+    return tuple(_row(run) for run in runs.defer("traceback", "log", "result")[:_MOST])
 
 
 def _row(run: TaskRun) -> Row:

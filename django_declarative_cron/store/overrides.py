@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -21,6 +21,7 @@ from .mending import mending
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
+Until = datetime | Callable[[ScheduledTask], datetime | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,38 @@ def pause(names: Collection[str], act: Act, *, until: datetime | None = None) ->
         )
 
     return _act(names, act, Kind.PAUSE, change, until=until)
+
+
+def skip_next(names: Collection[str], act: Act) -> list[str]:
+    """Let the next occurrence of tasks pass: a pause that ends with it.
+
+    Until then nothing else runs either, a pending retry waits as under every pause.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names it took effect on; a task that rests already is none of them, nor is one
+        whose schedule names no instant any more.
+    """
+    text = f"Skips the next run: {act.note}" if act.note else "Skips the next run."
+    told = replace(act, note=text)
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        until = schedule.next_after(max(story.state.mark, act.at))
+        if story.state.paused_since is not None or not row.enabled or until is None:
+            return None
+        paused = events.TaskPaused(
+            at=act.at, task_name=story.state.name, author=act.author, note=text, until=until
+        )
+        return story.then(paused)
+
+    return _act(names, told, Kind.PAUSE, change, until=_own_end)
+
+
+def _own_end(row: ScheduledTask) -> datetime | None:
+    return row.paused_until
 
 
 def resume(names: Collection[str], act: Act) -> list[str]:
@@ -138,7 +171,7 @@ def _act(
     kind: TaskOverride.Kind,
     change: Change,
     *,
-    until: datetime | None = None,
+    until: Until = None,
 ) -> list[str]:
     using, deployment = database.alias(), options().DEPLOYMENT
     return mending(
@@ -153,7 +186,7 @@ def _write(
     act: Act,
     kind: TaskOverride.Kind,
     change: Change,
-    until: datetime | None,
+    until: Until,
 ) -> list[str]:
     with naming_what_is_held(using, deployment), locked_deployment(using, deployment) as held:
         if held is None:
@@ -201,7 +234,7 @@ def audit(
     act: Act,
     kind: TaskOverride.Kind,
     *,
-    until: datetime | None = None,
+    until: Until = None,
 ) -> None:
     """Write down the acts; a new pause or a resume ends the pauses before it.
 
@@ -211,7 +244,7 @@ def audit(
         changed: rows of the tasks the act took effect on.
         act: who, when, why.
         kind: what was done.
-        until: end of a pause.
+        until: end of a pause, or what gives it for each row.
     """
     if kind in (Kind.PAUSE, Kind.RESUME):
         _end_pauses(held, using, changed, act)
@@ -221,7 +254,7 @@ def audit(
             scheduler=held.row,
             task_name=row.name,
             kind=kind,
-            until=until,
+            until=until(row) if callable(until) else until,
             note=act.note,
             author=act.author[:255],
             author_key=act.author_key[:255],

@@ -20,8 +20,8 @@ from .rows import NOW
 
 Words = Callable[[Any], str]
 
-KEYS = ("run", "pause", "resume", "clear_retry")
-MENU = {"run": "run_now", "pause": "pause", "resume": "resume", "clear_retry": "clear_retry"}
+KEYS = ("run", "pause", "resume", "skip_next", "clear_retry")
+MENU = {**{key: key for key in KEYS}, "run": "run_now"}
 PERMISSION = {key: f"{key}_scheduledtask" for key in KEYS}
 VIEW = "view_scheduledtask"
 TOMORROW = "2026-11-29T10:00"
@@ -31,6 +31,7 @@ READY: dict[str, dict[str, Any]] = {
     "run": {},
     "pause": {},
     "resume": {"paused_since": NOW - timedelta(hours=1)},
+    "skip_next": {},
     "clear_retry": {"pending_retry_until": NOW + timedelta(minutes=5)},
 }
 
@@ -42,6 +43,7 @@ def did(key: str, task: ScheduledTask) -> bool:
         "run": task.run_requested_at is not None,
         "pause": task.paused_since is not None,
         "resume": task.paused_since is None,
+        "skip_next": task.paused_until == NOW.replace(hour=11, minute=0, second=0),
         "clear_retry": task.pending_retry_until is None,
     }[key]
 

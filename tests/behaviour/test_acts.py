@@ -42,6 +42,24 @@ def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulatio
     assert (skipped.scheduled_from, skipped.scheduled_for) == (utc("11:00"), utc("13:00"))
 
 
+def test_the_next_occurrence_is_skipped_and_the_one_after_it_runs(sim: Simulation) -> None:
+    assert overrides.skip_next(["t"], _act(sim, "inventory")) == ["t"]
+    assert sim.task("t").next_run_at == utc("12:00")
+    sim.advance_to("2024-01-01T12:30:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("12:00")]
+    skipped = TaskRun.objects.get(outcome="skipped")
+    assert (skipped.reason, skipped.scheduled_for) == ("disabled", utc("11:00"))
+    told = TaskOverride.objects.get()
+    assert (told.until, told.author) == (utc("11:00"), "an operator")
+    assert told.note == "Skips the next run: inventory"
+
+
+def test_what_rests_or_never_runs_again_has_no_next_run_to_skip(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim))
+    assert overrides.skip_next(["t"], _act(sim)) == []
+    assert TaskOverride.objects.count() == 1
+
+
 def test_a_paused_task_has_no_next_run(sim: Simulation) -> None:
     overrides.pause(["t"], _act(sim))
     assert (sim.task("t").next_run_at, sim.task("t").wake_at) == (None, None)

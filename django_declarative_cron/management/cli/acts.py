@@ -64,6 +64,20 @@ def _not_resumed(task: ScheduledTask) -> Said:
     return "was not paused", True
 
 
+def _skip_next(context: Context, options: Options) -> None:
+    scope = Scope.current()
+    names = _known(scope, options)
+    taken = overrides.skip_next(names, act(options, context.clock.now()))
+    _tell(context, "Next run skipped", taken)
+    _tell_untouched(context, scope, names, taken, _not_skipped)
+
+
+def _not_skipped(task: ScheduledTask) -> Said:
+    if not task.enabled:
+        return "is disabled by its declaration: nothing runs", True
+    return "is paused, or never runs again: there is nothing to skip", task.paused_since is not None
+
+
 def _clear_retry(context: Context, options: Options) -> None:
     scope = Scope.current()
     names = _known(scope, options)
@@ -121,6 +135,9 @@ def _until(text: str | None, now: datetime) -> datetime | None:
 
 PAUSE = Subcommand("pause", "let tasks rest: nothing runs until resumed", _pause_arguments, _pause)
 RESUME = Subcommand("resume", "end pauses; what fell under them does not run", _names, _resume)
+SKIP_NEXT = Subcommand(
+    "skip-next", "let the next occurrence pass; the one after it runs", _names, _skip_next
+)
 CLEAR_RETRY = Subcommand(
     "clear-retry", "forget pending retries; the next occurrence runs", _names, _clear_retry
 )

@@ -50,6 +50,7 @@ SUBCOMMANDS = {
         running.RUN,
         acts.PAUSE,
         acts.RESUME,
+        acts.SKIP_NEXT,
         acts.CLEAR_RETRY,
         probing.HEALTH,
         simulating.SIMULATE,

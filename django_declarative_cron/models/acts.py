@@ -1,0 +1,49 @@
+"""What people do to tasks, kept apart from what is declared."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from ..fields import InstantField, NameField
+
+
+class TaskOverride(models.Model):
+    """One person's act on a task name; it outlives the task's row."""
+
+    class Kind(models.TextChoices):
+        """What a person did."""
+
+        PAUSE = "pause", _("paused")
+        RESUME = "resume", _("resumed")
+        RUN = "run", _("run requested")
+        CLEAR_RETRY = "clear_retry", _("retry state cleared")
+
+    scheduler = models.ForeignKey(
+        "SchedulerState",
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="overrides",
+        db_index=False,
+    )
+    task_name = NameField(_("task name"), max_length=255)
+    kind = models.CharField(_("act"), max_length=16, choices=Kind.choices)
+    until = InstantField(_("until"), null=True, blank=True)
+    note = models.TextField(_("note"), blank=True)
+    author = models.CharField(_("author"), max_length=255, blank=True)
+    author_key = models.CharField(_("key of the author"), max_length=255, blank=True)
+    created_at = InstantField(_("at"))
+    ended_at = InstantField(_("ended at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("operator's act")
+        verbose_name_plural = _("operators' acts")
+        ordering = ["-id"]
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_override_history"),
+            models.Index(fields=["scheduler", "kind", "ended_at"], name="ddc_override_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()}: {self.task_name}"

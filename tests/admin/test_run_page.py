@@ -1,0 +1,109 @@
+"""The page of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from django_declarative_cron.admin.frames import project_frames
+
+from . import pages, rows
+from .conftest import Login
+from .rows import NOW
+
+Words = Callable[[Any], str]
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/venv/lib/python3.13/site-packages/django_declarative_cron/runtime/work.py", line 9, in call
+    work.target(*work.args)
+  File "/srv/shop/shop/rates.py", line 24, in fetch_rates
+    answer = bank.daily_rates(currency="EUR")
+             ^^^^^^^^^^^^^^^^
+  File "/srv/shop/shop/bank.py", line 61, in daily_rates
+    raise BankDown(503)
+shop.bank.BankDown: 503
+"""
+
+
+def test_the_frames_of_the_project_come_first_the_failing_one_on_top() -> None:
+    found = project_frames(TRACEBACK)
+    assert [(frame.file, frame.line, frame.name, frame.code) for frame in found] == [
+        ("/srv/shop/shop/bank.py", 61, "daily_rates", "raise BankDown(503)"),
+        (
+            "/srv/shop/shop/rates.py",
+            24,
+            "fetch_rates",
+            'answer = bank.daily_rates(currency="EUR")',
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("traceback", "number"),
+    [
+        ("", 0),
+        ("no traceback at all", 0),
+        ('  File "<string>", line 1, in <module>', 0),
+        ('  File "C:\\\\venv\\\\lib\\\\site-packages\\\\x.py", line 1, in f\n    boom()', 0),
+        ('  File "/srv/a.py", line 99999999999999999999999, in f', 1),
+        ('  | File "/srv/a.py", line 3, in f\n  |     boom()', 1),
+        ('  File "/srv/a.py", line 1, in f\n' * 500, 20),
+    ],
+)
+def test_what_is_no_usual_traceback_is_read_as_far_as_it_goes(traceback: str, number: int) -> None:
+    assert len(project_frames(traceback)) == number
+
+
+def test_the_page_shows_lag_result_frames_and_log(root: Client, text: Words) -> None:
+    at = NOW.replace(second=0)
+    run = rows.run(
+        outcome="failed",
+        started_at=at + timedelta(seconds=3),
+        traceback=TRACEBACK,
+        log="fetching\nfailed",
+        result={"sent": 3, "api_key": "s3cret"},
+    )
+    response = root.get(pages.page(run))
+    shown = text(response)
+    assert "Lag: 3 s" in shown
+    assert '"sent": 3' in shown
+    assert "s3cret" not in shown
+    assert "Where it failed /srv/shop/shop/bank.py:61 daily_rates" in shown
+    assert "End of its log fetching failed" in shown
+    html = response.content.decode()
+    assert html.index("Where it failed") < html.index("Traceback (most recent call last)")
+
+
+def test_the_attempts_at_its_occurrence_are_a_chain(root: Client, text: Words) -> None:
+    at = NOW.replace(second=0)
+    first = rows.run(outcome="failed", finished_at=at + timedelta(seconds=1))
+    assert "Attempts at this occurrence" not in text(root.get(pages.page(first)))
+    rows.run(attempt=2, reason="retry", scheduled_for=at, started_at=at + timedelta(seconds=31))
+    shown = text(root.get(pages.page(first)))
+    assert "2 ✔ succeeded 2026-11-28 10:00:31 UTC 30 s" in shown
+
+
+def test_run_again_is_offered_to_those_who_may(login: Login) -> None:
+    task, run = rows.task(), rows.run()
+    see = ("view_taskrun", "view_scheduledtask")
+    may = login(*see, "run_scheduledtask").get(pages.page(run)).content.decode()
+    assert f'href="{pages.act("run", task)}"' in may
+    assert "ddc-act-run" not in login(*see).get(pages.page(run)).content.decode()
+    assert (
+        "ddc-act-run"
+        not in login("view_taskrun", "run_scheduledtask").get(pages.page(run)).content.decode()
+    )
+
+
+def test_a_run_of_a_task_that_is_gone_cannot_be_run_again(root: Client) -> None:
+    assert "ddc-act-run" not in root.get(pages.page(rows.run())).content.decode()
+
+
+def test_the_page_is_there_on_a_site_without_pages_of_tasks(root: Client) -> None:
+    rows.task()
+    run = rows.run()
+    assert root.get(pages.page(run, site="operations")).status_code == 200
