@@ -141,7 +141,8 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
 
 
 def _mark(task: ScheduledTask) -> datetime:
-    return max(task.registered_at, task.discharged_at or task.registered_at)
+    mark: datetime = max(task.registered_at, task.discharged_at or task.registered_at)
+    return mark
 
 
 def _skip(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:

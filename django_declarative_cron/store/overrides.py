@@ -94,7 +94,8 @@ def skip_next(names: Collection[str], act: Act) -> list[str]:
 
 
 def _own_end(row: ScheduledTask) -> datetime | None:
-    return row.paused_until
+    end: datetime | None = row.paused_until
+    return end
 
 
 def resume(names: Collection[str], act: Act) -> list[str]:
