@@ -18,7 +18,7 @@ from django.utils.translation import gettext
 from ..core.schedule import Schedule
 from ..core.suspicion import is_suspicious
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from ..store.reading import Reading, read
+from ..store.reading import read
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 
@@ -129,7 +129,7 @@ def of(
         "pause": None if pause is None else act_line(pause),
         "retry_at": _moment(task.pending_retry_until),
         "failed": None if failed is None else run_line(site_page, request, failed),
-        "upcoming": list(_upcoming(reading, now)),
+        "upcoming": _ahead(reading, now),
         "runs": [run_line(site_page, request, run) for run in runs],
         "all_runs_url": _all_runs(site_page, request, task),
         "acts": [act_line(act) for act in _acts(task)[:ACTS]],
@@ -207,12 +207,21 @@ def act_line(act: TaskOverride) -> ActLine:
     )
 
 
-def _upcoming(reading: Reading, now: datetime) -> Iterator[Upcoming]:
-    schedule = reading.schedule
-    if schedule is None:
-        return
+def _ahead(reading: Reading, now: datetime) -> list[Upcoming]:
+    if reading.schedule is None:
+        return []
+    return list(islice(upcoming(reading.schedule, now), UPCOMING))
+
+
+def upcoming(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
+    """Word the occurrences that a schedule names, with what the clocks do to them.
+
+    Args:
+        schedule: its expression and zone.
+        now: the instant of looking.
+    """
     before = now
-    for instant in islice(schedule.upcoming(now), UPCOMING):
+    for instant in schedule.upcoming(now):
         yield Upcoming(
             local=formats.occurrence(instant, schedule.zone),
             viewer=formats.occurrence(instant, timezone.get_current_timezone()),

@@ -22,8 +22,8 @@ from ..store.attendance import patience
 from ..store.masking import masked
 from ..store.reading import Reading, read
 from . import formats, marks, overview, story
-from .acting import ActingAdmin
 from .acts import ACTS
+from .extras import ExtraPagesAdmin
 from .filters import (
     AppFilter,
     FailedFilter,
@@ -130,7 +130,7 @@ pending_retry = instant(ScheduledTask, "pending_retry_until")
 registered = instant(ScheduledTask, "registered_at")
 
 
-class ScheduledTaskAdmin(ActingAdmin):
+class ScheduledTaskAdmin(ExtraPagesAdmin):
     """Show what is declared and what became of it; people act by the buttons."""
 
     list_display: Columns = [

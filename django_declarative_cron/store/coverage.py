@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 
 from django.db.models import Count, Max, Min, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from ..core.schedule import Schedule
-from ..models import ScheduledTask, TaskRun
+from ..models import Outcome, ScheduledTask, TaskRun
+from .overview import WENT_WRONG
 
 SPAN = timedelta(days=30)
+MOST_IN_MONTH = 20_000
 MOST = 3000
 """How many runs the days are counted from; a task that runs more often shows fewer days."""
 
@@ -108,3 +110,25 @@ def days_of(task: ScheduledTask, now: datetime, zone: tzinfo) -> dict[str, Count
 
 def _history(task: ScheduledTask) -> QuerySet[TaskRun]:
     return TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+
+
+def ended_by_day(
+    deployment: str, begin: datetime, end: datetime, zone: tzinfo
+) -> dict[date, Counter[str]]:
+    """Count what went wrong on each day, and what did not, as far as the newest runs tell.
+
+    Args:
+        deployment: its name.
+        begin: of the time looked at.
+        end: of the time looked at.
+        zone: whose days.
+    """
+    days: dict[date, Counter[str]] = {}
+    runs = TaskRun.objects.filter(
+        scheduler__deployment=deployment, finished_at__gte=begin, finished_at__lt=end
+    )
+    for outcomes, word in ((WENT_WRONG, "failed"), ((Outcome.SUCCEEDED,), "succeeded")):
+        newest = runs.filter(outcome__in=outcomes).order_by("-finished_at")
+        for at in newest.values_list("finished_at", flat=True)[:MOST_IN_MONTH]:
+            days.setdefault(at.astimezone(zone).date(), Counter())[word] += 1
+    return days

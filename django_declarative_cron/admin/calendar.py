@@ -1,0 +1,203 @@
+"""The calendar of a month: how much is planned on each day, and how much failed."""
+
+from __future__ import annotations
+
+import calendar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from django.utils.dates import WEEKDAYS_ABBR
+
+from ..core.schedule import Schedule
+from ..models import ScheduledTask
+from ..store.reading import read_schedule
+
+_TICK = timedelta(microseconds=1)
+_FIRST, _LAST = 1970, 2100
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day of the calendar.
+
+    Args:
+        date: which.
+        is_inside: it lies in the month.
+        is_today: somebody looks on it.
+        planned: number of occurrences that its tasks name.
+        failed: number of runs that went wrong.
+        ran: number of runs that succeeded.
+        tasks: how many tasks have an occurrence on it.
+    """
+
+    date: date
+    is_inside: bool
+    is_today: bool
+    planned: int
+    failed: int
+    ran: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayLine:
+    """What one task does on one day.
+
+    Args:
+        name: of the task.
+        schedule: its expression and zone.
+        number: of its occurrences.
+        first: the first of them.
+        last: the last of them.
+    """
+
+    name: str
+    schedule: Schedule
+    number: int
+    first: datetime
+    last: datetime
+
+
+def month_of(text: str, today: date) -> date:
+    """Read which month is asked for; the present one where that is none.
+
+    Args:
+        text: such as ``2026-11``.
+        today: the present day.
+    """
+    year, dash, month = text.partition("-")
+    numbers = [year, month] if dash else ["", ""]
+    if not all(each.isascii() and each.isdigit() and len(each) < 5 for each in numbers):
+        return today.replace(day=1)
+    if _FIRST <= int(year) <= _LAST and 1 <= int(month) <= 12:
+        return date(int(year), int(month), 1)
+    return today.replace(day=1)
+
+
+def day_of(text: str) -> date | None:
+    """Read which day is asked for, ``None`` where that is none.
+
+    Args:
+        text: such as ``2026-11-28``.
+    """
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if _FIRST <= found.year <= _LAST else None
+
+
+def neighbours(month: date) -> tuple[str, str]:
+    """Give the months before and after, as ``month_of`` reads them.
+
+    Args:
+        month: its first day.
+    """
+    before, after = month - timedelta(days=1), month + timedelta(days=32)
+    return f"{before:%Y-%m}", f"{after:%Y-%m}"
+
+
+def weekdays() -> list[str]:
+    """Give the names of the days of a week, Monday first."""
+    return [str(WEEKDAYS_ABBR[number]) for number in range(7)]
+
+
+def bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
+    """Give the instants at which a day begins and ends.
+
+    Args:
+        day: which.
+        zone: whose clocks.
+    """
+    following = day + timedelta(days=1)
+    begin = datetime.combine(day, time.min, zone).astimezone(UTC)
+    return begin, datetime.combine(following, time.min, zone).astimezone(UTC)
+
+
+def days_of(month: date) -> list[date]:
+    """Give the days that a calendar of a month shows: whole weeks.
+
+    Args:
+        month: its first day.
+    """
+    return list(calendar.Calendar().itermonthdates(month.year, month.month))
+
+
+def schedules(tasks: Iterable[ScheduledTask]) -> list[tuple[str, Schedule]]:
+    """Give the schedules that can be read of tasks that are switched on.
+
+    Args:
+        tasks: their rows.
+    """
+    found = ((task, read_schedule(task)[0]) for task in tasks if task.enabled)
+    return [(task.name or "", schedule) for task, schedule in found if schedule is not None]
+
+
+def weeks(
+    month: date,
+    today: date,
+    zone: tzinfo,
+    declared: Sequence[tuple[str, Schedule]],
+    ended: dict[date, Counter[str]],
+) -> list[list[Day]]:
+    """Give the calendar of a month.
+
+    Args:
+        month: its first day.
+        today: the present day.
+        zone: whose days.
+        declared: names and schedules.
+        ended: what ran on each day: ``succeeded`` and ``failed``.
+    """
+    days = days_of(month)
+    planned, busy = _planned(days, zone, declared)
+    shown = [
+        Day(
+            date=day,
+            is_inside=day.month == month.month,
+            is_today=day == today,
+            planned=planned[day],
+            failed=ended.get(day, Counter())["failed"],
+            ran=ended.get(day, Counter())["succeeded"],
+            tasks=busy[day],
+        )
+        for day in days
+    ]
+    return [shown[index : index + 7] for index in range(0, len(shown), 7)]
+
+
+def _planned(
+    days: Sequence[date], zone: tzinfo, declared: Sequence[tuple[str, Schedule]]
+) -> tuple[Counter[date], Counter[date]]:
+    planned: Counter[date] = Counter()
+    busy: Counter[date] = Counter()
+    spans = [(day, *bounds(day, zone)) for day in days]
+    for schedule, number in Counter(schedule for _name, schedule in declared).items():
+        for day, begin, end in spans:
+            found = schedule.count_between(begin - _TICK, end - _TICK)
+            if found:
+                planned[day] += found * number
+                busy[day] += number
+    return planned, busy
+
+
+def lines_of(
+    day: date, zone: tzinfo, declared: Sequence[tuple[str, Schedule]]
+) -> Iterator[DayLine]:
+    """Give what the tasks do on one day, in the order of their first occurrences.
+
+    Args:
+        day: which.
+        zone: whose.
+        declared: names and schedules.
+    """
+    begin, end = bounds(day, zone)
+    found = []
+    for name, schedule in declared:
+        number = schedule.count_between(begin - _TICK, end - _TICK)
+        first, last = schedule.next_after(begin - _TICK), schedule.latest_at_or_before(end - _TICK)
+        if number and first is not None and last is not None:
+            found.append(DayLine(name, schedule, number, first, last))
+    return iter(sorted(found, key=lambda line: (line.first, line.name)))

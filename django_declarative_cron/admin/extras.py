@@ -1,0 +1,125 @@
+"""The pages beside the list of tasks: the calendar of a month, and the expression helper."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, tzinfo
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import options
+from ..models import ScheduledTask
+from ..runtime.clock import system_clock
+from ..store.coverage import ended_by_day
+from . import calendar, formats
+from .acting import ActingAdmin
+from .expressions import ExpressionForm, meaning_of
+
+_PAGES = "admin/django_declarative_cron/scheduledtask"
+
+
+class ExtraPagesAdmin(ActingAdmin):
+    """Add the pages that belong to no single task."""
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        pages = [("calendar", self.calendar_view), ("expression", self.expression_view)]
+        added = [
+            path(f"{page}/", self.admin_site.admin_view(view), name=f"{name}_{page}")
+            for page, view in pages
+        ]
+        return [*added, *super().get_urls()]
+
+    def calendar_view(self, request: HttpRequest) -> HttpResponse:
+        """Show a month, and one of its days where that is asked for.
+
+        Args:
+            request: GET with ``month`` or ``day``.
+        """
+        self._require_view(request)
+        return self.readable(lambda: self._calendar(request))
+
+    def _calendar(self, request: HttpRequest) -> HttpResponse:
+        now, zone = system_clock.now(), timezone.get_current_timezone()
+        today = now.astimezone(zone).date()
+        day = calendar.day_of(request.GET.get("day", ""))
+        asked = f"{day:%Y-%m}" if day else request.GET.get("month", "")
+        month = calendar.month_of(asked, today)
+        declared = calendar.schedules(self.get_queryset(request).order_by("name"))
+        before, after = calendar.neighbours(month)
+        return self._beside(
+            request,
+            "calendar.html",
+            {
+                "title": _("Calendar"),
+                "month": date_format(month, "YEAR_MONTH_FORMAT"),
+                "before": before,
+                "after": after,
+                "weekdays": calendar.weekdays(),
+                "weeks": calendar.weeks(month, today, zone, declared, _ended(month, zone)),
+                "zone": timezone.get_current_timezone_name(),
+                "day": None if day is None else self._day(request, day, zone, declared, now),
+            },
+        )
+
+    def _day(
+        self, request: HttpRequest, day: date, zone: tzinfo, declared: Any, now: datetime
+    ) -> dict[str, Any]:
+        keys = dict(self.get_queryset(request).values_list("name", "pk"))
+        lines = [
+            {
+                "name": line.name,
+                "url": self.address(ScheduledTask, "change", keys[line.name]),
+                "number": line.number,
+                "first": formats.moment(line.first),
+                "last": formats.moment(line.last) if line.number > 1 else "",
+                "words": formats.words(line.schedule.expression),
+            }
+            for line in calendar.lines_of(day, zone, declared)
+        ]
+        return {"date": date_format(day, "DATE_FORMAT"), "lines": lines}
+
+    def expression_view(self, request: HttpRequest) -> HttpResponse:
+        """Say what an expression means.
+
+        Args:
+            request: GET with ``expression``, ``timezone`` and ``dialect``.
+        """
+        self._require_view(request)
+        initial = {"timezone": timezone.get_current_timezone_name(), "dialect": "posix"}
+        given = {**initial, **{key: request.GET[key] for key in _ASKED if key in request.GET}}
+        form = ExpressionForm(given if "expression" in given else None, initial=initial)
+        meaning = None
+        if form.is_bound and form.is_valid():
+            meaning = meaning_of(form.cleaned_data, system_clock.now())
+        context = {"title": _("Expression helper"), "form": form, "meaning": meaning}
+        return self._beside(request, "expression.html", context)
+
+    def _require_view(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def _beside(self, request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        shared = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "media": self.media,
+            "list_url": self.address(ScheduledTask, "changelist"),
+        }
+        return TemplateResponse(request, f"{_PAGES}/{name}", {**shared, **context})
+
+
+_ASKED = ("expression", "timezone", "dialect")
+
+
+def _ended(month: date, zone: tzinfo) -> Any:
+    days = calendar.days_of(month)
+    begin, end = calendar.bounds(days[0], zone)[0], calendar.bounds(days[-1], zone)[1]
+    return ended_by_day(options().DEPLOYMENT, begin, end, zone)

@@ -1,0 +1,117 @@
+"""The calendar of a month, and the expression helper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from . import pages, rows
+from .conftest import Login
+from .rows import NOW
+
+Words = Callable[[Any], str]
+
+
+def address(page: str, query: str = "", site: str = "admin") -> str:
+    return reverse(f"{site}:{pages.APP}_scheduledtask_{page}") + query
+
+
+def days(response: Any) -> dict[str, str]:
+    html = response.content.decode()
+    found = re.findall(r'<td class="ddc-day.*?href="\?day=([\d-]+)">(.*?)</td>', html, re.DOTALL)
+    return {day: " ".join(re.sub(r"<[^>]+>", " ", cell).split()) for day, cell in found}
+
+
+def test_a_month_counts_what_is_planned_and_what_became_of_it(root: Client) -> None:
+    rows.task("hourly")
+    rows.task("nightly", cron="0 3 * * *", timezone="Europe/Berlin")
+    rows.task("off", enabled=False)
+    rows.run(scheduled_for=NOW - timedelta(days=1))
+    rows.run(outcome="failed", scheduled_for=NOW - timedelta(days=1, hours=1))
+    shown = days(root.get(address("calendar")))
+    assert len(shown) in (35, 42)
+    assert shown["2026-11-27"] == "27 25 planned ✔ 1 ✖ 1"
+    assert shown["2026-11-30"] == "30 25 planned"
+
+
+def test_days_of_a_clock_change_have_the_hours_they_have(root: Client, settings: Any) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    rows.task("hourly", timezone="Europe/Berlin")
+    spring = days(root.get(address("calendar", "?month=2026-03")))
+    assert spring["2026-03-29"].endswith("23 planned")
+    autumn = days(root.get(address("calendar", "?month=2026-10")))
+    assert autumn["2026-10-25"].endswith("24 planned")
+
+
+def test_a_day_opens_what_its_tasks_do(root: Client, text: Words) -> None:
+    task = rows.task("hourly")
+    rows.task("nightly", cron="0 3 * * *")
+    rows.task("monthly", cron="0 3 1 * *")
+    response = root.get(address("calendar", "?day=2026-12-24"))
+    shown = text(response)
+    assert "hourly 24 2026-12-24 00:00:00 UTC 2026-12-24 23:00:00 UTC" in shown
+    assert "nightly 1 2026-12-24 03:00:00 UTC At 03:00" in shown
+    assert "monthly 1" not in shown
+    assert f'href="{pages.page(task)}"' in response.content.decode()
+
+
+@pytest.mark.parametrize("query", ["month=x", "month=2026-13", "month=99999-1", "day=2026-02-30"])
+def test_what_is_no_month_shows_the_present_one(root: Client, query: str) -> None:
+    assert "2026-11-28" in days(root.get(address("calendar", f"?{query}")))
+
+
+def test_an_expression_is_said_in_words_with_what_comes(root: Client, text: Words) -> None:
+    query = "?expression=30+2+*+3+0&timezone=Europe/Berlin&dialect=posix"
+    shown = text(root.get(address("expression", query)))
+    assert "02:30" in shown
+    assert "2027-03-28 02:30 does not exist" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("expression=61+*+*+*+*", "minute field"),
+        ("expression=*/5+*+*+*+*", "Invalid cron expression"),
+        ("expression=0+0+*+*+*&timezone=Mars/Olympus", "Unknown time zone"),
+        ("expression=0+0+29+2+*", "There are years in which it names no day."),
+        ("expression=0+0+1+*+1", "Both day fields are restricted"),
+        ("expression=*/7+*+*+*+*&dialect=ojs", "UTC"),
+        ("expression=", "This field is required."),
+        ("expression=0+0+*+*+*&dialect=x", "x is not one of the available choices"),
+    ],
+)
+def test_an_expression_is_judged(root: Client, text: Words, query: str, said: str) -> None:
+    assert said in text(root.get(address("expression", f"?{query}")))
+
+
+@pytest.mark.parametrize("page", ["calendar", "expression"])
+def test_only_who_may_see_tasks_sees_the_pages(login: Login, page: str) -> None:
+    assert login("view_scheduledtask").get(address(page)).status_code == 200
+    assert login("view_taskrun").get(address(page)).status_code == 403
+    assert Client().get(address(page)).status_code == 302
+
+
+@pytest.mark.parametrize("page", ["calendar", "expression"])
+def test_the_list_leads_to_the_pages_on_its_own_site(root: Client, page: str) -> None:
+    html = root.get(pages.changelist(site="operations")).content.decode()
+    assert address(page, site="operations") in html
+    assert root.get(address(page, site="operations")).status_code == 200
+
+
+def test_a_damaged_row_keeps_no_calendar_from_being_shown(root: Client) -> None:
+    rows.task("broken", cron="* * *")
+    rows.task("hourly")
+    assert days(root.get(address("calendar")))["2026-11-30"] == "30 24 planned"
+    assert root.get(address("calendar", "?day=2026-11-30")).status_code == 200
+
+
+def test_today_is_marked(root: Client) -> None:
+    html = root.get(address("calendar")).content.decode()
+    assert html.count('aria-current="date"') == 1
+    assert datetime(2026, 11, 28).strftime('?day=%Y-%m-%d"') in html
