@@ -106,7 +106,7 @@ class ExtraPagesAdmin(ActingAdmin):
             raise PermissionDenied
 
     def _beside(self, request: HttpRequest, name: str, context: dict[str, Any]) -> HttpResponse:
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         shared = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

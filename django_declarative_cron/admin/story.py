@@ -18,7 +18,7 @@ from django.utils.translation import gettext
 from ..core.schedule import Schedule
 from ..core.suspicion import is_suspicious
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from ..store.reading import read
+from ..store.reading import Reading, read
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 

@@ -130,5 +130,6 @@ def ended_by_day(
     for outcomes, word in ((WENT_WRONG, "failed"), ((Outcome.SUCCEEDED,), "succeeded")):
         newest = runs.filter(outcome__in=outcomes).order_by("-finished_at")
         for at in newest.values_list("finished_at", flat=True)[:MOST_IN_MONTH]:
-            days.setdefault(at.astimezone(zone).date(), Counter())[word] += 1
+            if at is not None:
+                days.setdefault(at.astimezone(zone).date(), Counter())[word] += 1
     return days
