@@ -4,15 +4,20 @@ Open Job Spec wants ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0 ``
 ``time`` and the rest of its context; both want ``data``. An envelope has all of it, side by
 side: to CloudEvents ``event`` and ``timestamp`` are extension attributes.
 
-====================  ============================================================
-our event             envelopes, in this order
-====================  ============================================================
-TaskRunStarted        ``cron.triggered`` with the first attempt, ``job.started``
-TaskRunCompleted      ``job.completed``
-TaskRunFailed         ``job.failed``, then ``job.retrying`` or ``job.discarded``
-TaskRunInterrupted    ``job.retrying`` where it restarts, else ``job.cancelled``
-TaskSkipped           ``cron.skipped``; ``cron.missed`` while no scheduler was there
-====================  ============================================================
+======================  ============================================================
+our event               envelopes, in this order
+======================  ============================================================
+TaskRunWaiting          ``cron.triggered``, ``job.enqueued``
+TaskRunStarted          ``cron.triggered`` where nothing has told of it, ``job.started``
+TaskRunCompleted        ``job.completed``
+TaskRunFailed           ``job.failed``, then ``job.retrying`` where that follows, or
+                        ``job.discarded`` where nobody asks the retry policy
+TaskRetriesExhausted    ``job.discarded``
+TaskRunInterrupted      ``job.retrying`` where it restarts, else ``job.cancelled``
+TaskRunCancelled        ``job.cancelled``
+TaskRunCancelRequested  ``job.cancelled`` where the run had not begun
+TaskSkipped             ``cron.skipped``; ``cron.missed`` while no scheduler was there
+======================  ============================================================
 
 002 knows three reasons of ``cron.skipped`` and no other may be given. What was caught up for
 by the follow-up of a run is to it an overlap; what nobody evaluated was not skipped, so it
@@ -35,6 +40,7 @@ TYPES: Final = (
     "cron.triggered",
     "cron.skipped",
     "cron.missed",
+    "job.enqueued",
     "job.started",
     "job.completed",
     "job.failed",
@@ -121,21 +127,40 @@ def _told(event: events.TaskEvent, facts: Facts) -> Told:
 
 
 @_told.register
+def _waiting(event: events.TaskRunWaiting, facts: Facts) -> Told:
+    triggered = _triggered(event, facts, facts.run_count, event.at)
+    if triggered is not None:
+        yield "cron.triggered", triggered
+        yield "job.enqueued", triggered | {"queue": facts.queue}
+
+
+@_told.register
 def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
-    name = name_of_job(event.run, event.scheduled_time)
-    if name is None:
+    triggered = _triggered(event, facts, event.run_count, event.actual_time)
+    if triggered is None:
         return
-    triggered = _cron(event, facts) | {
-        "job_id": str(name),
-        "job_type": facts.job_type,
-        "run_count": event.run_count,
-        "scheduled_time": instant(event.scheduled_time),
-        "actual_time": instant(event.actual_time),
-        "reason": event.reason,
-    }
-    if event.attempt == 1:
+    if event.attempt == 1 and event.waited is None:
         yield "cron.triggered", triggered
     yield "job.started", triggered | {"queue": facts.queue, "attempt": event.attempt}
+
+
+def _triggered(
+    event: events.TaskRunStarted | events.TaskRunWaiting,
+    facts: Facts,
+    run_count: int | None,
+    actual_time: datetime,
+) -> Data | None:
+    name = name_of_job(event.run, event.scheduled_time)
+    if name is None:
+        return None
+    return _cron(event, facts) | {
+        "job_id": str(name),
+        "job_type": facts.job_type,
+        "run_count": run_count,
+        "scheduled_time": instant(event.scheduled_time),
+        "actual_time": instant(actual_time),
+        "reason": event.reason,
+    }
 
 
 @_told.register
@@ -145,13 +170,35 @@ def _completed(event: events.TaskRunCompleted, facts: Facts) -> Told:
 
 @_told.register
 def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
-    why: Data = {"error": _error(event.error)}
-    failed = "job.failed", why | {"duration_ms": _ms(event.duration)}
-    if event.next_retry_at is None:
-        yield from _ended(event, facts, failed, ("job.discarded", why))
-    else:
-        again = {"next_retry_at": instant(event.next_retry_at)}
-        yield from _ended(event, facts, failed, ("job.retrying", why | again))
+    why: Data = {"error": _error(event.error), "max_attempts": event.max_attempts}
+    told = [("job.failed", why | {"duration_ms": _ms(event.duration)})]
+    if event.next_retry_at is not None:
+        told.append(("job.retrying", why | {"next_retry_at": instant(event.next_retry_at)}))
+    elif event.overtaken or event.history_only:
+        reason = "overtaken" if event.overtaken else "changed"
+        told.append(("job.discarded", why | {"reason": reason}))
+    yield from _ended(event, facts, *told)
+
+
+@_told.register
+def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> Told:
+    why = {
+        "error": _error(event.error),
+        "reason": event.reason,
+        "dead_letter": True if event.ends_as == "dead_letter" else None,
+    }
+    yield from _ended(event, facts, ("job.discarded", why))
+
+
+@_told.register
+def _cancelled(event: events.TaskRunCancelled, facts: Facts) -> Told:
+    yield from _ended(event, facts, ("job.cancelled", {"duration_ms": _ms(event.duration)}))
+
+
+@_told.register
+def _asked_to_end(event: events.TaskRunCancelRequested, facts: Facts) -> Told:
+    if event.waits:
+        yield from _ended(event, facts, ("job.cancelled", {"reason": event.reason}))
 
 
 @_told.register
@@ -176,10 +223,17 @@ def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
     yield "cron.missed" if reason is None else "cron.skipped", data
 
 
-Ended = events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunInterrupted
+_OfRun = (
+    events.TaskRunCompleted
+    | events.TaskRunFailed
+    | events.TaskRetriesExhausted
+    | events.TaskRunCancelled
+    | events.TaskRunCancelRequested
+    | events.TaskRunInterrupted
+)
 
 
-def _ended(event: Ended, facts: Facts, *told: tuple[str, Data]) -> Told:
+def _ended(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
     name, at = name_of_job(event.run, facts.scheduled_time), facts.scheduled_time
     if name is None or at is None:
         return

@@ -35,10 +35,12 @@ _TASKS = 100
 _TIDY = 60.0
 _JOIN = 1.0
 _NEWS = (
+    "task_run_waiting",
     "task_run_started",
     "task_run_completed",
     "task_run_failed",
     "task_run_interrupted",
+    "task_run_cancelled",
     "task_skipped",
 )
 

@@ -204,7 +204,7 @@ def _claim_tasks(
     claims = write_starts(held, member, started, unserved)
     claimed.claims += claims
     starts = [claim.started for claim in claims]
-    claimed.events = outbox.tell(held, member.using, claimed.events, due, starts=starts)
+    claimed.events = outbox.tell(held, member.using, claimed.events, due, unserved, starts)
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from .. import conf
 from ..core import events
@@ -17,16 +18,20 @@ from ..core.declaration import DEFAULT_QUEUE
 from ..core.envelope import envelopes, name_of_job
 from ..core.events import Event, Facts, TaskEvent
 from ..core.sink import Sink
-from ..models import OutboxEvent, ScheduledTask, TaskRun
+from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from ..signals import report
 from . import database
 from .guard import Locked
 
 _TOLD_OUTSIDE = (
+    events.TaskRunWaiting,
     events.TaskRunStarted,
     events.TaskRunCompleted,
     events.TaskRunFailed,
+    events.TaskRetriesExhausted,
     events.TaskRunInterrupted,
+    events.TaskRunCancelRequested,
+    events.TaskRunCancelled,
     events.TaskSkipped,
 )
 
@@ -47,13 +52,14 @@ def tell(
         told: events of this transaction, in causal order; those that have their facts were
             told before.
         tasks: rows of the tasks they are about.
-        runs: rows of the runs that ended.
+        runs: rows of the runs that ended, or began to wait.
         starts: the starts among the events, with the ids of their runs.
     """
     told = list(told)
     if not any(map(_is_fresh, told)):
         return told
     sink = conf.options().EVENT_SINK
+    runs = [*runs, *_runs_named(using, told, with_blocking=sink is not None)]
     teller = _Teller(held, sink, tasks, runs, starts)
     told = [teller.tell(event) if _is_fresh(event) else event for event in told]
     if sink is not None:
@@ -63,6 +69,18 @@ def tell(
 
 def _is_fresh(event: Event) -> bool:
     return isinstance(event, _TOLD_OUTSIDE) and event.facts is None
+
+
+def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> list[TaskRun]:
+    """Give the rows of runs that events only name; mostly none does."""
+    named = {e.run for e in told if isinstance(e, events.TaskRunCancelRequested) and e.waits}
+    skipped = [event for event in told if isinstance(event, events.TaskSkipped)]
+    if with_blocking:
+        named |= {event.blocked_by for event in skipped if event.blocked_by is not None}
+    if not named:
+        return []
+    rows = TaskRun.objects.using(using).filter(pk__in=named)
+    return list(rows.only("scheduled_for", "attempt", "task_name", "outcome"))
 
 
 class _Teller:
@@ -81,11 +99,19 @@ class _Teller:
         self._tasks = {task.name: task for task in tasks}
         self._runs = {run.pk: run for run in runs}
         self.told: list[TaskEvent] = []
+        self._waiting = {
+            (run.task_name, run.scheduled_for): run.pk
+            for run in self._runs.values()
+            if run.outcome == Outcome.WAITING
+        }
         self._starts = {replace(start, run=None): start for start in starts}
 
     def tell(self, event: Any) -> TaskEvent:
         if isinstance(event, events.TaskRunStarted):
             event = self._starts.get(event, event)
+        if isinstance(event, events.TaskRunWaiting):
+            place = event.task_name, event.scheduled_time
+            event = replace(event, run=self._waiting.get(place))
         self.told.append(replace(event, facts=self._facts(event)))
         return self.told[-1]
 
@@ -93,11 +119,13 @@ class _Teller:
         task = self._tasks.get(event.task_name)
         run = self._runs.get(getattr(event, "run", None) or 0)
         declared = {} if task is None else _declared(task)
+        blocking = self._runs.get(getattr(event, "blocked_by", None) or 0)
         return Facts(
             deployment=self._deployment,
             source=self._source,
             attempt=None if run is None else run.attempt,
             scheduled_time=None if run is None else run.scheduled_for,
+            blocked_by=None if blocking is None else _name_of(blocking),
             **declared,
         )
 
@@ -109,8 +137,12 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
         "timezone": task.timezone,
         "job_type": task.callback,
         "queue": options.get("queue") or DEFAULT_QUEUE,
-        "blocked_by": name_of_job(task.running_run, task.occurrence_at),
+        "run_count": task.run_count + task.waiting,
     }
+
+
+def _name_of(run: TaskRun) -> UUID | None:
+    return name_of_job(run.pk, run.scheduled_for)
 
 
 def _rows(held: Locked, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[OutboxEvent]:

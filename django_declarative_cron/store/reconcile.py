@@ -145,6 +145,9 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
         *_remove(held, member, todo.orphaned, now),
         *_add(held, member, todo.new, now),
         *_override(held, member, todo.overridden, now),
+    ]
+    told = [
+        *outbox.tell(held, member.using, told, ()),
         *_update(held, member, todo.updated, now),
     ]
     told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]

@@ -65,7 +65,7 @@ def write_starts(
     fresh = [each for each in started if each.event.waited is None]
     runs = [_run_row(held, member, each.row, each.event) for each in fresh]
     database.insert(member.using, [*unserved, *runs])
-    _with_ids(held, member, runs)
+    _with_ids(held, member, [row for row in (*unserved, *runs) if row.running_slot])
     for each, row in zip(fresh, runs, strict=True):
         each.row.running_run = row.pk
     overlaps.begin(held, member, [(each.row, each.event) for each in started])

@@ -48,6 +48,33 @@ COMPLETED = events.TaskRunCompleted(
 FAILED = events.TaskRunFailed(
     at=LATER, task_name="daily-report", duration=0.5, error="ValueError: no", run=42, facts=FACTS
 )
+CHANGED = replace(FAILED, history_only=True)
+EXHAUSTED = events.TaskRetriesExhausted(
+    at=LATER,
+    task_name="daily-report",
+    scheduled_time=NOON,
+    attempt=3,
+    reason="attempts",
+    ends_as="dead_letter",
+    error="ValueError: no",
+    run=42,
+    facts=FACTS,
+)
+WAITING = events.TaskRunWaiting(
+    at=LATER,
+    task_name="daily-report",
+    scheduled_time=NOON,
+    behind=41,
+    waiting=1,
+    run=42,
+    facts=FACTS,
+)
+CANCELLED = events.TaskRunCancelled(
+    at=LATER, task_name="daily-report", duration=0.5, run=42, facts=FACTS
+)
+DROPPED = events.TaskRunCancelRequested(
+    at=LATER, task_name="daily-report", run=42, reason="overridden", waits=True, facts=FACTS
+)
 RETRIED = replace(FAILED, next_retry_at=NOON + timedelta(minutes=1))
 INTERRUPTED = events.TaskRunInterrupted(
     at=LATER,
@@ -63,7 +90,8 @@ SKIPPED_ONE = events.TaskSkipped(
 )
 ALL = [
     *(STARTED, replace(STARTED, attempt=2), COMPLETED, FAILED, RETRIED, INTERRUPTED),
-    replace(INTERRUPTED, restarts=False),
+    *(replace(INTERRUPTED, restarts=False), WAITING, replace(STARTED, waited=42), CHANGED),
+    *(EXHAUSTED, CANCELLED, DROPPED, replace(DROPPED, waits=False)),
     *(replace(SKIPPED_ONE, reason=reason) for reason in (*SKIPPED, "no_scheduler")),
     replace(SKIPPED_ONE, reason="dst_skip", detail="2026-03-08T02:30:00"),
 ]
@@ -79,14 +107,21 @@ def ids(found: list[dict[str, Any]]) -> list[str]:
 
 
 def test_each_of_our_events_has_its_types() -> None:
-    assert [told(event) for event in ALL[:7]] == [
+    assert [told(event) for event in ALL[:14]] == [
         ["cron.triggered", "job.started"],
         ["job.started"],
         ["job.completed"],
-        ["job.failed", "job.discarded"],
+        ["job.failed"],
         ["job.failed", "job.retrying"],
         ["job.retrying"],
         ["job.cancelled"],
+        ["cron.triggered", "job.enqueued"],
+        ["job.started"],
+        ["job.failed", "job.discarded"],
+        ["job.discarded"],
+        ["job.cancelled"],
+        ["job.cancelled"],
+        [],
     ]
     assert {envelope["type"] for envelope in EVERY} == set(TYPES)
 
@@ -161,6 +196,20 @@ def test_a_skip_has_one_of_the_three_reasons_and_no_other() -> None:
     assert "active_job_id" not in coalesced["data"]
     (missed,) = envelopes(replace(SKIPPED_ONE, reason="no_scheduler"))
     assert (missed["type"], missed["data"]["reason"]) == ("cron.missed", "no_scheduler")
+
+
+def test_an_end_says_why_it_is_the_last() -> None:
+    (exhausted,) = envelopes(EXHAUSTED)
+    assert (exhausted["data"]["reason"], exhausted["data"]["dead_letter"]) == ("attempts", True)
+    (discarded,) = envelopes(replace(EXHAUSTED, ends_as="discard"))
+    assert "dead_letter" not in discarded["data"]
+    reasons = [
+        envelopes(event)[-1]["data"]["reason"]
+        for event in (CHANGED, replace(FAILED, overtaken=True), DROPPED)
+    ]
+    assert reasons == ["changed", "overtaken", "overridden"]
+    (failed,) = envelopes(replace(FAILED, max_attempts=3))
+    assert failed["data"]["max_attempts"] == 3
 
 
 @pytest.mark.parametrize(

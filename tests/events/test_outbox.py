@@ -139,6 +139,69 @@ def test_what_fell_into_a_gap_is_skipped(post_to: Post) -> None:
     assert (data["reason"], data["local_time"]) == ("dst_skip", "2026-03-08T02:30:00")
 
 
+def overlapping(policy: str, minutes: int = 7, outcomes: list[str] | None = None) -> Simulation:
+    """Run a task every five minutes that takes longer than that."""
+    sim = Simulation("2024-01-01T10:01:00Z")
+    job = sim.job(outcomes or ["ok"], timedelta(minutes=minutes))
+    entry = {"name": "t", "cron": "*/5 * * * *", "callback": job, "overlap_policy": policy}
+    sim.initialize([entry])
+    return sim
+
+
+def test_what_an_overlap_cost_names_the_run_in_its_way(post_to: Post) -> None:
+    post_to(NOWHERE)
+    overlapping("skip").advance_to("2024-01-01T10:11Z")
+    assert kinds() == ["cron.triggered", "job.started", "cron.skipped"]
+    triggered, _, skipped = bodies()
+    assert skipped["data"]["reason"] == "overlap_skip"
+    assert skipped["data"]["active_job_id"] == triggered["data"]["job_id"]
+
+
+def test_a_run_that_waits_is_triggered_once(post_to: Post) -> None:
+    post_to(NOWHERE)
+    overlapping("enqueue").advance_to("2024-01-01T10:13Z")
+    assert kinds() == [
+        *("cron.triggered", "job.started", "cron.triggered", "job.enqueued"),
+        *("job.completed", "job.started"),
+    ]
+    _, first, waits, enqueued, _, second = bodies()
+    ids = [each["data"]["job_id"] for each in (first, waits, enqueued, second)]
+    assert ids[1] == ids[2] == ids[3] != ids[0]
+    assert [each["data"]["run_count"] for each in (first, waits, second)] == [1, 2, 2]
+    assert waits["data"]["scheduled_time"] == "2024-01-01T10:10:00Z"
+
+
+def test_a_run_that_had_not_begun_is_cancelled_with_its_task(post_to: Post) -> None:
+    post_to(NOWHERE)
+    sim = overlapping("enqueue")
+    sim.advance_to("2024-01-01T10:11Z")
+    waited = bodies()[-1]["data"]["job_id"]
+    sim.initialize([("other", "0 0 * * *", sim.job(), FIVE_MINUTES)])
+    assert kinds()[4:] == ["job.cancelled"]
+    assert bodies()[-1]["data"]["job_id"] == waited
+
+
+def test_a_run_that_makes_room_is_cancelled(post_to: Post) -> None:
+    post_to(NOWHERE)
+    overlapping("cancel_previous").advance_to("2024-01-01T10:13Z")
+    assert kinds()[:4] == ["cron.triggered", "job.started"] * 2
+    assert kinds()[4:] == ["job.cancelled"]
+    assert bodies()[4]["data"]["job_id"] == bodies()[0]["data"]["job_id"]
+
+
+def test_the_last_attempt_is_told_with_its_reason(post_to: Post) -> None:
+    post_to(NOWHERE, events=["job.failed", "job.retrying", "job.discarded"])
+    sim = Simulation("2024-01-01T10:01:00Z")
+    retry = {"max_attempts": 2, "jitter": False, "on_exhaustion": "dead_letter"}
+    entry = {"name": "t", "cron": "0 * * * *", "callback": sim.job(["fail"])}
+    sim.initialize([{**entry, "options": {"retry": retry}}])
+    sim.advance_to("2024-01-01T11:01Z")
+    assert kinds() == ["job.failed", "job.retrying", "job.failed", "job.discarded"]
+    data = bodies()[-1]["data"]
+    assert (data["reason"], data["attempt"], data["dead_letter"]) == ("attempts", 2, True)
+    assert bodies()[0]["data"]["max_attempts"] == 2
+
+
 def test_only_the_types_asked_for_are_written(post_to: Post) -> None:
     post_to(NOWHERE, events=["cron.*", "job.failed"])
     played(["fail", "ok"])

@@ -21,6 +21,7 @@ class Facts:
         timezone: IANA name.
         job_type: what runs, as declared.
         queue: of the job.
+        run_count: starts of the task, with those that wait.
         attempt: number of the run, from 1.
         scheduled_time: its occurrence.
         blocked_by: name of the run that stood in the way.
@@ -32,6 +33,7 @@ class Facts:
     timezone: str | None = None
     job_type: str | None = None
     queue: str = "default"
+    run_count: int | None = None
     attempt: int | None = None
     scheduled_time: datetime | None = None
     blocked_by: UUID | None = None
