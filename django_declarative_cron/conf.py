@@ -18,6 +18,8 @@ HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
 EVENT_SINK          None       where events are posted to, see ``core.sink``
 HTTP_MAX_BODY       262144     the largest body of an HTTP request, in bytes
 HTTP_RATE           600        how many requests a minute one caller has
+EXTERNAL_WORKERS    False      whether workers outside may have types of their own
+RESERVATION         10 min     how long a worker unheard of keeps a run
 ==================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.
@@ -39,8 +41,9 @@ from .core.options import Options, read_options
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read
+from .core.runners import EXTERNAL
 from .exceptions import RegistrationShapeError
-from .targets import Targets, Types
+from .targets import Targets, Types, elsewhere
 
 __all__ = ["Options", "declarations", "options", "problems", "registrations"]
 
@@ -74,19 +77,20 @@ def posted(
     Args:
         entry: in the form of an item of ``SCHEDULED_TASKS``, JSON-native.
     """
-    return _one(entry, Types(), stop_at_first=False)
+    return _one(entry, Types(external=options().EXTERNAL_WORKERS), stop_at_first=False)
 
 
-def stored(entry: object) -> Declaration:
+def stored(entry: object, *, is_external: bool = False) -> Declaration:
     """Understand the task that a row keeps, as it was posted.
 
     Args:
         entry: as it was posted.
+        is_external: it was taken for one of external workers.
 
     Raises:
         DeclarativeCronError: this process does not have its type, or the text is damaged.
     """
-    declaration, _ = _one(entry, Types(), stop_at_first=True)
+    declaration, _ = _one(entry, Types(external=is_external), stop_at_first=True)
     if declaration is None:
         raise RegistrationShapeError(0, entry)
     return declaration
@@ -100,7 +104,10 @@ def _one(
     )
     if not found or not isinstance(entry, dict):
         return None, problems
-    return replace(found[0].declaration, origin="http", entry=entry), problems
+    declaration = replace(found[0].declaration, origin="http", entry=entry)
+    if declaration.target.function is elsewhere:
+        declaration = replace(declaration, runner=EXTERNAL)
+    return declaration, problems
 
 
 def problems(registrations: object) -> list[Problem]:

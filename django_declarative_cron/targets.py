@@ -50,8 +50,24 @@ class ManagementCommand:
                 raise CommandError(message) from leaving
 
 
+def elsewhere(*args: Any) -> None:
+    """Stand in for the function that an external worker has.
+
+    Raises:
+        RuntimeError: it was called.
+    """
+    raise RuntimeError("this type has no function in this process")
+
+
 class Types:
-    """Resolve what runs for callers from outside: registered types, and nothing else."""
+    """Resolve what runs for callers from outside: registered types, and nothing else.
+
+    Args:
+        external: take a type without a function here for one of external workers.
+    """
+
+    def __init__(self, *, external: bool = False) -> None:
+        self._external = external
 
     def type(self, given: str) -> Target:
         """Find the function that answers to a type; nothing is imported for it (CRON-04).
@@ -65,6 +81,8 @@ class Types:
         function = handlers.find(given)
         if function is not None:
             return Target(given, function)
+        if self._external:
+            return Target(given, elsewhere, is_importable=False)
         near = handlers.nearest(given)
         tail = f"; did you mean `{near}`?" if near else ""
         hint = 'Register a function with `@handler("…")` in the module `tasks` of an app.'

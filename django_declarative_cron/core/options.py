@@ -38,6 +38,8 @@ class Options:
         EVENT_SINK: where events are posted to, ``None`` for nowhere.
         HTTP_MAX_BODY: the largest body of a request to the HTTP binding, in bytes.
         HTTP_RATE: how many requests a minute one caller has in one process.
+        EXTERNAL_WORKERS: whether types without a function here are taken for external workers.
+        RESERVATION: how long a worker that is not heard of keeps a run.
     """
 
     WORKERS: int = 10
@@ -53,6 +55,8 @@ class Options:
     EVENT_SINK: Sink | None = None
     HTTP_MAX_BODY: int = 256 * 1024
     HTTP_RATE: int = 600
+    EXTERNAL_WORKERS: bool = False
+    RESERVATION: timedelta = timedelta(minutes=10)
 
     @property
     def longest_silence(self) -> timedelta:
@@ -207,4 +211,6 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "EVENT_SINK": _sink,
     "HTTP_MAX_BODY": _whole,
     "HTTP_RATE": _whole,
+    "EXTERNAL_WORKERS": _truth,
+    "RESERVATION": _duration(_SECOND),
 }

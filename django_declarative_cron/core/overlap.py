@@ -28,6 +28,7 @@ class ActiveRun:
         waiting: it has not begun.
         cancel_requested: it was asked to end.
         reason: why it was started, or waits.
+        reserved_until: when an external worker is to be heard of again.
     """
 
     run: int
@@ -35,6 +36,7 @@ class ActiveRun:
     waiting: bool = False
     cancel_requested: bool = False
     reason: str = "due"
+    reserved_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

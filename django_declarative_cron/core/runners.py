@@ -10,6 +10,8 @@ from .declaration import Target
 
 THREAD: Final = "thread"
 PROCESS: Final = "process"
+EXTERNAL: Final = "external"
+"""Not said by declarations: it follows from a type that only workers outside have."""
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -11,6 +11,7 @@ from .. import conf
 from ..core.plain import flaw_of_text
 from ..core.posting import PostingError, entry_of
 from ..core.problem import Problem
+from ..core.runners import EXTERNAL
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import posting
@@ -45,6 +46,8 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     declaration, problems = conf.posted(entry)
     if declaration is None:
         raise _refused([each for each in problems if each.check.level == "E"])
+    if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
+        raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
         posted = posting.post(declaration, system_clock.now())
     except OwnedError as error:

@@ -43,7 +43,7 @@ def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
             "cron_seconds": True,
             "interval": True,
             "overlap_policies": ["skip", "allow", "cancel_previous", "enqueue"],
-            "external_workers": False,
+            "external_workers": options.EXTERNAL_WORKERS,
             "batch_enqueue": False,
             "workflows": False,
         },

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.urls import URLPattern, re_path
 
 from ..core.rights import Right
-from . import cron, system
+from . import cron, system, workers
 from .endpoints import Method, endpoint, nowhere
 
 app_name = "ojs"
@@ -33,6 +33,23 @@ urlpatterns: list[URLPattern] = [
             DELETE=Method(Right.REGISTER, cron.removed),
         ),
         name="cron-job",
+    ),
+    *(
+        re_path(rf"^v1/workers/{name}/?$", endpoint(POST=Method(Right.WORK, act)), name=name)
+        for name, act in (
+            ("fetch", workers.fetch),
+            ("ack", workers.ack),
+            ("nack", workers.nack),
+            ("heartbeat", workers.heartbeat),
+        )
+    ),
+    re_path(
+        r"^v1/jobs/(?P<job>[^/]+)/?$",
+        endpoint(
+            GET=Method(Right.READ, workers.shown),
+            DELETE=Method(Right.REGISTER, workers.cancelled),
+        ),
+        name="job",
     ),
     re_path(r"^", nowhere),
 ]

@@ -15,6 +15,7 @@ from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun
+from ..core.runners import EXTERNAL
 from ..models import ScheduledTask, TaskRun
 from . import database, dead, outbox, overlaps, reconcile, registrations, rows
 from .coming import open_pauses
@@ -106,6 +107,7 @@ def _claim(
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
                 claimed.events += dead.reap(held, member, now)
+            claimed.events += dead.expire(held, member, now)
             due = list(_due(held, member, now)[:BATCH])
             claimed.more = len(due) == BATCH
             due = suspicion.first(due, now, busy=busy)
@@ -190,6 +192,7 @@ def _claim_tasks(
             continue
         declaration, decision = considered
         rows.take(row, decision)
+        row.wake_at = overlaps.wake_of(row, active.get(row.name, ()), now)
         claimed.events += decision.events
         unserved += rows.unserved_rows(held.row, row, decision.events)
         unserved += overlaps.waiting_rows(held.row, row, decision.events)
@@ -202,7 +205,7 @@ def _claim_tasks(
         registrations.note(held, member, declarations.values(), begun_anew, now)
     overlaps.request_cancels(held, member, claimed.events)
     claims = write_starts(held, member, started, unserved)
-    claimed.claims += claims
+    claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, unserved, starts)
     database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)

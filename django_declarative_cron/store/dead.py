@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
+from ..conf import options
 from ..core import events
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
@@ -70,6 +71,27 @@ def _silent(held: Locked, member: Member, silent_since: datetime) -> list[UUID]:
     return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
 
 
+def expire(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+    """End the runs of external workers that are not heard of any more.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+        now: the instant of the tick.
+    """
+    if not options().EXTERNAL_WORKERS:
+        return []
+    silent = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row,
+        outcome=Outcome.RUNNING,
+        running_slot__isnull=False,
+        reservation__isnull=False,
+        reserved_until__lte=held.database_now,
+    )
+    found = list(database.lockable(member.using, silent.order_by("pk")))
+    return interrupt(held, member, found, now)
+
+
 def _bury(held: Locked, member: Member, silent: list[UUID]) -> None:
     """Mark silent instances as stopped; one that lives after all beats again."""
     if silent:
@@ -85,7 +107,8 @@ def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[
     active = TaskRun.objects.using(member.using).filter(
         scheduler=held.row, running_slot__isnull=False
     )
-    running = active.exclude(outcome=Outcome.WAITING)
+    # What an external worker has reserved is in no process of ours.
+    running = active.exclude(outcome=Outcome.WAITING).filter(reservation=None)
     dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
     dead = dead.exclude(instance=member.instance)
     return list(database.lockable(member.using, dead.order_by("pk")))

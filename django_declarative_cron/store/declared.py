@@ -7,6 +7,7 @@ from typing import Final
 
 from ..conf import stored
 from ..core.declaration import Declaration
+from ..core.runners import EXTERNAL
 from ..exceptions import DeclarativeCronError
 from ..models import Origin, ScheduledTask
 
@@ -65,7 +66,8 @@ def own(row: ScheduledTask) -> Declaration:
 
 def _understand(row: ScheduledTask) -> Declaration:
     declaration = row.declaration if isinstance(row.declaration, dict) else {}
+    is_external = declaration.get("runner") == EXTERNAL
     try:
-        return stored(declaration.get("entry"))
+        return stored(declaration.get("entry"), is_external=is_external)
     except DeclarativeCronError as error:
         raise UnreadableError(error.message) from error

@@ -31,6 +31,7 @@ class Result:
         log: the end of what it logged.
         output: the end of what its process printed.
         recorded: it is written already, together with the run's own work.
+        is_final: it is not to be tried again, whatever the policy says.
     """
 
     run: int
@@ -46,6 +47,7 @@ class Result:
     log: str = ""
     output: str = ""
     recorded: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,9 @@ def _meaning(run: TaskRun, result: Result, task: ScheduledTask, place: Place) ->
         history_only=task.epoch != run.epoch,
         others=place.other is not None,
         overtaken=not place.is_newest,
-        retried=retry.after(result.finished_at, run.attempt, result.errors, chance),
+        retried=Retried(None, "discard", "non_retryable")
+        if result.is_final
+        else retry.after(result.finished_at, run.attempt, result.errors, chance),
         max_attempts=retry.max_attempts,
     )
 

@@ -100,4 +100,5 @@ def _end(run: TaskRun, now: datetime) -> None:
     run.outcome = Outcome.INTERRUPTED
     run.finished_at = now
     run.running_slot = None
-    run.error = "the process it ran in is gone"
+    who = "process it ran in is gone" if run.reservation is None else "worker is not heard of"
+    run.error = f"the {who}"

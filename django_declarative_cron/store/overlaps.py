@@ -6,8 +6,8 @@ Nothing here is asked or written for a task that coalesces.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from django.db.models import F, QuerySet
 
@@ -19,6 +19,9 @@ from .guard import Locked, Member
 from .rows import runs_beside
 
 Active = Mapping[str, list[ActiveRun]]
+
+_LATER = timedelta(seconds=1)
+"""How soon a reservation is looked at again that seems to be over and is not."""
 
 _APART = "\n"
 """Begins the ending of a slot; no name has it."""
@@ -75,17 +78,32 @@ def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) ->
     if not asked:
         return {}
     found: dict[str, list[ActiveRun]] = {name: [] for name in asked}
-    fields = ("task_name", "pk", "scheduled_for", "outcome", "cancel_requested_at", "reason")
+    fields = ("task_name", "pk", "scheduled_for", "outcome")
+    further = ("cancel_requested_at", "reason", "reserved_until")
     rows = _active(held, member).filter(task_name__in=list(asked)).order_by("pk")
-    for name, pk, scheduled_for, outcome, asked_at, reason in rows.values_list(*fields):
+    for name, pk, scheduled_for, outcome, asked_at, reason, until in rows.values_list(
+        *fields, *further
+    ):
         waits = outcome == Outcome.WAITING and pk != asked[name].running_run
-        found[name].append(ActiveRun(pk, scheduled_for, waits, asked_at is not None, reason))
+        found[name].append(ActiveRun(pk, scheduled_for, waits, asked_at is not None, reason, until))
     for name, task in asked.items():
         # Whoever deleted the row of a run has not ended it.
         if task.running_run is not None and task.running_run not in {r.run for r in found[name]}:
             since = task.occurrence_at or task.registered_at
             found[name].append(ActiveRun(task.running_run, since))
     return found
+
+
+def wake_of(row: ScheduledTask, active: Sequence[ActiveRun], now: datetime) -> datetime | None:
+    """Give when to look at a task again: not after the end of a worker's reservation.
+
+    Args:
+        row: of the task, its own instant decided.
+        active: its runs that run or wait.
+        now: the instant of the tick.
+    """
+    ends = [max(run.reserved_until, now + _LATER) for run in active if run.reserved_until]
+    return min([*ends, *filter(None, [row.wake_at])], default=None)
 
 
 def _active(held: Locked, member: Member) -> QuerySet[TaskRun]:
@@ -152,6 +170,8 @@ def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) 
         return
     at = asked[0].at
     mine = _active(held, member).filter(cancel_requested_at=None)
+    # What only waits for a worker to fetch it can end at once.
+    _end_waiting(mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False), at)
     mine.filter(pk__in=[event.run for event in asked if not event.waits]).update(
         cancel_requested_at=at
     )
@@ -169,7 +189,7 @@ def drop_waiting(
         name: of the task.
         now: the instant it ends.
     """
-    waiting = _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, instance=None)
+    waiting = _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
     told = [
         events.TaskRunCancelRequested(
             at=now, task_name=name, run=run, reason="overridden", waits=True
@@ -182,7 +202,11 @@ def drop_waiting(
 
 def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
     waiting.update(
-        outcome=Outcome.CANCELLED, cancel_requested_at=at, finished_at=at, running_slot=None
+        outcome=Outcome.CANCELLED,
+        cancel_requested_at=at,
+        finished_at=at,
+        running_slot=None,
+        waits_in=None,
     )
 
 

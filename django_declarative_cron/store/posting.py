@@ -13,6 +13,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.db.models.expressions import BaseExpression
 
 from ..conf import options, posted
 from ..core.declaration import Declaration
@@ -77,7 +78,7 @@ def post(declaration: Declaration, now: datetime) -> Posted:
         OwnedError: settings declare a task of that name.
         django.db.Error: nothing was written.
     """
-    member = _outsider()
+    member = outsider()
     return mending(member.using, member.deployment, lambda: _post(member, declaration, now))
 
 
@@ -118,7 +119,7 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         OwnedError: settings say that it is disabled.
         DamagedError: its row cannot be read.
     """
-    member = _outsider()
+    member = outsider()
     row = mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
     is_on = row.enabled and row.paused_since is None
     if is_on is not enabled:
@@ -173,7 +174,7 @@ def remove(name: str, now: datetime) -> None:
         AbsentError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
-    member = _outsider()
+    member = outsider()
     mending(member.using, member.deployment, lambda: _remove(member, name, now))
 
 
@@ -228,8 +229,12 @@ def _stored(row: ScheduledTask) -> Stored:
     return Stored(name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
 
 
-def _outsider() -> Member:
-    """Make a member that is no scheduler instance: it holds no set and never leads."""
+def outsider(database_time: BaseExpression | None = None) -> Member:
+    """Make a member that is no scheduler instance: it holds no set and never leads.
+
+    Args:
+        database_time: expression of the database's time, unless it is the database's own.
+    """
     given = options()
     return Member(
         using=database.alias(),
@@ -238,5 +243,5 @@ def _outsider() -> Member:
         digest="",
         lease=given.LEASE,
         renew=given.RENEW,
-        database_time=database.DatabaseNow(),
+        database_time=database_time or database.DatabaseNow(),
     )

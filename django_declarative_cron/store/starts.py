@@ -9,9 +9,11 @@ from django.db import connections
 
 from ..core import events
 from ..core.declaration import Declaration
+from ..core.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, overlaps, rows
 from .guard import Locked, Member
+from .offering import offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,29 @@ def write_starts(
         unserved: history rows of occurrences that did not run.
     """
     fresh = [each for each in started if each.event.waited is None]
-    runs = [_run_row(held, member, each.row, each.event) for each in fresh]
+    runs = [_run_row(held, member, each) for each in fresh]
     database.insert(member.using, [*unserved, *runs])
     _with_ids(held, member, [row for row in (*unserved, *runs) if row.running_slot])
     for each, row in zip(fresh, runs, strict=True):
         each.row.running_run = row.pk
     overlaps.begin(held, member, [(each.row, each.event) for each in started])
+    _offer_waited(held, member, started)
     _consume_requests(held, member, [each.event for each in started])
     return [_claim_of(each, held.row.term) for each in started]
+
+
+def _offer_waited(held: Locked, member: Member, started: Iterable[Started]) -> None:
+    """Let runs that waited behind others wait for a worker, each in the queue of its task."""
+    for each in started:
+        if each.event.waited is not None and each.declaration.runner == EXTERNAL:
+            offered = offer(TaskRun(), each.declaration)
+            TaskRun.objects.using(member.using).filter(pk=each.event.waited).update(
+                outcome=offered.outcome,
+                started_at=None,
+                instance=None,
+                waits_in=offered.waits_in,
+                job=offered.job,
+            )
 
 
 def _claim_of(each: Started, term: int) -> Claim:
@@ -79,10 +96,9 @@ def _claim_of(each: Started, term: int) -> Claim:
     return Claim(run, each.event.task_name, replace(each.event, run=run), term, each.declaration)
 
 
-def _run_row(
-    held: Locked, member: Member, row: ScheduledTask, event: events.TaskRunStarted
-) -> TaskRun:
-    return TaskRun(
+def _run_row(held: Locked, member: Member, started: Started) -> TaskRun:
+    row, event = started.row, started.event
+    run = TaskRun(
         scheduler=held.row,
         task_name=event.task_name,
         origin=row.origin,
@@ -96,6 +112,7 @@ def _run_row(
         epoch=row.epoch,
         running_slot=overlaps.slot_of(event.task_name, rows.policy_of(row)),
     )
+    return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
 
 
 def _with_ids(held: Locked, member: Member, runs: list[TaskRun]) -> None:

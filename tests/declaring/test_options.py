@@ -37,6 +37,8 @@ def test_defaults(settings: Any) -> None:
         "EVENT_SINK": None,
         "HTTP_MAX_BODY": 262144,
         "HTTP_RATE": 600,
+        "EXTERNAL_WORKERS": False,
+        "RESERVATION": timedelta(minutes=10),
     }
     assert conf.option_problems() == []
 

@@ -1,0 +1,289 @@
+"""The endpoints of external workers: fetch, ack, nack, heartbeat; and of single jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+
+from ..conf import options
+from ..core import events
+from ..core.job_id import job_id
+from ..models import Outcome, TaskRun
+from ..runtime.clock import system_clock
+from ..store import jobs
+from ..store.jobs import Claimant, NoJobError, Report, StateError
+from .answers import RefusedError, answer, invalid, not_found
+from .bodies import read_object
+from .callers import Caller
+from .shapes import instant
+
+_MOST: Final = 100
+_LONGEST: Final = 24 * 60 * 60 * 1000
+_STATES: Final = {
+    Outcome.WAITING: "available",
+    Outcome.RUNNING: "active",
+    Outcome.SUCCEEDED: "completed",
+    Outcome.CANCELLED: "cancelled",
+    Outcome.INTERRUPTED: "retryable",
+}
+
+
+def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Reserve jobs for a worker.
+
+    Args:
+        request: with ``queues``, and maybe ``count``, ``worker_id``, ``visibility_timeout_ms``.
+        caller: who asks.
+    """
+    body = _body(request)
+    queues = body.get("queues", ["default"])
+    if not isinstance(queues, list) or not all(isinstance(queue, str) for queue in queues):
+        raise invalid("`queues` must be a list of texts.", field="queues")
+    if len(queues) > _MOST:
+        raise invalid(f"`queues` must have at most {_MOST} entries.", field="queues")
+    count = body.get("count", body.get("max_jobs", 1))
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST:
+        raise invalid(f"`count` must be a number from 1 to {_MOST}.", field="count")
+    found = jobs.fetch(
+        list(dict.fromkeys(queues)),
+        count,
+        _text(body, "worker_id"),
+        _visibility(body),
+        system_clock.database_time(),
+    )
+    return answer(request, {"jobs": [shape(run) for run in found]})
+
+
+def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Record that a job is done.
+
+    Args:
+        request: with ``job_id``, and maybe ``result``.
+        caller: who asks.
+    """
+    body = _body(request)
+    run, _ = _ended(body, Report(value=body.get("result")))
+    told = {
+        "acknowledged": True,
+        "job_id": _id(run),
+        "state": _state(run),
+        "completed_at": instant(run.finished_at),
+    }
+    return answer(request, told)
+
+
+def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Record that a job failed; the retry policy of its task says what follows.
+
+    Args:
+        request: with ``job_id`` and ``error``.
+        caller: who asks.
+    """
+    body = _body(request)
+    run, event = _ended(body, _report(body.get("error")))
+    following = event.next_retry_at if isinstance(event, events.TaskRunFailed) else None
+    is_cancelled = run.outcome == Outcome.CANCELLED
+    state = "cancelled" if is_cancelled else "retryable" if following else "discarded"
+    told = {
+        "acknowledged": True,
+        "job_id": _id(run),
+        "state": state,
+        "attempt": run.attempt,
+        "max_attempts": (run.job or {}).get("max_attempts"),
+        "next_attempt_at": instant(following),
+    }
+    if state == "discarded":
+        told["discarded_at"] = instant(run.finished_at)
+    return answer(request, told)
+
+
+def _report(error: Any) -> Report:
+    if not isinstance(error, dict):
+        raise invalid("`error` must be an object with `code` and `message`.", field="error")
+    code, message = error.get("code", "handler_error"), error.get("message", "")
+    if not isinstance(code, str) or not isinstance(message, str) or not code:
+        raise invalid("`error.code` and `error.message` must be texts.", field="error")
+    retryable = error.get("retryable", True)
+    if not isinstance(retryable, bool):
+        raise invalid("`error.retryable` must be true or false.", field="error.retryable")
+    details = error.get("details")
+    return Report(
+        error=f"{code}: {message}"[:2000],
+        names=(code,),
+        trace="" if details is None else str(details)[:65536],
+        is_final=not retryable,
+    )
+
+
+def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Keep the jobs of a worker reserved, and tell it which of them are to end.
+
+    Args:
+        request: with ``worker_id``, ``active_jobs`` and maybe ``visibility_timeout_ms``.
+        caller: who asks.
+    """
+    body = _body(request)
+    given = body.get("active_jobs", [])
+    if not isinstance(given, list) or not all(isinstance(job, str) for job in given):
+        raise invalid("`active_jobs` must be a list of job ids.", field="active_jobs")
+    if len(given) > _MOST:
+        raise invalid(f"`active_jobs` must have at most {_MOST} entries.", field="active_jobs")
+    if "job_id" in body:
+        given = [*given, _text(body, "job_id")]
+    kept = jobs.extend(
+        given, Claimant(_text(body, "worker_id")), _visibility(body), system_clock.database_time()
+    )
+    told = {
+        "state": "running",
+        "directive": "continue",
+        "jobs_extended": [_id(run) for run in kept],
+        "jobs_to_cancel": [_id(run) for run in kept if run.cancel_requested_at is not None],
+        "server_time": instant(system_clock.now()),
+    }
+    return answer(request, told)
+
+
+def shown(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
+    """Give one job: any run of the deployment, of a worker's or of this project's own.
+
+    Args:
+        request: for it.
+        caller: who asks.
+        job: its id.
+    """
+    try:
+        return answer(request, {"job": shape(jobs.find(job))})
+    except NoJobError:
+        raise _absent(job) from None
+
+
+def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
+    """Cancel one job: at once where it waits, else its worker is asked to end it.
+
+    Args:
+        request: for it.
+        caller: who asks.
+        job: its id.
+    """
+    try:
+        run = jobs.cancel(job, system_clock.database_time())
+    except NoJobError:
+        raise _absent(job) from None
+    except StateError as error:
+        raise _conflict(error.run, "cancel") from None
+    return answer(request, {"job": shape(run)})
+
+
+def shape(run: TaskRun) -> dict[str, Any]:
+    """Give a run as a job of Open Job Spec.
+
+    Args:
+        run: the row.
+    """
+    job = run.job or {}
+    triggered = instant(run.scheduled_for)
+    found = {
+        "specversion": "1.0",
+        "id": _id(run),
+        "type": job.get("type", run.task_name),
+        "queue": job.get("queue", "default"),
+        "args": job.get("args", []),
+        "meta": {
+            **job.get("meta", {}),
+            "cron_name": run.task_name,
+            "cron_triggered_at": triggered,
+        },
+        "tags": job.get("tags", []),
+        "priority": 0,
+        "state": _state(run),
+        "attempt": run.attempt,
+        "max_attempts": job.get("max_attempts"),
+        "created_at": triggered,
+        "enqueued_at": triggered,
+        "started_at": instant(run.started_at),
+        "completed_at": instant(run.finished_at),
+        "cancel_requested": run.cancel_requested_at is not None,
+    }
+    if job.get("timeout") is not None:
+        found["timeout_ms"] = round(job["timeout"] * 1000)
+    if run.outcome == Outcome.RUNNING and run.reservation is not None:
+        found["reservation"] = str(run.reservation)
+        found["reserved_until"] = instant(run.reserved_until)
+    if run.error:
+        found["error"] = {"code": run.error.partition(":")[0], "message": run.error}
+    return found
+
+
+def _ended(body: dict[str, Any], report: Report) -> tuple[TaskRun, events.Event | None]:
+    job = _text(body, "job_id")
+    if not job:
+        raise invalid("`job_id` is missing.", field="job_id")
+    claimant = Claimant(_text(body, "worker_id"), _reservation(body))
+    try:
+        return jobs.end(job, claimant, report, system_clock.database_time())
+    except NoJobError:
+        raise _absent(job) from None
+    except StateError as error:
+        raise _conflict(error.run, "end") from None
+
+
+def _body(request: HttpRequest) -> dict[str, Any]:
+    if not options().EXTERNAL_WORKERS:
+        message = 'External workers are off: DECLARATIVE_CRON["EXTERNAL_WORKERS"] turns them on.'
+        raise RefusedError(422, "unsupported", message)
+    return read_object(request)
+
+
+def _text(body: dict[str, Any], key: str) -> str:
+    value = body.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > 255:
+        raise invalid(f"`{key}` must be a text of at most 255 characters.", field=key)
+    return value
+
+
+def _visibility(body: dict[str, Any]) -> timedelta:
+    value = body.get("visibility_timeout_ms")
+    if value is None:
+        return options().RESERVATION
+    if isinstance(value, bool) or not isinstance(value, int) or not 1000 <= value <= _LONGEST:
+        message = f"`visibility_timeout_ms` must be a number from 1000 to {_LONGEST}."
+        raise invalid(message, field="visibility_timeout_ms")
+    return timedelta(milliseconds=value)
+
+
+def _reservation(body: dict[str, Any]) -> UUID | None:
+    text = _text(body, "reservation")
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise invalid("`reservation` is none of this server's.", field="reservation") from None
+
+
+def _state(run: TaskRun) -> str:
+    known = _STATES.get(Outcome(run.outcome))
+    if known is not None:
+        return known
+    detail = run.detail if isinstance(run.detail, dict) else {}
+    return "discarded" if "given_up" in detail else "retryable"
+
+
+def _id(run: TaskRun) -> str:
+    return str(job_id(run.pk, run.scheduled_for))
+
+
+def _absent(job: str) -> RefusedError:
+    safe = job.encode("utf-8", "replace").decode()
+    return not_found(f"There is no job {safe!r}.", resource_type="job", resource_id=safe)
+
+
+def _conflict(run: TaskRun, what: str) -> RefusedError:
+    state = _state(run)
+    message = f"Cannot {what} this job: it is {state}, or reserved by another worker."
+    return RefusedError(
+        409, "invalid_request", message, details={"job_id": _id(run), "current_state": state}
+    )

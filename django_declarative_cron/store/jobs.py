@@ -1,0 +1,333 @@
+"""Runs for external workers: offered, reserved, kept alive, ended; and any run by its job id.
+
+A run that an external worker is to do waits in a queue. A worker that fetches it reserves it,
+once: another attempt is another run with another id, so a worker whose reservation ran out
+can do nothing to it any more. What is fetched is kept by heartbeats; once they are missing
+for too long, the leader finds the run interrupted, as it finds those of dead processes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import BaseExpression
+
+from ..core import events
+from ..core.job_id import job_id, run_of
+from ..models import Outcome, ScheduledTask, TaskRun
+from ..signals import publish
+from . import database, results
+from .endings import Result
+from .guard import Locked, Member, locked
+from .mending import mending
+from .posting import outsider
+
+
+class NoJobError(LookupError):
+    """Tell that no run has a job id."""
+
+
+class StateError(RuntimeError):
+    """Tell that a run is not in the state that is needed.
+
+    Args:
+        run: its row.
+    """
+
+    def __init__(self, run: TaskRun) -> None:
+        super().__init__(f"run {run.pk} is {run.outcome}")
+        self.run = run
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who presents a job.
+
+    Args:
+        worker: its name, empty where it has none.
+        reservation: what it was given with the job, ``None`` where it does not say.
+    """
+
+    worker: str = ""
+    reservation: UUID | None = None
+
+    def may_end(self, run: TaskRun) -> bool:
+        """Tell whether what is presented does not contradict what is known.
+
+        Args:
+            run: the row.
+        """
+        is_other_worker = self.worker and run.worker and self.worker != run.worker
+        is_other_reservation = self.reservation not in (None, run.reservation)
+        return not is_other_worker and not is_other_reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a worker's run ended.
+
+    Args:
+        error: one line, empty on success.
+        names: every name the error goes by, for a retry policy.
+        trace: of the error.
+        value: what the run gave, JSON-native.
+        is_final: it is not to be tried again, whatever the policy says.
+    """
+
+    error: str = ""
+    names: tuple[str, ...] = ()
+    trace: str = ""
+    value: Any = None
+    is_final: bool = False
+
+
+# --- workers ---
+
+
+def fetch(
+    queues: Sequence[str],
+    count: int,
+    worker: str,
+    visibility: timedelta,
+    database_time: BaseExpression | None = None,
+) -> list[TaskRun]:
+    """Reserve waiting runs; no two workers get one.
+
+    Args:
+        queues: where to look, in this order.
+        count: the most runs.
+        worker: who asks.
+        visibility: how long they are reserved without a heartbeat.
+        database_time: expression of the database's time, unless it is the database's own.
+    """
+    member = outsider(database_time)
+    waiting = _waiting(member).filter(waits_in__in=queues)
+    if not mending(member.using, member.deployment, waiting.exists):
+        # An idle worker holds up nobody.
+        return []
+    return mending(
+        member.using, member.deployment, lambda: _fetch(member, queues, count, worker, visibility)
+    )
+
+
+@database.again_after_conflict
+def _fetch(
+    member: Member, queues: Sequence[str], count: int, worker: str, visibility: timedelta
+) -> list[TaskRun]:
+    fetched: list[TaskRun] = []
+    with locked(member) as held:
+        for queue in queues if held is not None else ():
+            inside = _waiting(member).filter(waits_in=queue).order_by("pk")
+            fetched += database.lockable(member.using, inside)[: count - len(fetched)]
+        if held is None or not fetched:
+            return []
+        for run in fetched:
+            run.outcome, run.waits_in, run.worker = Outcome.RUNNING, None, worker[:255]
+            run.started_at = held.database_now
+            run.reservation = uuid.uuid4()
+            run.reserved_until = held.database_now + visibility
+        fields = ["outcome", "waits_in", "worker", "started_at", "reservation", "reserved_until"]
+        database.upsert(member.using, fetched, fields)
+        _wake(held, member, fetched)
+    return fetched
+
+
+def _wake(held: Locked, member: Member, runs: Iterable[TaskRun]) -> None:
+    """Let the leader look at the tasks when the reservations end."""
+    for run in runs:
+        tasks = ScheduledTask.objects.using(member.using).filter(
+            Q(wake_at=None) | Q(wake_at__gt=run.reserved_until),
+            scheduler=held.row,
+            running_run=run.pk,
+        )
+        tasks.update(wake_at=run.reserved_until)
+
+
+def extend(
+    jobs: Collection[str],
+    claimant: Claimant,
+    visibility: timedelta,
+    database_time: BaseExpression | None = None,
+) -> list[TaskRun]:
+    """Keep reservations alive.
+
+    Args:
+        jobs: ids of the jobs.
+        claimant: who keeps them.
+        visibility: for how long from now.
+        database_time: expression of the database's time, unless it is the database's own.
+
+    Returns:
+        the runs that are still reserved.
+    """
+    member = outsider(database_time)
+    keys = [key for job in jobs if (key := run_of(job)) is not None]
+    mine = _runs(member).filter(pk__in=keys, outcome=Outcome.RUNNING, reservation__isnull=False)
+    with database.atomic(member.using):
+        runs = list(
+            database.lockable(
+                member.using, mine.annotate(database_now=member.database_time).order_by("pk")
+            )
+        )
+        kept: list[TaskRun] = [run for run in runs if claimant.may_end(run)]
+        for run in kept:
+            run.reserved_until = cast(Any, run).database_now + visibility
+        database.upsert(member.using, kept, ["reserved_until"])
+    return kept
+
+
+def end(
+    job: str,
+    claimant: Claimant,
+    report: Report,
+    database_time: BaseExpression | None = None,
+) -> tuple[TaskRun, events.Event | None]:
+    """Record how a worker's run ended, fenced: only one that is still reserved is ended.
+
+    Args:
+        job: its id.
+        claimant: who reports.
+        report: how it ended.
+        database_time: expression of the database's time, unless it is the database's own.
+
+    Returns:
+        its row, and the event of its end.
+
+    Raises:
+        NoJobError: there is no such run, or it is none of an external worker.
+        StateError: it is not reserved, or by somebody else.
+        django.db.Error: nothing was recorded.
+    """
+    member = outsider(database_time)
+    run = _reserved(job, claimant)
+    now = _now(member)
+    result = Result(
+        run.pk,
+        run.task_name,
+        now,
+        succeeded=not report.error,
+        error=report.error,
+        traceback=report.trace,
+        duration=max((now - (run.started_at or now)).total_seconds(), 0.0),
+        errors=report.names,
+        value=report.value,
+        is_final=report.is_final,
+    )
+    return _recorded(member, job, result)
+
+
+def _reserved(job: str, claimant: Claimant) -> TaskRun:
+    run = find(job)
+    if run.job is None:
+        raise NoJobError(job)
+    if run.outcome != Outcome.RUNNING or not claimant.may_end(run):
+        raise StateError(run)
+    return run
+
+
+def _recorded(member: Member, job: str, result: Result) -> tuple[TaskRun, events.Event | None]:
+    # What no process of ours runs is recorded as what nobody's process ran.
+    nobodys = replace(member, instance=cast(UUID, None))
+    recorded = results.record(nobodys, [result], result.finished_at)
+    publish(recorded.events)
+    after = find(job)
+    if recorded.held or any(isinstance(event, events.TaskRunLate) for event in recorded.events):
+        raise StateError(after)
+    return after, next(iter(recorded.events), None)
+
+
+# --- any run, by its job id ---
+
+
+def find(job: str) -> TaskRun:
+    """Give a run by its job id.
+
+    Args:
+        job: the id, as anybody may have typed it.
+
+    Raises:
+        NoJobError: there is no such run.
+    """
+    member, key = outsider(), run_of(job)
+    found = None
+    if key is not None and key < 2**63:
+        runs = _runs(member).filter(pk=key)
+        found = mending(member.using, member.deployment, runs.first)
+    if found is None or str(job_id(found.pk, found.scheduled_for)) != job.lower():
+        raise NoJobError(job)
+    if found.outcome in (Outcome.SKIPPED, Outcome.MISSED):
+        raise NoJobError(job)
+    return found
+
+
+def cancel(job: str, database_time: BaseExpression | None = None) -> TaskRun:
+    """Cancel a run: one that waits ends, one that runs is asked to end.
+
+    Args:
+        job: its id.
+        database_time: expression of the database's time, unless it is the database's own.
+
+    Returns:
+        its row, as it stands now.
+
+    Raises:
+        NoJobError: there is no such run.
+        StateError: it has ended.
+    """
+    member = outsider(database_time)
+    run = find(job)
+    now = _now(member)
+    if _take_out(member, run, now):
+        after, _ = _recorded(
+            member, job, Result(run.pk, run.task_name, now, succeeded=False, error="cancelled")
+        )
+        return after
+    open_runs = _runs(member).filter(pk=run.pk, running_slot__isnull=False)
+    behind = open_runs.filter(outcome=Outcome.WAITING)
+    with database.atomic(member.using):
+        ended = behind.update(
+            outcome=Outcome.CANCELLED, cancel_requested_at=now, finished_at=now, running_slot=None
+        )
+        asked = open_runs.filter(outcome=Outcome.RUNNING).update(cancel_requested_at=now)
+    after = find(job)
+    if not ended and not asked:
+        raise StateError(after)
+    return after
+
+
+@database.again_after_conflict
+def _take_out(member: Member, run: TaskRun, now: datetime) -> bool:
+    """Reserve a waiting run for nobody, so that its end is recorded like every other."""
+    with locked(member) as held:
+        if held is None:
+            return False
+        waiting = _waiting(member).filter(pk=run.pk)
+        taken = waiting.update(
+            outcome=Outcome.RUNNING,
+            waits_in=None,
+            reservation=uuid.uuid4(),
+            reserved_until=held.database_now,
+            cancel_requested_at=now,
+        )
+    return bool(taken)
+
+
+def _now(member: Member) -> datetime:
+    with locked(member) as held:
+        if held is None:
+            raise NoJobError("")
+        return held.database_now
+
+
+def _waiting(member: Member) -> QuerySet[TaskRun]:
+    return _runs(member).filter(outcome=Outcome.WAITING, waits_in__isnull=False)
+
+
+def _runs(member: Member) -> QuerySet[TaskRun]:
+    return TaskRun.objects.using(member.using).filter(scheduler__deployment=member.deployment)

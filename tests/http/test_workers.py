@@ -1,0 +1,384 @@
+"""External workers: offered, reserved by one, kept alive, ended, taken back when silent."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+
+from django_declarative_cron.core.job_id import job_id
+from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.runtime import clock
+from django_declarative_cron.store import jobs
+from django_declarative_cron.store.jobs import Claimant, Report, StateError
+from django_declarative_cron.testing import Simulation
+
+from .client import Caller
+
+FETCH, ACK, NACK, BEAT = (f"/v1/workers/{name}" for name in ("fetch", "ack", "nack", "heartbeat"))
+ENTRY = {
+    "name": "sync",
+    "cron": "0 * * * *",
+    "type": "partner.sync",
+    "args": [7],
+    "options": {"queue": "slow", "tags": ["a"], "meta": {"b": 1}, "timeout": 60},
+}
+STORY = [{"name": "a", "cron": "0 0 1 1 *", "timezone": "UTC", "callback": "builtins.print"}]
+MINUTE = timedelta(minutes=1)
+
+
+class Place:
+    """A scheduler on a virtual clock, and a worker that asks it over HTTP."""
+
+    def __init__(self, sim: Simulation, caller: Caller) -> None:
+        self.sim = sim
+        self.caller = caller
+
+    def post(self, **keys: Any) -> None:
+        answer = self.caller.post("/v1/cron", {**ENTRY, **keys})
+        assert answer.status in (200, 201), answer.data
+
+    def fetch(self, **keys: Any) -> list[dict[str, Any]]:
+        answer = self.caller.post(FETCH, {"queues": ["slow"], "worker_id": "w1", **keys})
+        assert answer.status == 200
+        found: list[dict[str, Any]] = answer.data["jobs"]
+        return found
+
+    def to(self, time: str) -> None:
+        self.sim.advance_to(f"2024-01-01T{time}Z")
+
+    def runs(self) -> list[tuple[str, str, int]]:
+        runs = TaskRun.objects.filter(task_name="sync").order_by("id")
+        return list(runs.values_list("outcome", "reason", "attempt"))
+
+
+@pytest.fixture
+def place(caller: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True, "HTTP_RATE": 100_000}
+    sim = Simulation(start="2024-01-01T10:10:30Z", time_zone="UTC")
+    monkeypatch.setattr(clock.SystemClock, "now", lambda self: sim.now)
+    monkeypatch.setattr(clock.SystemClock, "database_time", lambda self: sim.clock.database_time())
+    sim.initialize(STORY)
+    yield Place(sim, caller)
+    sim.crash()
+
+
+def test_without_the_option_a_type_of_nobody_is_refused(caller: Caller) -> None:
+    assert caller.post("/v1/cron", ENTRY).code == (400, "invalid_request")
+    assert caller.post(FETCH, {"queues": ["slow"]}).code == (422, "unsupported")
+
+
+def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
+    place.post()
+    assert place.fetch() == []
+    place.to("11:00:01")
+    assert place.runs() == [(Outcome.WAITING, "due", 1)]
+    assert TaskRun.objects.get(task_name="sync").started_at is None
+    [job] = place.fetch()
+    assert (job["type"], job["args"], job["queue"]) == ("partner.sync", [7], "slow")
+    assert (job["state"], job["attempt"], job["max_attempts"]) == ("active", 1, 3)
+    assert job["meta"] == {
+        "b": 1,
+        "cron_name": "sync",
+        "cron_triggered_at": "2024-01-01T11:00:00Z",
+    }
+    assert (job["timeout_ms"], job["tags"]) == (60_000, ["a"])
+    assert place.fetch() == []
+    place.to("11:00:20")
+    done = place.caller.post(ACK, {"job_id": job["id"], "result": {"rows": 3}})
+    assert done.data["acknowledged"] is True
+    assert done.data["state"] == "completed"
+    run = TaskRun.objects.get(task_name="sync")
+    assert (run.outcome, run.result, run.worker) == (Outcome.SUCCEEDED, {"rows": 3}, "w1")
+    assert run.finished_at is not None
+    assert run.started_at is not None
+    task = ScheduledTask.objects.get(name="sync")
+    assert (task.running_run, task.run_count) == (None, 1)
+    again = place.caller.post(ACK, {"job_id": job["id"]})
+    assert again.code == (409, "invalid_request")
+    assert again.data["error"]["details"]["current_state"] == "completed"
+
+
+def test_an_occurrence_beside_a_waiting_run_is_skipped(place: Place) -> None:
+    place.post()
+    place.to("12:00:01")
+    assert place.runs() == [(Outcome.WAITING, "due", 1), (Outcome.SKIPPED, "overlap_skip", 0)]
+    [job] = place.fetch()
+    assert job["created_at"] == "2024-01-01T11:00:00Z"
+
+
+def test_runs_that_are_enqueued_come_one_after_the_other(place: Place) -> None:
+    place.post(overlap_policy="enqueue")
+    place.to("12:00:01")
+    first = place.fetch(count=5)
+    assert [job["created_at"] for job in first] == ["2024-01-01T11:00:00Z"]
+    place.caller.post(ACK, {"job_id": first[0]["id"]})
+    place.to("12:00:05")
+    second = place.fetch(count=5)
+    assert [job["created_at"] for job in second] == ["2024-01-01T12:00:00Z"]
+
+
+def test_runs_that_may_be_concurrent_are_all_offered(place: Place) -> None:
+    place.post(overlap_policy="allow")
+    place.to("12:00:01")
+    found = place.fetch(count=5)
+    assert [job["created_at"][11:16] for job in found] == ["11:00", "12:00"]
+    for job in found:
+        assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert [outcome for outcome, *_ in place.runs()] == [Outcome.SUCCEEDED] * 2
+
+
+def test_the_newest_run_takes_the_place_of_a_waiting_one(place: Place) -> None:
+    place.post(overlap_policy="cancel_previous")
+    place.to("12:00:01")
+    assert [outcome for outcome, *_ in place.runs()] == [Outcome.CANCELLED, Outcome.WAITING]
+    [job] = place.fetch(count=5, visibility_timeout_ms=7_200_000)
+    assert job["created_at"] == "2024-01-01T12:00:00Z"
+    place.to("13:00:01")
+    beat = place.caller.post(BEAT, {"worker_id": "w1", "active_jobs": [job["id"]]})
+    assert beat.data["jobs_to_cancel"] == [job["id"]]
+    late = place.caller.post(ACK, {"job_id": job["id"]})
+    assert late.data["state"] == "cancelled"
+
+
+def test_a_failure_is_retried_by_the_policy_and_given_up(place: Place) -> None:
+    place.post(options={"queue": "slow", "retry": {"max_attempts": 2, "jitter": False}})
+    place.to("11:00:01")
+    [job] = place.fetch()
+    error = {"code": "handler_error", "message": "no route", "details": {"host": "x"}}
+    first = place.caller.post(NACK, {"job_id": job["id"], "error": error}).data
+    assert (first["state"], first["attempt"], first["max_attempts"]) == ("retryable", 1, 2)
+    assert first["next_attempt_at"] is not None
+    place.to("11:00:10")
+    [again] = place.fetch()
+    assert again["id"] != job["id"]
+    assert again["attempt"] == 2
+    last = place.caller.post(NACK, {"job_id": again["id"], "error": error}).data
+    assert (last["state"], last["next_attempt_at"]) == ("discarded", None)
+    assert place.caller.get(f"/v1/jobs/{again['id']}").data["job"]["state"] == "discarded"
+    run = TaskRun.objects.filter(task_name="sync").latest("id")
+    assert (run.error, "host" in run.traceback) == ("handler_error: no route", True)
+
+
+def test_an_error_that_is_not_retryable_ends_it(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    error = {"code": "bad_input", "message": "no", "retryable": False}
+    assert place.caller.post(NACK, {"job_id": job["id"], "error": error}).data["state"] == (
+        "discarded"
+    )
+    assert ScheduledTask.objects.get(name="sync").pending_retry_until is None
+
+
+def test_a_silent_worker_keeps_its_run_for_ten_minutes_and_not_longer(place: Place) -> None:
+    place.post()
+    place.to("11:00:00")
+    [job] = place.fetch()
+    place.to("11:09:59")
+    assert place.runs() == [(Outcome.RUNNING, "due", 1)]
+    place.to("11:10:05")
+    assert place.runs() == [(Outcome.INTERRUPTED, "due", 1), (Outcome.WAITING, "orphaned", 2)]
+    late = place.caller.post(ACK, {"job_id": job["id"]})
+    assert late.code == (409, "invalid_request")
+    [again] = place.fetch()
+    assert again["id"] != job["id"]
+
+
+def test_heartbeats_keep_a_run(place: Place) -> None:
+    place.post()
+    place.to("11:00:00")
+    [job] = place.fetch(visibility_timeout_ms=60_000)
+    for time in ("11:00:50", "11:02:40", "11:04:30", "11:06:20"):
+        place.to(time)
+        beat = place.caller.post(
+            BEAT,
+            {"worker_id": "w1", "active_jobs": [job["id"]], "visibility_timeout_ms": 120_000},
+        )
+        assert beat.data["jobs_extended"] == [job["id"]]
+        assert beat.data["state"] == "running"
+    assert place.runs() == [(Outcome.RUNNING, "due", 1)]
+    place.to("11:08:19")
+    assert place.runs() == [(Outcome.RUNNING, "due", 1)]
+    place.to("11:08:25")
+    assert place.runs()[0] == (Outcome.INTERRUPTED, "due", 1)
+
+
+def test_only_who_reserved_a_job_may_end_it(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    other = {"job_id": job["id"], "worker_id": "w2"}
+    assert place.caller.post(ACK, other).code == (409, "invalid_request")
+    wrong = {"job_id": job["id"], "reservation": "0" * 32}
+    assert place.caller.post(ACK, wrong).code == (409, "invalid_request")
+    beat = place.caller.post(BEAT, {"worker_id": "w2", "active_jobs": [job["id"]]})
+    assert beat.data["jobs_extended"] == []
+    right = {"job_id": job["id"], "worker_id": "w1", "reservation": job["reservation"]}
+    assert place.caller.post(ACK, right).status == 200
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
+    place: Place,
+) -> None:
+    place.post()
+    place.to("11:00:01")
+    run = TaskRun.objects.get(task_name="sync")
+    name = str(job_id(run.pk, run.scheduled_for))
+    assert place.caller.get(f"/v1/jobs/{name}").data["job"]["state"] == "available"
+    assert place.caller.delete(f"/v1/jobs/{name}").data["job"]["state"] == "cancelled"
+    assert place.fetch() == []
+    assert place.caller.delete(f"/v1/jobs/{name}").code == (409, "invalid_request")
+    assert ScheduledTask.objects.get(name="sync").running_run is None
+    place.to("12:00:01")
+    [job] = place.fetch()
+    asked = place.caller.delete(f"/v1/jobs/{job['id']}").data["job"]
+    assert (asked["state"], asked["cancel_requested"]) == ("active", True)
+    assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "0" * 32, "019414d4-8b2e-7c3a-b5d1-f0e2a3b4c5d6", "a" * 400, "%00"]
+)
+def test_a_job_id_of_nobody_is_not_found(place: Place, name: str) -> None:
+    assert place.caller.get(f"/v1/jobs/{name}").code == (404, "not_found")
+    assert place.caller.delete(f"/v1/jobs/{name}").code == (404, "not_found")
+    if len(name) < 256 and "%" not in name:
+        assert place.caller.post(ACK, {"job_id": name}).code == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (FETCH, {"queues": "slow"}),
+        (FETCH, {"queues": [1]}),
+        (FETCH, {"queues": ["a"], "count": 0}),
+        (FETCH, {"queues": ["a"], "count": True}),
+        (FETCH, {"queues": ["a"], "visibility_timeout_ms": 1}),
+        (FETCH, {"queues": ["a"], "worker_id": 7}),
+        (ACK, {}),
+        (ACK, {"job_id": 7}),
+        (ACK, {"job_id": "x", "reservation": "y"}),
+        (NACK, {"job_id": "x"}),
+        (NACK, {"job_id": "x", "error": {"code": 1}}),
+        (NACK, {"job_id": "x", "error": {"code": "a", "retryable": "no"}}),
+        (BEAT, {"active_jobs": "x"}),
+        (BEAT, {"active_jobs": [1]}),
+    ],
+)
+def test_a_report_that_means_nothing_is_refused(place: Place, path: str, body: Any) -> None:
+    assert place.caller.post(path, body).code == (400, "invalid_request")
+
+
+def test_another_schedule_leaves_a_waiting_run_to_its_worker(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    place.post(cron="30 * * * *")
+    [job] = place.fetch()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    task = ScheduledTask.objects.get(name="sync")
+    assert (task.running_run, task.last_success_at) == (None, None)
+
+
+def test_a_removed_task_leaves_its_waiting_run_to_its_worker(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    assert place.caller.delete("/v1/cron/sync").status == 200
+    [job] = place.fetch()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "completed"
+
+
+def test_coalescing_is_not_for_external_workers(place: Place) -> None:
+    answer = place.caller.post("/v1/cron", {**ENTRY, "overlap_policy": "coalesce"})
+    assert answer.code == (400, "invalid_request")
+
+
+def test_a_scheduler_that_finds_the_dead_leaves_reserved_runs_alone(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    place.sim.crash()
+    place.sim.initialize(STORY)
+    place.sim.poll()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_never_get_one_run(settings: Any) -> None:
+    from django_declarative_cron import conf
+    from django_declarative_cron.store import posting
+
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
+    start = datetime(2024, 1, 1, 10, 10, tzinfo=UTC)
+    sim = Simulation(start=start, time_zone="UTC")
+    sim.initialize(STORY)
+    for number in range(6):
+        declaration, _ = conf.posted({**ENTRY, "name": f"t{number}"})
+        assert declaration is not None
+        posting.post(declaration, sim.now)
+    sim.advance_to("2024-01-01T11:00:01Z")
+    assert TaskRun.objects.filter(outcome=Outcome.WAITING).count() == 6
+    found: list[list[int]] = []
+    barrier = threading.Barrier(3)
+
+    def work(name: str) -> None:
+        barrier.wait(10)
+        mine: list[int] = []
+        for _ in range(6):
+            mine += [run.pk for run in jobs.fetch(["slow"], 1, name, MINUTE)]
+        found.append(mine)
+        connections.close_all()
+
+    threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    fetched = [pk for mine in found for pk in mine]
+    assert len(fetched) == len(set(fetched)) == 6
+    sim.crash()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
+    from django.db import transaction
+
+    from django_declarative_cron import conf
+    from django_declarative_cron.store import posting
+
+    if not connection.features.has_select_for_update_skip_locked:
+        pytest.skip("this database locks no rows")
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
+    sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
+    sim.initialize(STORY)
+    declaration, _ = conf.posted(ENTRY)
+    assert declaration is not None
+    posting.post(declaration, sim.now)
+    sim.advance_to("2024-01-01T11:00:01Z")
+    found: list[Any] = []
+
+    def work() -> None:
+        found.append(jobs.fetch(["slow"], 1, "w", MINUTE))
+        connections.close_all()
+
+    with transaction.atomic():
+        list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(10)
+    assert found == [[]]
+    sim.crash()
+
+
+def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    time = place.sim.clock.database_time()
+    jobs.end(job["id"], Claimant("w1"), Report(), time)
+    with pytest.raises(StateError):
+        jobs.end(job["id"], Claimant("w1"), Report(error="x: y"), time)
+    assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
