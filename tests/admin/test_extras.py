@@ -36,7 +36,7 @@ def test_a_month_counts_what_is_planned_and_what_became_of_it(root: Client) -> N
     rows.run(outcome="failed", scheduled_for=NOW - timedelta(days=1, hours=1))
     shown = days(root.get(address("calendar")))
     assert len(shown) in (35, 42)
-    assert shown["2026-11-27"] == "27 25 planned ✔ 1 ✖ 1"
+    assert shown["2026-11-27"] == "27 25 planned ✔ 1 succeeded ✖ 1 failed"
     assert shown["2026-11-30"] == "30 25 planned"
 
 

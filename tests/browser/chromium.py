@@ -129,10 +129,14 @@ class Chromium:
             assert time.monotonic() < end, f"not within {_PATIENCE} s: {self.text()[:2000]}"
             self._listen(0.1)
 
-    def picture(self, path: Path, *, height: int | None = None) -> None:
-        """Store a picture of the whole page."""
+    def height(self) -> int:
+        """Give how high the whole page is."""
+        return int(self._call("Page.getLayoutMetrics")["cssContentSize"]["height"])
+
+    def picture(self, path: Path, *, most: int = 10_000) -> None:
+        """Store a picture of the page, of its upper part where it is long."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"]}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most)}
         answer = self._call(
             "Page.captureScreenshot",
             format="png",

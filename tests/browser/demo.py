@@ -27,6 +27,8 @@ TRACEBACK = """Traceback (most recent call last):
 shop.bank.BankDown: the bank answered 503
 """
 
+DEMO_RUN = "exchange-rates"
+
 TASKS: list[tuple[str, str, str, str, float, str]] = [
     ("import-stock", "0,10,20,30,40,50 * * * *", "UTC", "shop.stock.import_files", 8, ""),
     ("sales-digest", "30 6 * * *", "Europe/Berlin", "shop.digest.write", 42, ""),

@@ -56,6 +56,10 @@ def broken_links(page: Page) -> Iterator[str]:
         if link.startswith(("https://", "http://")):
             continue
         file, _, anchor = link.partition("#")
+        if file.endswith(".png"):
+            if not (page.path.parent / file).is_file():
+                yield link
+            continue
         target = _page(page.path.parent / file) if file else page
         if target is None or (anchor and anchor not in target.anchors):
             yield link
@@ -66,9 +70,9 @@ def _page(path: Path) -> Page | None:
 
 
 def test_a_link_that_leads_nowhere_would_be_found() -> None:
-    text = "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors)\n## There"
+    text = "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors) ![e](none.png)\n## There"
     page = Page(CHECKOUT / "docs" / "made-up.md", text)
-    assert list(broken_links(page)) == ["missing.md", "settings.md#nothing"]
+    assert list(broken_links(page)) == ["missing.md", "settings.md#nothing", "none.png"]
 
 
 def test_the_readme_links_every_page() -> None:
