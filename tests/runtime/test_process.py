@@ -6,16 +6,26 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
 
 from ..process import Process
+from ..store.conftest import Stranger, stranger
 from .conftest import PATIENCE
+
+__all__ = ["stranger"]
 
 RunNow = Callable[..., None]
 
@@ -164,3 +174,34 @@ def _wait_for_lines(path: Path, count: int) -> None:
             return
         watched.wait(0.05)
     raise AssertionError(f"{count} lines never came: {path.read_text()!r}")
+
+
+def _wait_for_a_lock() -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 20)):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone()[0]:
+                return
+        pause.wait(0.05)
+    raise AssertionError("nobody waits for a lock")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="it looks who waits for a lock")
+@pytest.mark.parametrize("grace", ["1", "30"])
+def test_a_start_that_waits_for_a_row_ends_within_the_grace(
+    start: Callable[..., Process], stranger: Stranger, grace: str
+) -> None:
+    """In the one case the grace ends first, in the other one the wait for the lock (5 s)."""
+    SchedulerState.objects.create(deployment="default")
+    stranger.hold("schedulerstate", deployment="default")
+    waiting = start("--grace", grace)
+    _wait_for_a_lock()
+    began = time.monotonic()
+    waiting.signal(signal.SIGTERM)
+    assert waiting.exit_code() == 0, waiting.output
+    took = time.monotonic() - began
+    stranger.let_go()
+    assert took < (4.5 if grace == "1" else 9)
+    assert "Traceback" not in waiting.output
+    assert not SchedulerInstance.objects.exists()

@@ -87,12 +87,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **given: Any) -> None:
         step_aside()
         self._last_resort = LastResort()
-        shutdown = Shutdown(lambda: self._last_resort.arm(_LONGEST_START_AFTER_SIGNAL))
+        self._longest_start = _LONGEST_START_AFTER_SIGNAL
+        shutdown = Shutdown(lambda: self._last_resort.arm(self._longest_start))
         shutdown.install()
         self._require_database()
         self._check_settings()
         _show_events()
         options = _options(given)
+        # It may wait for rows that somebody holds; whoever asks it to end waits for the grace.
+        self._longest_start = min(max(options.GRACE, _FAREWELL), _LONGEST_START_AFTER_SIGNAL)
         # A process that only calls the command has a life, and threads, of its own.
         is_alone = getattr(self, "_called_from_command_line", False)
         companion = accompany(options, system_clock) if is_alone else None
@@ -115,11 +118,11 @@ class Command(BaseCommand):
         given: dict[str, Any],
     ) -> None:
         if given["once"]:
-            self._initialize(scheduler)
+            self._initialize(scheduler, shutdown)
             self._once(scheduler, shutdown, options.GRACE)
             return
         self._probes(scheduler, given)
-        self._initialize(scheduler)
+        self._initialize(scheduler, shutdown)
         self._banner(scheduler, options)
         notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
         notifier.ready()
@@ -141,11 +144,13 @@ class Command(BaseCommand):
         except SystemCheckError as error:
             raise CommandError(str(error), returncode=2) from error
 
-    def _initialize(self, scheduler: Scheduler) -> None:
+    def _initialize(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         try:
             scheduler.initialize(conf.registrations())
         except ScheduleTaskError as error:
-            raise CommandError(error.message, returncode=1) from error
+            # Who was asked to end meanwhile has ended as asked.
+            code = 1 if shutdown.received is None else 0
+            raise CommandError(error.message, returncode=code) from error
         except DeclarativeCronError as error:
             notes = getattr(error, "__notes__", [])
             raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
