@@ -200,20 +200,20 @@ def _forget(member: Member, state: Any, most: int) -> list[events.Event]:
     return [events.EventsForgotten(at=state.database_now, count=surplus, most=most)]
 
 
-@database.again_after_conflict
-def try_again(member: Member, ids: Collection[int] | None = None) -> int:
+def try_again(using: str, deployment: str) -> int:
     """Let events that were set aside be delivered after all.
 
     Args:
-        member: of the deployment.
-        ids: of their rows; all of them unless given.
+        using: database alias.
+        deployment: its name.
 
     Returns:
         how many there were.
     """
-    rows = OutboxEvent.objects.using(member.using).filter(
-        scheduler__deployment=member.deployment, set_aside_at__isnull=False
+    rows = OutboxEvent.objects.using(using).filter(
+        scheduler__deployment=deployment, set_aside_at__isnull=False
     )
-    rows = rows if ids is None else rows.filter(pk__in=ids)
-    with database.atomic(member.using):
-        return rows.update(set_aside_at=None, next_attempt_at=None, attempts=0)
+    with database.atomic(using):
+        found = list(rows.values_list("pk", flat=True))
+        mine = OutboxEvent.objects.using(using).filter(pk__in=found)
+        return mine.update(set_aside_at=None, next_attempt_at=None, attempts=0)

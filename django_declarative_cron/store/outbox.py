@@ -67,6 +67,20 @@ def tell(
     return told
 
 
+def recall(
+    held: Locked, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
+) -> list[Any]:
+    """Give starts their facts that were kept for the sink when they were committed.
+
+    Args:
+        held: the locked row of the deployment.
+        starts: with the ids of their runs.
+        tasks: rows of the tasks they are about.
+    """
+    teller = _Teller(held, conf.options().EVENT_SINK, tasks, (), ())
+    return [teller.tell(start) for start in starts]
+
+
 def _is_fresh(event: Event) -> bool:
     return isinstance(event, _TOLD_OUTSIDE) and event.facts is None
 

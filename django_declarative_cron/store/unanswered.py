@@ -13,7 +13,7 @@ from contextlib import suppress
 from ..core import events
 from ..core.declaration import Declaration
 from ..models import Origin, ScheduledTask, TaskRun
-from . import database
+from . import database, outbox
 from .claims import Claim
 from .declared import UnreadableError, own
 from .guard import Locked, Member, locked
@@ -44,10 +44,10 @@ def unanswered(
         )
         lost = [run for run in mine.order_by("pk") if run.pk not in known]
         by_name = {**declarations, **dict(_posted(held, member, lost))}
+        lost = [run for run in lost if run.task_name in by_name]
         return [
-            Claim(run.pk, run.task_name, _started(run), run.term, by_name[run.task_name])
-            for run in lost
-            if run.task_name in by_name
+            Claim(run.pk, run.task_name, start, run.term, by_name[run.task_name])
+            for run, start in zip(lost, _started(held, member, lost), strict=True)
         ]
 
 
@@ -63,7 +63,19 @@ def _posted(
             yield row.name, own(row)
 
 
-def _started(run: TaskRun) -> events.TaskRunStarted:
+def _started(
+    held: Locked, member: Member, lost: Collection[TaskRun]
+) -> list[events.TaskRunStarted]:
+    if not lost:
+        return []
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, name__in={run.task_name for run in lost}
+    )
+    counts = {task.running_run: task.run_count for task in tasks}
+    return outbox.recall(held, [_start(run, counts.get(run.pk, 0)) for run in lost], tasks)
+
+
+def _start(run: TaskRun, run_count: int) -> events.TaskRunStarted:
     return events.TaskRunStarted(
         at=run.started_at,
         task_name=run.task_name,
@@ -72,4 +84,6 @@ def _started(run: TaskRun) -> events.TaskRunStarted:
         is_retry=run.reason == "retry",
         reason=run.reason,
         attempt=run.attempt,
+        run_count=run_count,
+        run=run.pk,
     )

@@ -143,7 +143,7 @@ def test_what_is_refused_for_too_long_is_set_aside_and_the_next_goes_on(
     assert (told.about, told.attempts, told.error) == ("a", 7, "400 Bad Request")
     assert bodies(take(member)) == [["a1"]]
     assert delivery.tidy(member, timedelta(days=3), 10) == []
-    assert delivery.try_again(member) == 1
+    assert delivery.try_again(member.using, member.deployment) == 1
     delivery.give_back(member, [], [])
     assert bodies(take(member)) == [["a0", "a1"]]
 

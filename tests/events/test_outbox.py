@@ -11,11 +11,14 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
+from django_declarative_cron.core.envelope import envelopes
 from django_declarative_cron.core.job_id import run_of
 from django_declarative_cron.models import OutboxEvent
 from django_declarative_cron.store import claims, outbox, overrides
+from django_declarative_cron.store.unanswered import unanswered
 from django_declarative_cron.testing import Simulation
 
+from ..store.conftest import Deployment
 from .conftest import Post
 
 pytestmark = pytest.mark.django_db
@@ -312,3 +315,17 @@ def test_a_receiver_that_raises_keeps_nobody_from_hearing(
     assert [run.outcome for run in sim.runs("t")] == ["succeeded"]
     assert len(heard) == 3
     assert "too loud" in caplog.text
+
+
+def test_a_start_whose_commit_was_not_answered_is_told_as_it_was_kept(
+    post_to: Post, transactional_db: None
+) -> None:
+    post_to(NOWHERE)
+    deployment = Deployment(1)
+    deployment.initialize()
+    deployment.owe_all()
+    claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
+    kept = bodies()
+    (claim,) = unanswered(deployment.member, (), deployment.by_name)
+    assert envelopes(claim.started) == kept
+    assert OutboxEvent.objects.count() == 2

@@ -22,6 +22,7 @@ from ...store.held import HeldError
 from ...store.mending import mending
 from ..cli import (
     acts,
+    delivering,
     explaining,
     forgetting,
     granting,
@@ -53,6 +54,7 @@ SUBCOMMANDS = {
         acts.SKIP_NEXT,
         acts.CLEAR_RETRY,
         probing.HEALTH,
+        delivering.EVENTS,
         simulating.SIMULATE,
         forgetting.PRUNE,
         granting.TOKEN,
