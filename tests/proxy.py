@@ -20,10 +20,12 @@ class Proxy:
 
     Args:
         target: path of the server's socket.
+        around: settings of a connection that does not lead through it.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, around: Mapping[str, Any]) -> None:
         self._target = target
+        self.around = around
         self._flows = threading.Event()
         self._flows.set()
         self._loses = False
@@ -45,11 +47,16 @@ class Proxy:
         """Hand everything on again."""
         self._flows.set()
 
+    def cut(self) -> None:
+        """End every connection there is."""
+        for each in self._sockets:
+            _close(each)
+
     def close(self) -> None:
         """Listen no more, and cut off whoever is there."""
         self._flows.set()
-        for each in (self._listener, *self._sockets):
-            _close(each)
+        _close(self._listener)
+        self.cut()
 
     def _listen(self) -> None:
         with suppress(OSError):
@@ -103,7 +110,8 @@ def before(settings: Mapping[str, Any]) -> Iterator[tuple[Proxy, dict[str, Any]]
     is_mysql = settings["ENGINE"].endswith("mysql")
     options = dict(settings["OPTIONS"])
     here = f"{settings['HOST']}/.s.PGSQL.{settings['PORT']}"
-    proxy = Proxy(options.pop("unix_socket") if is_mysql else here)
+    around = {key: settings[key] for key in ("HOST", "PORT", "OPTIONS", "USER")}
+    proxy = Proxy(options.pop("unix_socket") if is_mysql else here, around)
     try:
         yield proxy, {"HOST": "127.0.0.1", "PORT": str(proxy.port), "OPTIONS": options}
     finally:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +20,13 @@ from django_declarative_cron.store import reconcile
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.instances import Process
+
+PATIENCE = 30.0
+WAITING = {
+    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+_MUCH = 2000
 
 
 def nothing() -> None:
@@ -79,7 +88,8 @@ class Stranger:
             cursor.execute(f"{rows} WHERE {column} = %s", [value])
             [(key,)] = cursor.fetchall()
             # By key: a search for anything else may lock all that it reads.
-            self._own.set_autocommit(False)
+            if self._own.get_autocommit():
+                self._own.set_autocommit(False)
             cursor.execute(f"{rows} WHERE id = %s FOR UPDATE", [key])
 
     def write(self) -> None:
@@ -88,11 +98,24 @@ class Stranger:
         with self._own.cursor() as cursor:
             cursor.execute("UPDATE django_declarative_cron_schedulerstate SET term = term")
 
-    def ask(self, sql: str) -> Any:
-        """Give one value."""
+    def write_much(self) -> None:
+        """Write in the open transaction what nobody else cares for."""
+        rows = [(f"stranger-{number}", "", datetime.now(UTC)) for number in range(_MUCH)]
         with self._own.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetchone()[0]
+            cursor.executemany("INSERT INTO django_session VALUES (%s, %s, %s)", rows)
+
+    def wait_for_a_waiter(self) -> None:
+        """Return once some connection waits for a lock."""
+        # In no transaction: there PostgreSQL shows what it has shown before.
+        pause, onlooker = threading.Event(), connection.copy()
+        with closing(onlooker), onlooker.cursor() as cursor:
+            for _ in range(int(PATIENCE * 5)):
+                cursor.execute(WAITING[connection.vendor])
+                if cursor.fetchone()[0]:
+                    return
+                # MariaDB looks anew only for who has not asked for a tenth of a second.
+                pause.wait(0.15)
+        raise AssertionError("nobody waits for a lock")
 
     def let_go(self) -> None:
         """End the open transaction."""

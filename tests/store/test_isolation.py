@@ -6,7 +6,6 @@ look at the deployment's locked row first; a caller's may have looked long befor
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -22,16 +21,11 @@ from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.results import Result
 
-from .conftest import Deployment, Stranger
+from .conftest import PATIENCE, Deployment, Stranger
 
-PATIENCE = 30.0
 LEVELS = {
     "postgresql": ["REPEATABLE_READ", "SERIALIZABLE"],
     "mysql": ["repeatable read", "serializable"],
-}
-WAITING = {
-    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
-    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
 }
 
 pytestmark = pytest.mark.skipif(
@@ -72,16 +66,6 @@ def elsewhere(isolated: None) -> Iterator[Elsewhere[Any]]:
 def _claim(deployment: Deployment) -> list[claims.Claim]:
     claimed = claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
     return claimed.claims
-
-
-def _wait_for_a_waiter(stranger: Stranger) -> None:
-    pause = threading.Event()
-    for _ in range(int(PATIENCE * 5)):
-        if stranger.ask(WAITING[connection.vendor]):
-            return
-        # MariaDB looks anew only for who has not asked for a tenth of a second.
-        pause.wait(0.15)
-    raise AssertionError("nobody waits for a lock")
 
 
 class Request:
@@ -147,7 +131,7 @@ def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
 ) -> None:
     with guard.locked(deployment.member):
         second = elsewhere(lambda: _claim(deployment))
-        _wait_for_a_waiter(stranger)
+        stranger.wait_for_a_waiter()
         first = _claim(deployment)
     assert (len(first), second.result(PATIENCE)) == (3, [])
     assert TaskRun.objects.count() == 3
@@ -161,7 +145,7 @@ def test_who_waited_for_the_lock_records_nothing_a_second_time(
     later = [Result(r.run, r.task_name, ended, succeeded=False, error="late") for r in first]
     with guard.locked(deployment.member):
         second = elsewhere(lambda: results.record(deployment.member, later, ended))
-        _wait_for_a_waiter(stranger)
+        stranger.wait_for_a_waiter()
         results.record(deployment.member, first, ended)
     assert len(second.result(PATIENCE).events) == 3
     assert set(TaskRun.objects.values_list("outcome", "error")) == {("succeeded", "")}
