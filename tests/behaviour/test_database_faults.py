@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.backends.signals import connection_created
 from django.db.utils import InterfaceError, InternalError
 
+from django_declarative_cron.core.events import Event, PersistenceFailed
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.theory import check
@@ -111,6 +113,36 @@ def _again() -> None:
 def test_a_commit_whose_answer_is_lost_is_neither_forgotten_nor_repeated(at: int) -> None:
     sim = _three_minutes(Fault(at, REFUSALS["backend terminated"]), answers=True)
     _require_all_in_order(sim)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a file is filled up")
+def test_a_disk_that_is_full_is_outlived(told: list[Event]) -> None:
+    """The claims of one minute do not fit; they are made once there is room."""
+    sim = Simulation(start=START)
+    jobs = {f"{'long ' * 40}{number}": sim.job() for number in range(40)}
+    sim.initialize([(name, "* 11 * * *", job, DELAY) for name, job in jobs.items()])
+    sim.advance_to(MINUTES[0] + timedelta(seconds=30))
+
+    def fill_up(sender: object, connection: Any, **_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA page_count")
+            cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
+
+    # A refusal like this one is answered with a new connection, which is limited as well.
+    connection_created.connect(fill_up)
+    connection.close()
+    try:
+        sim.advance_to(MINUTES[1] + timedelta(seconds=10))
+        refused = [event.error for event in told if isinstance(event, PersistenceFailed)]
+        assert "full" in refused[0]
+        assert {len(sim.runs(name)) for name in jobs} == {1}
+    finally:
+        connection_created.disconnect(fill_up)
+        connection.close()
+    sim.advance_to(MINUTES[2] + timedelta(seconds=10))
+    for name in jobs:
+        assert [run.scheduled_for for run in sim.runs(name)] == MINUTES
+        assert {run.outcome for run in sim.runs(name)} == {"succeeded"}
 
 
 @pytest.mark.slow
