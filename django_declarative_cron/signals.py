@@ -200,6 +200,21 @@ def tell_stuck(task_name: str, run: int, patience: float) -> None:
         )
 
 
+def tell_quiet(runs: int, waited: float) -> None:
+    """Say that nobody takes up runs that were handed to an engine.
+
+    Args:
+        runs: how many wait.
+        waited: seconds that the first of them has waited.
+    """
+    with suppress(Exception):
+        logger.warning(
+            "%d run(s) wait in the engine's queue, the first for %.0f s: is a worker at work? "
+            "Whoever lost its message can cancel the run.",
+            *(runs, waited),
+        )
+
+
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
     """Write a log line, with its traceback, for a failure that the scheduler outlives.
 

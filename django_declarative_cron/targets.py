@@ -22,6 +22,8 @@ from .core.handlers import flaw_of_type
 from .core.nearest import nearest
 from .core.problem import Check
 from .core.reading import UnresolvableError
+from .core.runners import DJANGO_TASKS
+from .djangotasks import DjangoTask, is_task
 
 _PATH_HINT = 'Write the dotted path of a function, "app.module.function".'
 
@@ -178,6 +180,8 @@ class Targets:
         found, depth = self._module_of(parts)
         for position in range(depth, len(parts)):
             found = self._attribute(found, parts[: position + 1])
+        if is_task(found):
+            return Target(path, DjangoTask(found), runner=DJANGO_TASKS)
         _require_work(found, path)
         return Target(path, found)
 

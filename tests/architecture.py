@@ -14,7 +14,7 @@ PACKAGE = "django_declarative_cron"
 ORDER = (
     ("cron",),
     ("core",),
-    ("conf", "targets", "handlers", "models", "fields", "signals"),
+    ("conf", "targets", "handlers", "djangotasks", "models", "fields", "signals"),
     ("store",),
     ("runtime",),
     ("admin", "management", "http"),
@@ -29,7 +29,7 @@ BESIDE = {
     "exceptions": set(),
     "theory": {"cron", "core"},
     "conf": {"targets"},
-    "targets": {"handlers"},
+    "targets": {"handlers", "djangotasks"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
     "checks": {"conf", "targets", "handlers", "core", "cron"},

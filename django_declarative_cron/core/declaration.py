@@ -30,6 +30,7 @@ class Target:
         args: positional arguments, JSON-native.
         is_command: ``True`` for a management command.
         is_importable: another process finds it by its text.
+        runner: that it asks for by its kind, ``None`` where any will do.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Target:
     args: tuple[Any, ...] = ()
     is_command: bool = False
     is_importable: bool = field(default=True, compare=False)
+    runner: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

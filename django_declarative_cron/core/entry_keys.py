@@ -62,7 +62,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "gap": Choice(("skip", "shift")),
     "fold": Choice(("first", "both")),
     "overlap_policy": Choice(POLICIES),
-    "runner": Choice(("thread", "process"), ("django_tasks",)),
+    "runner": Choice(("thread", "process", "django_tasks")),
 }
 
 

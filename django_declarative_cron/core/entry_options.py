@@ -37,6 +37,8 @@ class JobOptions:
         meta: data that every run carries.
         memory_limit: bytes that the process of a run may take.
         cpu_limit: seconds of the processor that the process of a run may take.
+        priority: of runs in the queue of an engine.
+        backend: alias of the engine in ``TASKS``.
     """
 
     queue: str = DEFAULT_QUEUE
@@ -45,6 +47,8 @@ class JobOptions:
     meta: Mapping[str, Any] = field(default_factory=dict)
     memory_limit: int | None = None
     cpu_limit: int | None = None
+    priority: int = 0
+    backend: str | None = None
 
 
 class _RefusedError(ValueError):
@@ -150,6 +154,12 @@ def _seconds(value: Any) -> int:
     return _whole(value, 1, "seconds")
 
 
+def _priority(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -100 <= value <= 100:
+        raise _RefusedError("must be a whole number from -100 to 100")
+    return value
+
+
 def _whole(value: Any, least: int, unit: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
@@ -170,5 +180,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "meta": _meta,
     "memory_limit": _memory,
     "cpu_limit": _seconds,
+    "priority": _priority,
+    "backend": _queue,
 }
 _HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."

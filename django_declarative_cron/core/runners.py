@@ -10,6 +10,7 @@ from .declaration import Target
 
 THREAD: Final = "thread"
 PROCESS: Final = "process"
+DJANGO_TASKS: Final = "django_tasks"
 EXTERNAL: Final = "external"
 """Not said by declarations: it follows from a type that only workers outside have."""
 
@@ -35,8 +36,8 @@ def runner_of(said: str | None, target: Target, *, to_be_ended: bool) -> str:
         target: what runs.
         to_be_ended: its runs have a time limit, or give way to the next one.
     """
-    if said is not None:
-        return said
+    if said is not None or target.runner is not None:
+        return said or target.runner or THREAD
     if to_be_ended and target.is_importable and not is_async(target.function):
         return PROCESS
     return THREAD

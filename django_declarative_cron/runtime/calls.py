@@ -132,6 +132,7 @@ class Calls:
             done=self._done,
             owner=self._owner,
             admit=self._admit,
+            forget=self._forget,
             declaration=declaration,
             ending=ending,
             member=self._admission.member() if declaration.atomic else None,
@@ -142,10 +143,13 @@ class Calls:
         if self._admission.admits(run):
             return True
         refresh()
+        self._forget(run)
+        return False
+
+    def _forget(self, run: int) -> None:
         with self._book:
             self._running.pop(run, None)
         self._ended()
-        return False
 
     def _done(self, result: Result) -> None:
         with self._book:

@@ -55,7 +55,7 @@ class Engine:
         self.stopping = threading.Event()
         self.gate = threading.RLock()
         self.standing = Standing.STANDBY
-        self.runners = Runners(options, clock, runner)
+        self.runners = Runners(options, clock, lambda: self._member, runner)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
         self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
@@ -170,7 +170,6 @@ class Engine:
         Returns:
             when something is to be done next, as far as is known.
         """
-        self.runners.look()
         try:
             if self._pace.notice(self._member, now):
                 self._known_wake = None
@@ -191,6 +190,7 @@ class Engine:
         Raises:
             django.db.Error: the results are kept.
         """
+        self.runners.look()
         with self._recording:
             batch = self._calls.waiting
             if not batch or self._member is None:

@@ -85,7 +85,7 @@ def run_now(
         publish(start.events)
         started()
         result = call_once(_work(start, declaration, member), clock)
-        told = _record(member, result, clock)
+        told = record(member, result, clock)
     publish(told)
     return Ran(result, told[0] if told else None)
 
@@ -137,8 +137,17 @@ def _work(start: Start, declaration: Declaration, member: Member) -> Work:
     )
 
 
-def _record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
-    """Record the end; where the database refuses, try again for a while."""
+def record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
+    """Record the end of a run; where the database refuses, try again for a while.
+
+    Args:
+        member: whose run it is.
+        result: of the run.
+        clock: by which it waits.
+
+    Raises:
+        django.db.Error: it refused every time.
+    """
     for _ in range(_ATTEMPTS_TO_RECORD - 1):
         try:
             return _recorded(member, result, clock)

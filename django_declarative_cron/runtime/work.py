@@ -43,6 +43,7 @@ class Work:
         declaration: of the task, where there is one.
         ending: asks the run to end.
         tail: takes what the run logs.
+        forget: lets go of the run: somebody else calls it, and records it.
         member: whose run it is, where its work and its success are one transaction.
     """
 
@@ -52,6 +53,7 @@ class Work:
     done: Callable[[Result], None]
     owner: object = None
     admit: Callable[[int], bool] = lambda run: True
+    forget: Callable[[int], None] = lambda run: None
     declaration: Declaration | None = None
     ending: Ending = field(default_factory=Ending)
     tail: Tail = field(default_factory=Tail)

@@ -23,6 +23,7 @@ _TRIES = 5
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class _Asking(Protocol):
@@ -221,8 +222,8 @@ def insert(using: str, rows: Iterable[models.Model]) -> None:
         type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=5000)
 
 
-def chunks(names: Iterable[str]) -> Iterator[list[str]]:
-    """Give names in lists that fit into one statement.
+def chunks(names: Iterable[T]) -> Iterator[list[T]]:
+    """Give names or ids in lists that fit into one statement.
 
     Args:
         names: any number of them.

@@ -72,10 +72,16 @@ def _started(
         scheduler=held.row, name__in={run.task_name for run in lost}
     )
     counts = {task.running_run: task.run_count for task in tasks}
-    return outbox.recall(held, [_start(run, counts.get(run.pk, 0)) for run in lost], tasks)
+    return outbox.recall(held, [start_of(run, counts.get(run.pk, 0)) for run in lost], tasks)
 
 
-def _start(run: TaskRun, run_count: int) -> events.TaskRunStarted:
+def start_of(run: TaskRun, run_count: int = 0) -> events.TaskRunStarted:
+    """Give the event of a start from its row.
+
+    Args:
+        run: the row.
+        run_count: of its task, with this run.
+    """
     return events.TaskRunStarted(
         at=run.started_at,
         task_name=run.task_name,

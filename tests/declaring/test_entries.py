@@ -317,7 +317,7 @@ async def _asynchronous() -> None: ...
         ({"atomic": True, "callback": _asynchronous}, "atomic does not go with an `async def`"),
         (
             {"runner": "thread", "options": {"memory_limit": 2**30}},
-            "options.memory_limit only a process keeps to it; this task runs in a thread",
+            "options.memory_limit only a process keeps to it; this task has the runner `thread`",
         ),
         (
             {"options": {"memory_limit": 1000}},

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,20 @@ from django_declarative_cron import current_run
 from django_declarative_cron.runtime.work import Run
 
 logger = logging.getLogger("tests.runners")
+
+
+if find_spec("django.tasks"):
+    from django.tasks import task
+
+    @task(priority=0)
+    def made_a_task(first: int, second: int) -> int:
+        """Be a Task of Django's."""
+        return first + second
+
+    @task(takes_context=True)
+    def takes_context(context: Any, word: str) -> str:
+        """Be a Task that asks for its engine's result."""
+        return f"{word} {context.task_result.backend}"
 
 
 class UnreadableError(Exception):

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...core.declaration import Declaration
 from ...core.options import Options
-from ...core.runners import PROCESS, THREAD, is_async
+from ...core.runners import DJANGO_TASKS, PROCESS, THREAD, is_async
+from ...store.guard import Member
 from ...store.results import Result
 from ..clock import Clock
 from ..work import Work, failed, perform
 from . import Load, Runner
 from .coroutines import CoroutineRunner
+from .engines import TasksRunner
 from .processes import ProcessRunner, in_process
 from .server import Server
 from .threads import ThreadRunner
@@ -23,14 +25,22 @@ class Runners:
     Args:
         options: of the scheduler.
         clock: dates the ends of runs.
+        member: gives who this instance is.
         given: calls everything, instead of all others; a simulation brings one.
     """
 
-    def __init__(self, options: Options, clock: Clock, given: Runner | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        clock: Clock,
+        member: Callable[[], Member | None],
+        given: Runner | None = None,
+    ) -> None:
         makers: Mapping[str, Callable[[], Runner]] = {
             THREAD: lambda: ThreadRunner(options.WORKERS, clock),
             "coroutine": lambda: CoroutineRunner(clock),
             PROCESS: lambda: ProcessRunner(options.WORKERS, clock),
+            DJANGO_TASKS: lambda: TasksRunner(options.WORKERS, clock, member),
         }
         self._given = given
         self._by_name = {} if given else {name: make() for name, make in makers.items()}

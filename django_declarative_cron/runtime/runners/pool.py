@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from django.db import connections
+
 from ... import signals
 from ...core.declaration import Declaration
 from ...store.results import Result
@@ -48,10 +50,12 @@ class Pool:
         name: of the runner, as declarations use it.
         size: number of threads.
         clock: by which waits are measured.
-        call: calls one run to its end, whatever it does.
+        call: calls one run to its end, whatever it does; ``None`` where that comes later.
     """
 
-    def __init__(self, name: str, size: int, clock: Clock, call: Callable[[Work], Result]) -> None:
+    def __init__(
+        self, name: str, size: int, clock: Clock, call: Callable[[Work], Result | None]
+    ) -> None:
         self._name = name
         self._size = size
         self._clock = clock
@@ -125,16 +129,24 @@ class Pool:
                 raise
 
     def _work(self) -> None:
-        while (place := self._next()) is not None:
-            work = place.work
-            try:
-                if work.admit(work.id):
-                    work.done(self._call(work))
-            finally:
-                goes_on = self._leave(place)
-            if not goes_on:
-                return
-            del place, work
+        try:
+            while (place := self._next()) is not None and self._serve(place):
+                del place
+        finally:
+            # What a callback opened in this thread goes with it.
+            connections.close_all()
+
+    def _serve(self, place: _Place) -> bool:
+        """Call a run; tell whether its thread goes on."""
+        work = place.work
+        try:
+            if work.admit(work.id):
+                result = self._call(work)
+                if result is not None:
+                    work.done(result)
+        finally:
+            goes_on = self._leave(place)
+        return goes_on
 
     def _next(self) -> _Place | None:
         with self._news:

@@ -1,0 +1,96 @@
+"""Django's Tasks: built in since Django 6.0, in the package ``django-tasks`` for 5.2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+_MODULES = ("django.tasks", "django_tasks")
+_context: ContextVar[Any] = ContextVar("declarative_cron_task_context", default=None)
+
+
+class TasksUnavailableError(RuntimeError):
+    """Tell that neither Django nor a package has Tasks."""
+
+
+@dataclass(frozen=True)
+class DjangoTask:
+    """A Django ``Task`` as a callback.
+
+    Args:
+        task: the object that ``@task`` made.
+    """
+
+    task: Any
+
+    def __call__(self, *args: Any) -> Any:
+        """Call its function, with the context of the engine where it takes that."""
+        if self.task.takes_context:
+            return self.task.call(_context.get(), *args)
+        return self.task.call(*args)
+
+
+@contextmanager
+def within(context: Any) -> Iterator[None]:
+    """Let Tasks that take a context have one.
+
+    Args:
+        context: as the engine gave it.
+    """
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def is_task(found: Any) -> bool:
+    """Tell whether something is a Django ``Task``.
+
+    Args:
+        found: at the end of a dotted path.
+    """
+    modules = (sys.modules.get(f"{name}.base") for name in _MODULES)
+    return any(module is not None and isinstance(found, module.Task) for module in modules)
+
+
+def tasks_module() -> ModuleType:
+    """Give the module of Tasks.
+
+    Raises:
+        TasksUnavailableError: there is none.
+    """
+    for name in _MODULES:
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise TasksUnavailableError(
+        "Django 5.2 has no Tasks: install django-declarative-cron[tasks], or take Django 6"
+    )
+
+
+def make_task(function: Any, **given: Any) -> Any:
+    """Make a ``Task`` that its backend accepts.
+
+    Args:
+        function: of a module.
+        given: ``backend``, ``queue_name`` and ``priority`` where they are said.
+    """
+    module = tasks_module()
+    backends = module.task_backends
+    alias = given.get("backend") or _first(backends.settings, module.DEFAULT_TASK_BACKEND_ALIAS)
+    backend = backends[alias]
+    queue = _first(sorted(backend.queues), module.DEFAULT_TASK_QUEUE_NAME)
+    values = {"queue_name": queue, "takes_context": True, **given, "backend": alias}
+    return backend.task_class(func=function, **values)
+
+
+def _first(known: Any, preferred: str) -> str:
+    return preferred if preferred in known or not known else next(iter(known))

@@ -1,0 +1,164 @@
+"""What a worker of an engine does with a run that was handed to it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.db import Error as DatabaseError
+
+from ... import conf, djangotasks, targets
+from ...core.declaration import Declaration, Target
+from ...core.runners import PROCESS, THREAD, is_async
+from ...signals import publish
+from ...store import database, handover, instances, rows
+from ...store.guard import Member
+from ...store.handover import Taken
+from ...store.instances import Process
+from ..clock import Clock, system_clock
+from ..context import Run
+from ..ending import Ending
+from ..foreground import record
+from ..heartbeat import Heartbeat
+from ..work import Work, failed
+from .chosen import call_once
+from .relay import cancelled_when_asked
+
+
+class _Worker:
+    """This process as an instance of the deployment, while it has runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._busy = 0
+
+    @contextmanager
+    def member(self, deployment: str, clock: Clock) -> Iterator[Member]:
+        """Be an instance that lives, until the block and those beside it have ended."""
+        with self._lock:
+            if self._pid != os.getpid() or self._member.deployment != deployment:
+                self._begin(deployment, clock)
+            member = self._member
+            self._busy += 1
+            self._heartbeat.start()
+        try:
+            yield member
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if not self._busy:
+                    self._heartbeat.stop()
+                    # Without runs it has nothing to live for; the next one registers it again.
+                    with suppress(DatabaseError):
+                        instances.leave(member, clock.now())
+
+    def _begin(self, deployment: str, clock: Clock) -> None:
+        options = conf.options()
+        self._pid, self._busy = os.getpid(), 0
+        self._member = member = Member(
+            using=database.alias(),
+            deployment=deployment,
+            instance=uuid.uuid4(),
+            digest="",
+            lease=options.LEASE,
+            renew=options.RENEW,
+            dead_after=options.DEAD_AFTER,
+            database_time=clock.database_time(),
+        )
+        self._heartbeat = Heartbeat(clock, lambda: member)
+
+
+_worker = _Worker()
+
+
+def run_handed(context: Any, run: int, instance: str, deployment: str) -> str:
+    """Take a run up and call it; its outcome is in its row, whatever is returned here.
+
+    Args:
+        context: of the engine.
+        run: id of its row.
+        instance: of the scheduler that handed it over.
+        deployment: whose run it is.
+
+    Returns:
+        what became of it, for the engine's own records.
+    """
+    clock = system_clock
+    process = Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+    with _worker.member(deployment, clock) as member:
+        taken = handover.take_up(member, process, run, uuid.UUID(instance))
+        if taken is None:
+            return "not called: the run is in other hands, or has ended"
+        with djangotasks.within(context):
+            told = _called(taken, run, member, clock)
+        publish(told)
+    return told[0].__class__.__name__ if told else "not recorded"
+
+
+def _called(taken: Taken, run: int, member: Member, clock: Clock) -> list[Any]:
+    work = _work(taken, run)
+    try:
+        target = _target(taken)
+        declaration = _declaration(taken, target)
+    except Exception as error:
+        result = failed(work, error, clock.now(), 0.0)
+    else:
+        work = replace(work, target=target, declaration=declaration)
+        with cancelled_when_asked(work, member, clock):
+            result = call_once(work, clock)
+    return record(member, result, clock)
+
+
+def _work(taken: Taken, run: int) -> Work:
+    started, ending = taken.started, Ending()
+    told = Run(
+        task_name=started.task_name,
+        scheduled_for=started.scheduled_time,
+        started_at=started.actual_time,
+        attempt=started.attempt,
+        reason=started.reason,
+        timezone=taken.task.timezone,
+        stopping=threading.Event(),
+        cancelled=ending.asked,
+        id=run,
+    )
+    nothing = Target("", lambda: None)
+    return Work(run, told, nothing, lambda result: None, ending=ending)
+
+
+def _target(taken: Taken) -> Target:
+    data = taken.task.declaration
+    target = targets.again(data["callback"], is_command=data["command"])
+    return replace(target, args=tuple(data["args"]))
+
+
+def _declaration(taken: Taken, target: Target) -> Declaration:
+    """Give the declaration as far as a call needs it; what may have to be ended gets a process."""
+    task, data = taken.task, taken.task.declaration
+    seconds, function = data.get("timeout"), target.function
+    needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
+    in_process = seconds is not None and not is_async(function) and not needs_context
+    return Declaration(
+        name=taken.started.task_name,
+        cron=task.cron,
+        timezone=task.timezone,
+        schedule=rows.schedule_of(task),
+        target=target,
+        retry=rows.retry_of(task),
+        timeout=None if seconds is None else timedelta(seconds=seconds),
+        runner=PROCESS if in_process else THREAD,
+        options=data.get("options", {}),
+    )
+
+
+# Engines find it by its path, and want to find a Task there.
+FUNCTION = run_handed
+run_handed = djangotasks.make_task(run_handed)
