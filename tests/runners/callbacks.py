@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,8 +24,8 @@ from django_declarative_cron.runtime.work import Run
 logger = logging.getLogger("tests.runners")
 
 
-if find_spec("django.tasks"):
-    from django.tasks import task
+if find_spec("django.tasks") or find_spec("django_tasks"):
+    task = import_module("django.tasks" if find_spec("django.tasks") else "django_tasks").task
 
     @task(priority=0)
     def made_a_task(first: int, second: int) -> int:

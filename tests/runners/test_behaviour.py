@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.util import find_spec
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +17,8 @@ from django_declarative_cron.store import cancelling
 from ..runtime.conftest import PATIENCE
 from .conftest import Bench, eventually
 
-KINDS = ["thread", "coroutine", "process", "django_tasks"]
+HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
+KINDS = ["thread", "coroutine", "process", *(["django_tasks"] if HAS_TASKS else [])]
 
 
 @pytest.fixture(params=KINDS)

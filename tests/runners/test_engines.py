@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +24,6 @@ from django_declarative_cron.store import cancelling
 from .conftest import HERE, Bench, eventually
 
 pytestmark = [
-    pytest.mark.skipif(not find_spec("django.tasks"), reason="Django has no Tasks"),
     pytest.mark.skipif(not find_spec("django_tasks_db"), reason="needs django-tasks-db"),
 ]
 
@@ -32,13 +34,12 @@ WORKERS = {
 
 
 @pytest.fixture
-def redis(tmp_path: Path) -> Iterator[str]:
+def redis() -> Iterator[str]:
     """Start a Redis of the test's own."""
     if not shutil.which("redis-server") or not find_spec("django_tasks_rq"):
         pytest.skip("needs redis-server and django-tasks-rq")
     # Paths of sockets may have a hundred characters only.
-    folder = Path("/tmp") / f"ddc-{tmp_path.name[-20:]}-{id(tmp_path)}"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="ddc-"))
     socket = folder / "redis.sock"
     command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", ""]
     server = subprocess.Popen(
@@ -70,16 +71,7 @@ def engine(
     settings.TASKS = {"default": engine_settings.ENGINES[request.param]}
     settings.DECLARATIVE_CRON = engine_settings.DECLARATIVE_CRON
     if request.param == "redis":
-        import os
-
-        from django_rq import conf as rq_conf
-        from django_rq import settings as rq_settings
-
-        queues = {"default": {"URL": os.environ["DDC_TEST_REDIS"]}}
-        settings.RQ_QUEUES = queues
-        for module in (rq_conf, rq_settings):
-            if hasattr(module, "QUEUES"):
-                monkeypatch.setattr(module, "QUEUES", queues)
+        settings.RQ_QUEUES = {"default": {"URL": os.environ["DDC_TEST_REDIS"]}}
     bench.engine = request.param  # type: ignore[attr-defined]
     return bench
 
@@ -108,9 +100,6 @@ def worker(engine: Bench, tmp_path: Path) -> Iterator[Callable[[], subprocess.Po
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
-    import os
-    from contextlib import suppress
-
     with suppress(ProcessLookupError):
         os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
@@ -145,8 +134,11 @@ def test_a_worker_that_dies_is_noticed_and_the_run_restarted_once(
 ) -> None:
     process = worker()
     engine.start(engine.task("t", "until_cancelled"))
-    engine.noted("began")
+    (began,) = engine.noted("began")
     _kill(process)
+    # RQ calls each job in a process of its own, with a group of its own.
+    with suppress(ProcessLookupError):
+        os.kill(int(began.split()[2]), signal.SIGKILL)
     eventually(lambda: TaskRun.objects.filter(outcome="interrupted").exists())
     worker()
     engine.noted("began", 2)

@@ -64,7 +64,7 @@ class TasksRunner(Pool):
     @property
     def load(self) -> Load:
         """Give how busy it is; queued are runs that no worker has taken up."""
-        load = super().load
+        load = self._load()
         with self._book:
             since = [moment for _, moment in self._handed.values()]
         oldest = max(self._clock.monotonic() - min(since), 0.0) if since else load.oldest_wait

@@ -90,6 +90,9 @@ class Pool:
     @property
     def load(self) -> Load:
         """Give how busy it is."""
+        return self._load()
+
+    def _load(self) -> Load:
         with self._news:
             stuck = sum(place.is_stuck for place in self._busy)
             oldest = self._clock.monotonic() - self._queue[0].since if self._queue else 0.0
@@ -98,7 +101,7 @@ class Pool:
 
     def look(self) -> None:
         """Tell of runs that wait too long, and put new threads in the place of stuck ones."""
-        load = self.load
+        load = self._load()
         if not load.queued:
             self._has_told = False
         elif load.oldest_wait >= LATE:
@@ -161,7 +164,7 @@ class Pool:
             self._busy.add(place)
         waited = self._clock.monotonic() - place.since
         if waited >= LATE:
-            self._tell_once(self.load, waited)
+            self._tell_once(self._load(), waited)
         return place
 
     def _leave(self, place: _Place) -> bool:
