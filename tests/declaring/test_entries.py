@@ -280,20 +280,6 @@ def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, message: str)
     assert (error.field, error.message) == (field, message)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("runner", "django_tasks"),
-    ],
-)
-def test_what_a_later_version_will_do_is_refused_by_name(key: str, value: str) -> None:
-    error = refused(entry(**{key: value}))
-    assert type(error) is InvalidRegistrationError
-    assert error.message == (
-        f'Invalid registration "a": {key} `{value}` is not available in this version'
-    )
-
-
 def test_a_callback_that_may_have_to_be_ended_gets_a_process() -> None:
     assert declared().runner == "thread"
     assert declared(options={"timeout": 5}).runner == "process"
@@ -302,6 +288,15 @@ def test_a_callback_that_may_have_to_be_ended_gets_a_process() -> None:
     assert declared(options={"timeout": 5}, runner="thread").runner == "thread"
     assert declared(options={"timeout": 5}, callback=lambda: None).runner == "thread"
     assert declared(options={"timeout": 5}, callback=_asynchronous).runner == "thread"
+
+
+def test_what_engines_are_told_is_only_for_them() -> None:
+    assert declared(runner="django_tasks", options={"priority": 5}).runner == "django_tasks"
+    assert (
+        "options.priority is for `django_tasks`" in refused(entry(options={"priority": 5})).message
+    )
+    wrong = refused(entry(runner="django_tasks", atomic=True)).message
+    assert "atomic does not go with `django_tasks`" in wrong
 
 
 async def _asynchronous() -> None: ...
