@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.engine import Engine
-from django_declarative_cron.store import claims, instances, results
+from django_declarative_cron.store import claims, dead, interrupting, results
 from django_declarative_cron.store.guard import Standing
 
 from .planting import after, around, fault
@@ -40,20 +40,20 @@ def _never_restart_after_a_crash(patch: pytest.MonkeyPatch) -> None:
 
 @fault("S1")
 def _restart_an_overridden_run(patch: pytest.MonkeyPatch) -> None:
-    def interrupted(real: Any, run: TaskRun, task: Any, member: Any, now: Any) -> Any:
+    def interrupted(real: Any, run: TaskRun, task: Any, *more: Any) -> Any:
         run.epoch = run.epoch if task is None else task.epoch
-        return real(run, task, member, now)
+        return real(run, task, *more)
 
-    around(patch, instances, "_interrupted", interrupted)
+    around(patch, interrupting, "_interrupted", interrupted)
 
 
 @fault("S1", "S4")
 def _take_the_living_for_dead(patch: pytest.MonkeyPatch) -> None:
-    def dead(real: Any, held: Any, member: Any, *_: Any) -> list[TaskRun]:
+    def found(real: Any, held: Any, member: Any, *_: Any) -> list[TaskRun]:
         running = TaskRun.objects.filter(running_slot__isnull=False)
         return list(running.exclude(instance=member.instance))
 
-    around(patch, instances, "_runs_of_the_dead", dead)
+    around(patch, dead, "_runs_of_the_dead", found)
 
 
 # --- stops, leaders, results -------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core import decide, events
+from django_declarative_cron.core import decide, events, unserved
 from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import claims, coming, overrides, reconcile, results, rows
+from django_declarative_cron.store import claims, coming, endings, overrides, reconcile, rows
 
 from .planting import after, around, fault
 
@@ -63,17 +63,17 @@ def _lose_the_follow_up_of_a_failure(patch: pytest.MonkeyPatch) -> None:
 
 @fault("S1", "S2")
 def _catch_up_every_missed_occurrence(patch: pytest.MonkeyPatch) -> None:
-    def due(real: Any, story: Story, schedule: Any, now: Any) -> Story:
+    def due(real: Any, story: Story, schedule: Any, now: Any, *more: Any) -> Story:
         following = schedule.next_after(story.state.mark)
         until = following if following is not None and following <= now else now
-        return real(story, _Until(schedule, until), now)
+        return real(story, _Until(schedule, until), now, *more)
 
     around(patch, decide, "_due", due)
 
 
 @fault("every occurrence is accounted for")
 def _forget_the_row_of_the_missed(patch: pytest.MonkeyPatch) -> None:
-    around(patch, decide, "_passed_over", lambda real, *args: [])
+    around(patch, decide, "passed_over", lambda real, *args: [])
 
 
 @fault("every occurrence is accounted for")
@@ -82,7 +82,7 @@ def _count_one_missed_too_many(patch: pytest.MonkeyPatch) -> None:
         told = real(*args)
         return replace(told, count=told.count + 1) if told.count > 1 else told
 
-    around(patch, decide, "_skip", skip)
+    around(patch, unserved, "_skip", skip)
 
 
 @fault("every occurrence is accounted for")
@@ -98,8 +98,8 @@ def _run_a_gap(patch: pytest.MonkeyPatch) -> None:
 def _decide_by(patch: pytest.MonkeyPatch, **rules: Any) -> None:
     """Decide by other rules of civil time than the declaration's."""
 
-    def decided(real: Any, state: Any, schedule: Any, retry: Any, now: Any) -> Any:
-        return real(state, replace(schedule, **rules), retry, now)
+    def decided(real: Any, state: Any, schedule: Any, *more: Any) -> Any:
+        return real(state, replace(schedule, **rules), *more)
 
     around(patch, claims, "decide", decided)
 
@@ -157,20 +157,22 @@ def _keep_a_retry_through_an_override(patch: pytest.MonkeyPatch) -> None:
 
 @fault("L1", "tasks are looked at in time")
 def _ignore_pre_emption(patch: pytest.MonkeyPatch) -> None:
-    def decided(real: Any, state: TaskState, schedule: Any, retry: Any, now: Any) -> Any:
+    def decided(
+        real: Any, state: TaskState, schedule: Any, retry: Any, now: Any, *more: Any
+    ) -> Any:
         pending = state.pending_retry_until
         if pending is None or pending <= now:
-            return real(state, schedule, retry, now)
-        return real(state, _Until(schedule, state.mark), retry, now)
+            return real(state, schedule, retry, now, *more)
+        return real(state, _Until(schedule, state.mark), retry, now, *more)
 
-    def settled(real: Any, story: Story, schedule: Any, now: Any) -> Any:
-        decision = real(story, schedule, now)
+    def settled(real: Any, story: Story, *more: Any) -> Any:
+        decision = real(story, *more)
         pending = decision.state.pending_retry_until
         waits = pending is not None and decision.wake_at is not None
         return replace(decision, wake_at=max(pending, decision.wake_at)) if waits else decision
 
     around(patch, claims, "decide", decided)
-    for module in (decide, results):
+    for module in (decide, endings):
         around(patch, module, "settle", settled)
 
 
@@ -189,7 +191,7 @@ def _retry_before_its_time(patch: pytest.MonkeyPatch) -> None:
         patch,
         FixedDelay,
         "next_retry_at",
-        lambda real, self, ended, attempt: ended + (real(self, ended, attempt) - ended) / 2,
+        lambda real, self, ended: ended + (real(self, ended) - ended) / 2,
     )
 
 
