@@ -215,6 +215,12 @@ def tell_quiet(runs: int, waited: float) -> None:
         )
 
 
+def report_zones() -> None:
+    """Say that another time zone database is followed from now on."""
+    with suppress(Exception):
+        logger.info("The time zone database was updated; every schedule follows it.")
+
+
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
     """Write a log line, with its traceback, for a failure that the scheduler outlives.
 

@@ -137,7 +137,10 @@ def _believed(story: Story, retry: Retry, now: datetime) -> Story:
     """Set back what lies further ahead than a believable step of the clock."""
     state, pending = story.state, story.state.pending_retry_until
     latest = retry.latest_retry_at(now)
-    if state.mark - now <= BELIEVABLE and (pending is None or pending - latest <= BELIEVABLE):
+    # After an end in the past, a retry further ahead was dated by another policy.
+    dated = state.freed_at is not None and state.freed_at <= now
+    is_near = pending is None or dated or pending - latest <= BELIEVABLE
+    if state.mark - now <= BELIEVABLE and is_near:
         return story
     return story.then(
         events.TaskMarkReset(

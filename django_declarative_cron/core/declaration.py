@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .overlap import Policy
@@ -106,6 +106,15 @@ class Declaration:
     def identity(self) -> tuple[str, str, timedelta | None]:
         """Give what an override is judged by (001 Configuration Comparison)."""
         return (self.cron, self.timezone, self.retry_delay)
+
+    def meta_of(self, occurrence: datetime) -> dict[str, Any]:
+        """Give the data that a run carries (CRON-20); its attempts carry the same.
+
+        Args:
+            occurrence: that the run is for.
+        """
+        at = occurrence.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return {**self.meta, "cron_name": self.name, "cron_triggered_at": at}
 
     def as_data(self) -> dict[str, Any]:
         """Give the declaration as JSON-native data, without the callable."""

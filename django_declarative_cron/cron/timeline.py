@@ -169,8 +169,27 @@ def timeline_of(zone: tzinfo) -> Timeline:
     """
     if not isinstance(zone, ZoneInfo | timezone):
         raise TypeError(f"zone must be a ZoneInfo, got {zone!r}")
+    if isinstance(zone, ZoneInfo) and _RELOADED:
+        zone = _as_installed(zone)
     # Only a zone without transitions knows its offset when asked about no instant.
     return Timeline(zone) if zone.utcoffset(None) is None else _FixedTimeline(zone)
+
+
+_RELOADED: set[bool] = set()
+
+
+def reload_timelines() -> None:
+    """Forget every timeline: from now on a zone means what is installed under its name."""
+    ZoneInfo.clear_cache()
+    timeline_of.cache_clear()
+    _RELOADED.add(True)
+
+
+def _as_installed(zone: ZoneInfo) -> ZoneInfo:
+    try:
+        return ZoneInfo(zone.key)
+    except (LookupError, OSError, TypeError, ValueError):
+        return zone
 
 
 def to_second(instant: datetime) -> int:

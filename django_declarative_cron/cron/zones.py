@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from .timeline import timeline_of, to_instant, to_second
+from .timeline import reload_timelines, timeline_of, to_instant, to_second
 
 _SHOWN: Final = 80
 
@@ -81,6 +81,12 @@ def zone_names() -> frozenset[str]:
 def reload_zone_names() -> None:
     """Forget the names read, so that an updated database is seen."""
     zone_names.cache_clear()
+
+
+def reload_zones() -> None:
+    """Let every schedule follow the database that is installed now (CRON-S03)."""
+    reload_zone_names()
+    reload_timelines()
 
 
 def validate_zone(name: str) -> ZoneInfo:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from ..core.declaration import Declaration
 from ..core.events import TaskRunStarted
@@ -28,6 +29,9 @@ class Run:
         stopping: set when the scheduler begins to stop; long work should come to an end.
         cancelled: set when this run is to end: its time is over, or somebody cancelled it.
         id: of its row.
+        meta: what ``options["meta"]`` of its task says, with ``cron_name`` and
+            ``cron_triggered_at`` (CRON-20).
+        max_attempts: how many attempts there may be, ``None`` where nothing limits them.
     """
 
     task_name: str
@@ -39,6 +43,8 @@ class Run:
     stopping: threading.Event = field(compare=False, repr=False)
     cancelled: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
     id: int = 0
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    max_attempts: int | None = None
 
     @classmethod
     def of(
@@ -68,6 +74,8 @@ class Run:
             stopping=stopping,
             cancelled=cancelled or threading.Event(),
             id=row,
+            meta=declaration.meta_of(started.scheduled_time),
+            max_attempts=declaration.retry.max_attempts,
         )
 
 

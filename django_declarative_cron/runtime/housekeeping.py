@@ -1,4 +1,4 @@
-"""What a leader does while nothing is due: it forgets old history, a little at a time."""
+"""What a leader does while nothing is due: old history goes, new time zones are seen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
 from ..store import pruning
 from ..store.guard import Member
+from .tzdata import ZoneWatch
 
 EVERY = 20
 """A task's surplus is looked for at each so manieth of its runs."""
@@ -34,6 +35,7 @@ class Housekeeping:
         self._names: deque[str] = deque()
         self._aged_at: datetime | None = None
         self._looked_through = 0
+        self._zones = ZoneWatch()
 
     def note(self, told: Iterable[Event]) -> None:
         """Remember the tasks that may have too many runs by now.
@@ -54,6 +56,7 @@ class Housekeeping:
             next_wake: when the next task is to be considered, ``None`` where none is.
         """
         if next_wake is None or next_wake - now >= QUIET:
+            self._zones.look(member, now)
             self.step(member, now)
 
     def step(self, member: Member, now: datetime) -> bool:

@@ -46,6 +46,20 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
     ).update(wake_at=now)
 
 
+@again_after_conflict
+def reconsider_all(member: Member, now: datetime) -> None:
+    """Let the next tick look at every task: what its schedule means has changed.
+
+    Args:
+        member: who leads.
+        now: the present instant.
+    """
+    with locked(member) as held:
+        if held is not None:
+            tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+            tasks.filter(wake_at__gt=now).update(wake_at=now)
+
+
 def keep_history_marks(held: Locked, member: Member, gone: QuerySet[ScheduledTask]) -> None:
     """Let the deployment remember where the histories of tasks began whose rows go.
 

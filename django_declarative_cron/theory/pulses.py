@@ -8,7 +8,7 @@ the time between them.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import count
@@ -86,13 +86,19 @@ class Dues:
         return registration is not None and registration in self._known
 
     def register(
-        self, registrations: Iterable[Registration], overridden: Iterable[Registration]
+        self,
+        registrations: Iterable[Registration],
+        overridden: Iterable[Registration],
+        came: Collection[Registration],
+        at: datetime,
     ) -> None:
         """Follow a list that was accepted.
 
         Args:
             registrations: the list.
             overridden: tasks that another one of their name takes the place of.
+            came: those of the list that were not registered before.
+            at: the instant of the registration, from which ``@every`` counts.
         """
         for each in overridden:
             self._known.pop(each, None)
@@ -100,8 +106,12 @@ class Dues:
             self._fired.discard(each)
         for each in registrations:
             schedule = self._usable(each)
-            if schedule is not None:
-                self._known[each] = schedule
+            if schedule is None:
+                continue
+            if each in came and isinstance(schedule, CronSchedule):
+                self._known[each] = schedule.anchored(at)
+            else:
+                self._known.setdefault(each, schedule)
 
     def _usable(self, registration: Registration) -> Schedule | None:
         if self._stated or not registration.governed or self.fault([registration]):

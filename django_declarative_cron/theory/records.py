@@ -67,6 +67,7 @@ class Registration:
         gap: what becomes of a local minute that does not exist.
         fold: which passes of a local minute that happens twice count.
         overlap_policy: the theory governs ``coalesce``.
+        retry: ``policy`` where a policy dates the retries; the theory knows fixed delays.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Registration:
     gap: str = field(default="skip", compare=False)
     fold: str = field(default="first", compare=False)
     overlap_policy: str = field(default="coalesce", compare=False)
+    retry: str = field(default="", compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class Registration:
     @property
     def governed(self) -> bool:
         """Tell whether the theory says anything about this task (semantics 6)."""
-        return self.overlap_policy == "coalesce"
+        return self.overlap_policy == "coalesce" and self.retry != "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ def _registration(entry: object) -> tuple[Registration | None, str | None]:
     return Registration(name, retry_delay=delay, **texts), "; ".join(faults) or None
 
 
-_TEXTS: Final = ("cron", "timezone", "dialect", "gap", "fold", "overlap_policy")
+_TEXTS: Final = ("cron", "timezone", "dialect", "gap", "fold", "overlap_policy", "retry")
 
 
 def _is_text(value: object) -> bool:

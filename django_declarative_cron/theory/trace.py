@@ -230,10 +230,10 @@ class _Stream:
         overridden = [
             self._known[name] for name, each in after.items() if self._known.get(name, each) != each
         ]
-        self._dues.register(after.values(), overridden)
+        came = [each for name, each in after.items() if before.get(name) != each]
+        self._dues.register(after.values(), overridden, came, at)
         self._registered = after
         self._known |= after
-        came = [each for name, each in after.items() if before.get(name) != each]
         return {each: self._dues.newest(each, at) for each in came}
 
     def _looks_ahead(self, event: Event, at: datetime) -> list[Registration]:

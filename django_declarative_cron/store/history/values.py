@@ -92,7 +92,8 @@ class Entry:
     def record(self) -> dict[str, Any]:
         """Give the registration as records carry it."""
         told = {key: self.data[key] for key in _TOLD if key in self.data}
-        return told | {"retry_delay": _delay(self.data.get("retry_delay_us"))}
+        delay = self.data.get("retry_delay_us", 0)
+        return told | {"retry_delay": _delay(delay), "retry": "policy" if delay is None else ""}
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the next occurrence, ``None`` where there is none or the row is damaged.
@@ -110,6 +111,8 @@ class Entry:
             zone = ZoneInfo(data["timezone"])
         except (DeclarativeCronError, ValueError, LookupError, TypeError):
             return None
+        if expression.every is not None:
+            return None  # It counts from the registration of the task, which is not kept here.
         return Schedule(expression, zone, data.get("gap", "skip"), data.get("fold", "first"))
 
 
