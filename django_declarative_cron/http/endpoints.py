@@ -50,12 +50,12 @@ def endpoint(**methods: Method) -> View:
         except RefusedError as error:
             return refusal(request, error)
         except DatabaseError as error:
-            report("A request over HTTP", error)
+            report("A request over HTTP", error, "its caller was told so")
             return refusal(request, _unavailable())
         except Exception as error:
             # Whoever watches a Django project for errors is to see this one too.
             got_request_exception.send(sender=None, request=request)
-            report("A request over HTTP", error)
+            report("A request over HTTP", error, "its caller was told so")
             return refusal(request, RefusedError(500, "internal_error", "Something went wrong."))
 
     return csrf_exempt(transaction.non_atomic_requests(view))

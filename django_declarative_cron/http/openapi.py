@@ -31,7 +31,7 @@ def document(prefix: str) -> dict[str, Any]:
         },
         "servers": [{"url": prefix or "/"}],
         "security": [{"bearer": []}],
-        "paths": {**_system(), **_cron()},
+        "paths": {**_system(), **_cron(), **_workers()},
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
@@ -42,6 +42,7 @@ def document(prefix: str) -> dict[str, Any]:
 def _system() -> dict[str, Any]:
     return {
         "/manifest": {"get": _operation("manifest", "What this server can do", {200: _OBJECT})},
+        "/openapi.json": {"get": _operation("openapi", "This description", {200: _OBJECT})},
         "/v1/health": {
             "get": _operation(
                 "health", "Whether a scheduler is there", {200: _OBJECT, 503: _OBJECT}
@@ -81,6 +82,74 @@ def _cron() -> dict[str, Any]:
     }
 
 
+def _workers() -> dict[str, Any]:
+    one = {"name": "job", "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}
+    job, errors = _of({"job": _ref("Job")}), (400, 404, 409, 413, 415)
+    fetched = _of({"jobs": {"type": "array", "items": _ref("Job")}})
+    acts = {
+        "fetch": ("Reserve jobs for a worker outside", fetched, _FETCH),
+        "ack": ("Record that a job is done", _OBJECT, _ACK),
+        "nack": ("Record that a job failed", _OBJECT, _NACK),
+        "heartbeat": ("Keep the jobs of a worker reserved", _OBJECT, _BEAT),
+    }
+    return {
+        **{
+            f"/v1/workers/{name}": {
+                "post": _operation(name, summary, {200: schema}, body=body, errors=errors)
+            }
+            for name, (summary, schema, body) in acts.items()
+        },
+        "/v1/jobs/{job}": {
+            "parameters": [one],
+            "get": _operation("job", "Give one job", {200: job}, errors=(404,)),
+            "delete": _operation("cancel", "Cancel one job", {200: job}, errors=(404, 409)),
+        },
+    }
+
+
+_VISIBILITY: Schema = {"type": "integer", "minimum": 1000, "maximum": 86_400_000}
+_NAME: Schema = {**_TEXT, "maxLength": 255}
+_FETCH: Schema = {
+    "type": "object",
+    "properties": {
+        "queues": {"type": "array", "items": _TEXT, "maxItems": MOST},
+        "count": {"type": "integer", "minimum": 1, "maximum": MOST},
+        "worker_id": _NAME,
+        "visibility_timeout_ms": _VISIBILITY,
+    },
+}
+_ACK: Schema = {
+    "type": "object",
+    "properties": {"job_id": _NAME, "worker_id": _NAME, "reservation": _NAME, "result": {}},
+    "required": ["job_id"],
+}
+_NACK: Schema = {
+    "type": "object",
+    "properties": {
+        "job_id": _NAME,
+        "worker_id": _NAME,
+        "reservation": _NAME,
+        "error": {
+            "type": "object",
+            "properties": {
+                "code": {**_TEXT, "minLength": 1},
+                "message": _TEXT,
+                "retryable": {"type": "boolean"},
+                "details": {},
+            },
+        },
+    },
+    "required": ["job_id", "error"],
+}
+_BEAT: Schema = {
+    "type": "object",
+    "properties": {
+        "worker_id": _NAME,
+        "job_id": _NAME,
+        "active_jobs": {"type": "array", "items": _TEXT, "maxItems": MOST},
+        "visibility_timeout_ms": _VISIBILITY,
+    },
+}
 _QUERY: list[Schema] = [
     {"name": "enabled", "in": "query", "schema": {"enum": ["true", "false"]}},
     {
@@ -149,6 +218,7 @@ def _schemas() -> dict[str, Schema]:
             }
         ),
         "Deleted": _of({"deleted": {"const": True}, "name": _TEXT, "cron": _ref("Cron")}),
+        "Job": _of({"id": _TEXT, "type": _TEXT, "state": _TEXT, "args": {"type": "array"}}),
         "Error": _of({"error": _of(_ERROR)}),
     }
 
