@@ -91,7 +91,9 @@ def test_no_path_of_somebodys_machine_is_shown(page: Page) -> None:
 
 
 def absolute_paths(text: str) -> list[str]:
-    return re.findall(r"(?:^|(?<=[\s`'\"(]))/\w+/[\w/.-]+", text, re.MULTILINE)
+    found = re.findall(r"(?:^|(?<=[\s`'\"(]))/\w+/[\w/.-]+", text, re.MULTILINE)
+    # That one is an address, on every machine.
+    return [path for path in found if not path.startswith("/ojs/")]
 
 
 def test_an_absolute_path_would_be_found() -> None:
