@@ -70,7 +70,10 @@ def _page(path: Path) -> Page | None:
 
 
 def test_a_link_that_leads_nowhere_would_be_found() -> None:
-    text = "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors) ![e](none.png)\n## There"
+    text = (
+        "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors) "
+        "![e](none.png)\n## There"
+    )
     page = Page(CHECKOUT / "docs" / "made-up.md", text)
     assert list(broken_links(page)) == ["missing.md", "settings.md#nothing", "none.png"]
 

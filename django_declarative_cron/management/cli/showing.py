@@ -9,6 +9,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.utils import translation
+
 from ... import conf
 from ...cron import describe
 from ...models import TaskOverride, TaskRun
@@ -94,7 +96,8 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     act = TaskOverride.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     for each in act.order_by("-id")[:1]:
         note = f": {each.note}" if each.note else ""
-        yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
+        with translation.override(None):
+            yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
