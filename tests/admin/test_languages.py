@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import translation
 
 from . import pages, rows
 from .rows import NOW
 
 Words = Callable[[Any], str]
+
+
+@pytest.fixture(autouse=True)
+def _back_to_the_language_before() -> Iterator[None]:
+    """Forget the language that the middleware chose for the thread."""
+    with translation.override(translation.get_language()):
+        yield
 
 
 @pytest.mark.parametrize(
