@@ -209,18 +209,20 @@ def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
 
 @_told.register
 def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
-    reason = SKIPPED.get(event.reason)
+    missed = event.outcome == "missed"
+    # Whatever else keeps an occurrence from running was somebody's will.
+    reason = event.reason if missed else SKIPPED.get(event.reason, "disabled")
     first = event.scheduled_from
     blocked = facts.blocked_by if event.reason == "overlap_skip" else None
     data = _cron(event, facts) | {
-        "reason": reason or event.reason,
+        "reason": reason,
         "active_job_id": None if blocked is None else str(blocked),
         "scheduled_time": instant(event.scheduled_time),
         "scheduled_from": None if first is None else instant(first),
         "count": event.count,
         "local_time": event.detail or None,
     }
-    yield "cron.missed" if reason is None else "cron.skipped", data
+    yield "cron.missed" if missed else "cron.skipped", data
 
 
 _OfRun = (

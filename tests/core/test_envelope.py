@@ -92,7 +92,8 @@ ALL = [
     *(STARTED, replace(STARTED, attempt=2), COMPLETED, FAILED, RETRIED, INTERRUPTED),
     *(replace(INTERRUPTED, restarts=False), WAITING, replace(STARTED, waited=42), CHANGED),
     *(EXHAUSTED, CANCELLED, DROPPED, replace(DROPPED, waits=False)),
-    *(replace(SKIPPED_ONE, reason=reason) for reason in (*SKIPPED, "no_scheduler")),
+    *(replace(SKIPPED_ONE, reason=reason) for reason in SKIPPED),
+    replace(SKIPPED_ONE, reason="no_scheduler", outcome="missed"),
     replace(SKIPPED_ONE, reason="dst_skip", detail="2026-03-08T02:30:00"),
 ]
 EVERY = [envelope for event in ALL for envelope in envelopes(event)]
@@ -194,8 +195,10 @@ def test_a_skip_has_one_of_the_three_reasons_and_no_other() -> None:
     assert given == {"overlap_skip", "disabled", "dst_skip"}
     (coalesced,) = envelopes(replace(SKIPPED_ONE, reason="coalesced"))
     assert "active_job_id" not in coalesced["data"]
-    (missed,) = envelopes(replace(SKIPPED_ONE, reason="no_scheduler"))
+    (missed,) = envelopes(replace(SKIPPED_ONE, reason="no_scheduler", outcome="missed"))
     assert (missed["type"], missed["data"]["reason"]) == ("cron.missed", "no_scheduler")
+    (new,) = envelopes(replace(SKIPPED_ONE, reason="a reason of another version"))
+    assert new["data"]["reason"] == "disabled"
 
 
 def test_an_end_says_why_it_is_the_last() -> None:

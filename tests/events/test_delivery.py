@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+import uuid
+from contextlib import suppress
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import standardwebhooks
 
-from django_declarative_cron import Scheduler
-from django_declarative_cron.models import OutboxEvent, TaskRun
+from django_declarative_cron import Scheduler, conf
+from django_declarative_cron.models import OutboxEvent, SchedulerState, TaskRun
 from django_declarative_cron.runtime import sink
+from django_declarative_cron.runtime.clock import system_clock
 
 from ..runtime.conftest import FIVE_MINUTES, NEVER_TODAY, Heard
+from ..store.conftest import Deployment
 from .conftest import SECRET, Post
 from .receiver import Got, Receiver
 
@@ -234,3 +240,44 @@ def test_a_standby_delivers_nothing(
         assert TaskRun.objects.count() == 3
     finally:
         second.stop()
+
+
+def test_a_receiver_that_is_down_is_tried_with_one_event_at_a_time(
+    transactional_db: None, receiver: Receiver, post_to: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "AT_ONCE", 2)
+    deployment = Deployment(1)
+    deployment.initialize()
+    for name in "abcdef":
+        OutboxEvent.objects.create(
+            scheduler=SchedulerState.objects.get(),
+            event_id=uuid.uuid4(),
+            type="job.started",
+            task_name=name,
+            body=json.dumps({"type": name}),
+            created_at=deployment.now,
+        )
+    post_to(receiver.url)
+    together = threading.Barrier(2)
+
+    def behave(got: Got) -> int:
+        # Whoever comes alone waits in vain for another one.
+        with suppress(threading.BrokenBarrierError):
+            together.wait(0.3)
+        together.reset()
+        return 503
+
+    receiver.behave = behave
+    thread = sink.SinkThread(system_clock, conf.options, lambda: deployment.member)
+    counts = []
+    for _ in range(4):
+        thread._pass()
+        counts.append(len(receiver.got))
+    assert counts[0] == 2
+    assert [after - before for before, after in pairwise(counts)] == [1, 1, 1]
+    receiver.behave = lambda got: 200
+    OutboxEvent.objects.update(next_attempt_at=None)
+    assert thread._pass() == 0.0
+    assert len(receiver.taken) == 1
+    thread._pass()
+    assert not OutboxEvent.objects.exists()

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_declarative_cron import signals
 from django_declarative_cron.core.envelope import envelopes
 from django_declarative_cron.core.job_id import run_of
-from django_declarative_cron.models import OutboxEvent
+from django_declarative_cron.models import OutboxEvent, TaskRun
 from django_declarative_cron.store import claims, outbox, overrides
 from django_declarative_cron.store.unanswered import unanswered
 from django_declarative_cron.testing import Simulation
@@ -42,9 +42,24 @@ def played(outcomes: list[str]) -> Simulation:
     return sim
 
 
-def test_without_a_sink_nothing_is_written() -> None:
+@pytest.fixture
+def heard() -> Any:
+    told: list[Any] = []
+
+    def listen(**values: Any) -> None:
+        told.append(values)
+
+    for signal in signals.TOLD_OUTSIDE.values():
+        signal.connect(listen)
+    yield told
+    for signal in signals.TOLD_OUTSIDE.values():
+        signal.disconnect(listen)
+
+
+def test_without_a_sink_nothing_is_written(caplog: pytest.LogCaptureFixture) -> None:
     played(["ok"])
     assert not OutboxEvent.objects.exists()
+    assert "Telling other programs" not in caplog.text
 
 
 def test_a_run_is_told_by_its_rows(post_to: Post) -> None:
@@ -97,6 +112,20 @@ def test_a_crash_is_told_with_its_restart(post_to: Post) -> None:
     retrying, started = bodies()
     assert retrying["data"]["reason"] == "interrupted"
     assert (retrying["data"]["attempt"], started["data"]["attempt"]) == (1, 2)
+
+
+def test_a_crash_that_another_leader_finds_is_told_once(post_to: Post, heard: list[Any]) -> None:
+    post_to(NOWHERE)
+    sim = Simulation("2024-01-01T10:00:00Z", instances=2)
+    sim.initialize([("t", "0 * * * *", sim.job(duration=timedelta(minutes=10)), FIVE_MINUTES)])
+    assert kinds() == ["cron.triggered", "job.started"]
+    for each in (0, 1):
+        sim[each].crash()
+        sim.advance_to(sim.now + timedelta(minutes=1))
+        if TaskRun.objects.filter(outcome="interrupted").exists():
+            break
+    assert kinds()[2:] == ["job.retrying", "job.started"]
+    assert [each["envelope"]["type"] for each in heard] == kinds()
 
 
 def test_what_did_not_run_is_told(post_to: Post, django_capture_on_commit_callbacks: Any) -> None:
@@ -270,20 +299,6 @@ def test_a_sink_costs_one_statement_in_each_transaction_and_none_without(post_to
     assert all(sql.startswith("INSERT") for sql in mine)
     # The claim, and the results of all that ended.
     assert (len(mine), len(written)) == (2, len(without) + 2)
-
-
-@pytest.fixture
-def heard() -> Any:
-    told: list[Any] = []
-
-    def listen(**values: Any) -> None:
-        told.append(values)
-
-    for signal in signals.TOLD_OUTSIDE.values():
-        signal.connect(listen)
-    yield told
-    for signal in signals.TOLD_OUTSIDE.values():
-        signal.disconnect(listen)
 
 
 def test_signals_hand_over_the_same_envelopes(post_to: Post, heard: list[Any]) -> None:
