@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -69,9 +70,10 @@ def _problem(each: Declared, advice: Advice) -> Problem:
 
 
 def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
-    declaration = each.declaration
-    # Where ``@every`` begins to count from changes nothing in what is worth saying.
-    upcoming = declaration.schedule.anchored(now).next_after(now)
+    # Where ``@every`` begins to count changes nothing in what is worth saying.
+    schedule = each.declaration.schedule.anchored(now)
+    declaration = replace(each.declaration, schedule=schedule)
+    upcoming = schedule.next_after(now)
     for rule in _TEXT_RULES:
         yield from rule(declaration)
     if upcoming is None:

@@ -264,3 +264,12 @@ def test_the_first_instant_is_never_now(cron: Cron) -> None:
     clock.advance(clock.now() - timedelta(microseconds=1))
     data = cron("next", "0 7 * * *", "-n", "1", "--format", "json", clock=clock).data
     assert data["occurrences"][0]["at"] == "2024-01-01T07:00:00.000Z"
+
+
+def test_a_task_that_counts_from_its_registration(
+    cron: Cron, declare: Declare, at_start: ManualClock
+) -> None:
+    declare({"name": "pulse", "cron": "@every 90m", "callback": f"{HERE}.nothing"})
+    data = cron("next", "pulse", "-n", "2", "--format", "json", clock=at_start).data
+    first, second = (datetime.fromisoformat(each["at"]) for each in data["occurrences"])
+    assert second - first == timedelta(minutes=90)

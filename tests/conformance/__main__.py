@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from . import inventory
 from .page import PAGE, page
-from .requirements import load
+from .requirements import load, load_ojs
 
 if __name__ == "__main__":
     inventory.write()
-    PAGE.write_text(page(*load()), encoding="utf-8")
+    PAGE.write_text(page(*load(), load_ojs()), encoding="utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from .requirements import DOCUMENTS, Clause, Decision, Listed
+from .requirements import DOCUMENTS, Clause, Decision, Listed, Summed
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 
@@ -30,6 +30,15 @@ must and should in small letters: each axiom and each such sentence has a row, a
 are earlier forms of those of 004, which stand in their place.
 """
 
+OJS = """\
+## Open Job Spec
+
+002, the Open Job Spec for cron and periodic jobs, is what the [long form](profiles.md) follows. It
+ends with a summary of what it demands; these are its rows.
+
+| demand | what it asks for | shown by |
+| --- | --- | --- |"""
+
 DECISIONS = """\
 ## Where the texts disagree
 
@@ -38,11 +47,12 @@ Among each other, with themselves or with what a Django project needs. What hold
 """
 
 
-def page(listed: Iterable[Listed], decisions: Iterable[Decision]) -> str:
+def page(listed: Iterable[Listed], decisions: Iterable[Decision], ojs: Iterable[Summed]) -> str:
     """Write the page.
 
     Args:
         listed: the requirements, numbered.
+        ojs: the rows of 002.
         decisions: what holds where the texts disagree.
     """
     listed, decisions = list(listed), list(decisions)
@@ -50,6 +60,7 @@ def page(listed: Iterable[Listed], decisions: Iterable[Decision]) -> str:
     parts = [HEAD, *_documents(listed), AFTER_DOCUMENTS]
     for section, group in groupby(listed, key=lambda each: each.requirement.section):
         parts += _section(section, list(group), anchors)
+    parts += [OJS, *(f"| {row.id} | {row.clause.text} | {_shown(row.clause)} |" for row in ojs), ""]
     parts += [DECISIONS, *map(_decision, decisions)]
     return "\n".join(parts)
 

@@ -84,6 +84,25 @@ class Listed:
     ids: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Summed:
+    """One row of the summary that 002 ends with.
+
+    Args:
+        id: the name it has there.
+        clause: what it asks for, and the tests that show it.
+    """
+
+    id: str
+    clause: Clause
+
+
+def load_ojs() -> list[Summed]:
+    """Read the rows of 002."""
+    data = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
+    return [Summed(each.pop("id"), _clause(each)) for each in data["ojs"]]
+
+
 def load() -> tuple[list[Listed], list[Decision]]:
     """Read the list."""
     data = tomllib.loads(SOURCE.read_text(encoding="utf-8"))

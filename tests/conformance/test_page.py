@@ -14,17 +14,27 @@ import pytest
 from ..conftest import CHECKOUT
 from . import inventory, specifications
 from .page import PAGE, page
-from .requirements import AXIOMS, DOCUMENTS, KINDS, Clause, Requirement, load
+from .requirements import AXIOMS, DOCUMENTS, KINDS, Clause, Requirement, load, load_ojs
 from .specifications import Demand
 
 LISTED, DECISIONS = load()
 REQUIREMENTS = [each.requirement for each in LISTED]
+OJS = load_ojs()
 CLAUSES = [clause for each in REQUIREMENTS for clause in each.clauses]
+CLAUSES += [row.clause for row in OJS]
 
 
 def test_the_page_is_up_to_date() -> None:
     written = PAGE.read_text(encoding="utf-8")
-    assert written == page(LISTED, DECISIONS), "run `python -m tests.conformance`"
+    assert written == page(LISTED, DECISIONS, OJS), "run `python -m tests.conformance`"
+
+
+def test_every_row_of_the_summary_of_002_is_there() -> None:
+    musts = [f"CRON-{number:02}" for number in range(1, 31)]
+    assert [row.id for row in OJS] == [*musts, *(f"CRON-S0{number}" for number in range(1, 7))]
+    text = specifications.text_of("002")
+    if text is not None:
+        assert set(re.findall(r"^\| (CRON-\w+) ", text, re.MULTILINE)) == {r.id for r in OJS}
 
 
 @cache

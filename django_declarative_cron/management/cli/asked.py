@@ -61,6 +61,7 @@ def resolve(options: Options, now: datetime) -> Asked:
         schedule = Schedule(expression, _zone(options["timezone"]), anchor=now)
         return Asked(schedule, notes=_remarks(expression))
     _refuse_for_tasks(what, options)
+    schedule = schedule.anchored(now if task is None else task.registered_at)
     return Asked(schedule, what, [] if task is None else list(_notes(schedule, task)))
 
 
