@@ -10,6 +10,7 @@ import pytest
 
 from django_declarative_cron import conf
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
 from django_declarative_cron.store import overrides, posting
 from django_declarative_cron.store.overrides import Act
@@ -249,3 +250,28 @@ def test_the_judge_leaves_them_out(simulation: Simulate) -> None:
     sim.advance_to("2024-01-01T13:00:01Z")
     assert len(sim.starts("daily")) == 3
     call_command("cron", "verify")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_can_be_run_in_the_foreground(calls: list[Any]) -> None:
+    from django.core.management import CommandError, call_command
+
+    entry = {"name": "daily", "cron": "0 0 1 1 *", "type": "report.generate", "args": [7]}
+    declaration, _ = conf.posted(entry)
+    assert declaration is not None
+    posting.post(declaration, system_clock.now())
+    call_command("cron", "run", "daily")
+    assert calls == [(7,)]
+    assert outcomes("daily") == [("succeeded", "manual")]
+    with pytest.raises(CommandError) as refused:
+        call_command("cron", "run", "dayly")
+    assert refused.value.returncode == 2
+
+
+def test_a_person_may_ask_for_a_run(simulation: Simulate, calls: list[Any]) -> None:
+    sim = simulation()
+    sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    post(sim)
+    overrides.request_run(["daily"], act(sim))
+    sim.advance_to("2024-01-01T10:10:35Z", at_least_every=timedelta(seconds=1))
+    assert outcomes("daily") == [("succeeded", "manual")]

@@ -11,10 +11,13 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core import events
 from ...core.declaration import Declaration
-from ...models import TaskRun
+from ...core.plain import flaw_of_text
+from ...core.runners import EXTERNAL
+from ...models import Origin, TaskRun
 from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
 from ...signals import safe
+from ...store.declared import UnreadableError, own
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
 from ...store.reading import read
 from .author import act, add_author
@@ -57,7 +60,27 @@ def _declaration(name: str) -> Declaration:
     for declaration in declarations:
         if declaration.name == name:
             return declaration
-    raise unknown(name, ())
+    posted = _posted(name)
+    if posted is None:
+        raise unknown(name, ())
+    return posted
+
+
+def _posted(name: str) -> Declaration | None:
+    """Give the declaration of a task that was registered over HTTP."""
+    if flaw_of_text(name) is not None:
+        return None
+    row = Scope.current().tasks.filter(name=name, origin=Origin.HTTP).first()
+    if row is None:
+        return None
+    try:
+        declaration = own(row)
+    except UnreadableError as error:
+        raise CommandError(f"{safe(name)!r} cannot run here: {error}", returncode=1) from error
+    if declaration.runner == EXTERNAL:
+        text = f"{safe(name)!r} is done by workers outside: it cannot run here."
+        raise CommandError(text, returncode=1)
+    return declaration
 
 
 def _begin(context: Context, declaration: Declaration) -> None:
