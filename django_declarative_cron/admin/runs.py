@@ -134,9 +134,7 @@ class TaskRunAdmin(ReadOnlyAdmin):
     change_form_template = "admin/django_declarative_cron/taskrun/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
-        runs: QuerySet[TaskRun] = (
-            super().get_queryset(request).defer("traceback", "detail", "log", "result")
-        )
+        runs: QuerySet[TaskRun] = super().get_queryset(request).defer(*story.LONG)
         return runs
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
@@ -146,6 +144,7 @@ class TaskRunAdmin(ReadOnlyAdmin):
             "traceback": row.traceback,
             "frames": project_frames(row.traceback),
             "log": row.log,
+            "output": row.output,
             "attempts": _chain(row),
             "task_url": "" if task is None else self.page_of(request, task),
             "again_url": "" if task is None else self._again_url(request, task),
@@ -171,5 +170,5 @@ def _chain(run: TaskRun) -> list[Attempt]:
         scheduled_for=run.scheduled_for,
         started_at__isnull=False,
     )
-    chain = list(attempts.defer("traceback", "detail", "log", "result").order_by("id")[:_CHAIN])
+    chain = list(attempts.defer(*story.LONG).order_by("id")[:_CHAIN])
     return attempts_of(chain) if len(chain) > 1 else []

@@ -22,6 +22,9 @@ from ..store.reading import Reading, read
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 
+LONG = ("traceback", "detail", "log", "output", "result")
+"""Columns of a run that lists do not show."""
+
 UPCOMING = 10
 RUNS = 50
 ACTS = 20
@@ -112,11 +115,7 @@ def of(
         is_attended: a scheduler was heard of lately.
     """
     reading = read(task, now)
-    runs = list(
-        runs_of(task)
-        .defer("traceback", "detail", "log", "result")
-        .select_related("instance")[:RUNS]
-    )
+    runs = list(runs_of(task).defer(*LONG).select_related("instance")[:RUNS])
     failed = None if task.pending_retry_until is None else _cause(task, runs)
     pause = _pause(task)
     viewer = timezone.get_current_timezone_name()
@@ -266,7 +265,7 @@ def _cause(task: ScheduledTask, newest: list[TaskRun]) -> TaskRun | None:
         if run.outcome in _WENT_WRONG:
             return run
     older = runs_of(task).filter(outcome__in=_WENT_WRONG)
-    return older.defer("traceback", "detail", "log", "result").select_related("instance").first()
+    return older.defer(*LONG).select_related("instance").first()
 
 
 def _acts(task: ScheduledTask) -> QuerySet[TaskOverride]:

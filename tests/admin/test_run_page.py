@@ -65,6 +65,7 @@ def test_the_page_shows_lag_result_frames_and_log(root: Client, text: Words) -> 
         started_at=at + timedelta(seconds=3),
         traceback=TRACEBACK,
         log="fetching\nfailed",
+        output="printed",
         result={"sent": 3, "api_key": "s3cret"},
     )
     response = root.get(pages.page(run))
@@ -73,7 +74,7 @@ def test_the_page_shows_lag_result_frames_and_log(root: Client, text: Words) -> 
     assert '"sent": 3' in shown
     assert "s3cret" not in shown
     assert "Where it failed /srv/shop/shop/bank.py:61 daily_rates" in shown
-    assert "End of its log fetching failed" in shown
+    assert "End of its log fetching failed End of its output printed" in shown
     html = response.content.decode()
     assert html.index("Where it failed") < html.index("Traceback (most recent call last)")
 

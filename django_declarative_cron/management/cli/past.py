@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from ... import conf
 from ...models import Outcome, ScheduledTask, TaskRun
 from ...signals import safe
+from ...store.masking import masked
 from ...store.reading import read_schedule
 from .instants import read_instant
 from .scope import Scope
@@ -69,7 +70,9 @@ def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
         runs = runs.filter(outcome=options["outcome"])
     if options["since"] is not None:
         runs = runs.filter(scheduled_for__gte=read_instant("--since", options["since"]))
-    return runs.defer("traceback").order_by("-id")
+    # A table shows none of the long texts.
+    long = ("traceback",) if options["format"] == "json" else ("traceback", "log", "output")
+    return runs.defer(*long).order_by("-id")
 
 
 def _zone(scope: Scope, name: str | None) -> tzinfo:
@@ -153,6 +156,9 @@ def record(run: TaskRun) -> dict[str, Any]:
         "reason": run.reason,
         "attempt": run.attempt,
         "error": run.error,
+        "result": masked(run.result),
+        "log": run.log,
+        "output": run.output,
     }
 
 

@@ -22,6 +22,7 @@ from ...store.held import HeldError
 from ...store.mending import mending
 from ..cli import (
     acts,
+    cancelling,
     delivering,
     explaining,
     forgetting,
@@ -49,6 +50,7 @@ SUBCOMMANDS = {
         past.HISTORY,
         planning.PLAN,
         running.RUN,
+        cancelling.CANCEL,
         acts.PAUSE,
         acts.RESUME,
         acts.SKIP_NEXT,

@@ -1,0 +1,236 @@
+"""What a run costs with each runner, and whether anything is left behind.
+
+    python benchmarks/runners.py [--runs 1000] [--handed 10000] [--kill-every 20]
+
+Needs what the tests need, and ``redis-server`` for the engine. PostgreSQL is the one of the
+tests, or that of ``DATABASE_URL``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HERE))
+os.environ["PYTHONPATH"] = str(HERE)
+os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.runner_settings"
+os.environ.setdefault("DDC_TEST_DATABASE", "postgres")
+FOLDER = Path(tempfile.mkdtemp(prefix="ddc-bench-"))
+os.environ["BENCHMARK_NOTES"] = str(FOLDER / "notes.txt")
+os.environ["BENCHMARK_REDIS"] = f"unix://{FOLDER / 'redis.sock'}"
+
+import django
+
+django.setup()
+
+from django.core.management import call_command
+from django.db import connection
+
+from django_declarative_cron import Run, Scheduler, conf
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.runners import Runner
+from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
+from django_declarative_cron.runtime.runners.processes import ProcessRunner
+from django_declarative_cron.runtime.runners.threads import ThreadRunner
+from django_declarative_cron.runtime.work import Work
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.results import Result
+
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+HEAD = """| runner | median start, ms | slowest, ms | median whole run, ms |
+| --- | --- | --- | --- |"""
+CALLBACKS = "benchmarks.runner_callbacks"
+WORKER = ["rqworker", "default", "--job-class", "django_tasks_rq.Job"]
+WORKER += ["--worker-class", "rq.worker.SimpleWorker"]
+
+
+def entry(name: str, callback: str, **keys: object) -> dict[str, object]:
+    return {"name": name, "cron": "0 0 29 2 *", "callback": f"{CALLBACKS}.{callback}", **keys}
+
+
+def one(runner: Runner, item: dict[str, object]) -> tuple[float, Result]:
+    """Call once; give the monotonic second at which the run was handed in, and the result."""
+    (declaration,) = conf.declarations([item])
+    now, over, ended = datetime.now(UTC), threading.Event(), []
+    run = Run("t", now, now, 1, "due", "UTC", threading.Event())
+
+    def done(result: Result) -> None:
+        ended.append(result)
+        over.set()
+
+    work = Work(1, run, declaration.target, done, declaration=declaration)
+    since = time.monotonic()
+    runner.submit(work)
+    over.wait(60)
+    return since, ended[0]
+
+
+def starts(runs: int) -> None:
+    makers = {
+        "thread": (ThreadRunner, "tells_when"),
+        "coroutine": (CoroutineRunner, "tells_when_asynchronously"),
+        "process": (ProcessRunner, "tells_when"),
+    }
+    for name, (make, callback) in makers.items():
+        runner = make(system_clock) if name == "coroutine" else make(10, system_clock)
+        item = entry("t", callback, runner="process" if name == "process" else "thread")
+        runner.prepare(conf.declarations([item]))
+        one(runner, item)
+        costs, whole = [], []
+        for _ in range(runs if name != "process" else runs // 5):
+            since, result = one(runner, item)
+            costs.append((result.value - since) * 1000)
+            whole.append((time.monotonic() - since) * 1000)
+        print(
+            f"| {name} | {statistics.median(costs):.2f} | {max(costs):.1f} "
+            f"| {statistics.median(whole):.2f} |"
+        )
+        runner.close()
+
+
+def limits() -> None:
+    runner = ProcessRunner(10, system_clock)
+    one(runner, entry("t", "tells_when", runner="process"))
+    for callback in ("spins", "reads"):
+        item = entry("t", callback, runner="process", options={"timeout": 5})
+        since, result = one(runner, item)
+        print(f"{callback}: {result.outcome} after {time.monotonic() - since:.2f} s")
+    runner.close()
+
+
+def leftovers(runs: int) -> None:
+    runner = ProcessRunner(10, system_clock)
+    item = entry("t", "tells_when", runner="process")
+    runner.prepare(conf.declarations([item]))
+    one(runner, item)
+    server = runner.server.pid
+
+    def state() -> tuple[int, int, int, int]:
+        kids = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        theirs, mine = len(os.listdir(f"/proc/{server}/fd")), len(os.listdir("/proc/self/fd"))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            )
+            return len(kids), theirs, mine, cursor.fetchone()[0]
+
+    before, since = state(), time.monotonic()
+    for _ in range(runs):
+        one(runner, item)
+    seconds = time.monotonic() - since
+    time.sleep(0.2)
+    print(
+        f"{runs} process runs in {seconds:.1f} s; children, descriptors of server and scheduler,"
+        f" connections: before {before}, after {state()}"
+    )
+    runner.close()
+
+
+@contextmanager
+def redis() -> Iterator[None]:
+    command = ["redis-server", "--port", "0", "--save", "", "--dir", str(FOLDER)]
+    command += ["--unixsocket", str(FOLDER / "redis.sock")]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    yield
+    server.kill()
+    server.wait()
+
+
+def worker() -> subprocess.Popen[bytes]:
+    with open(FOLDER / "workers.log", "ab") as log:
+        command = [sys.executable, "-m", "django", *WORKER]
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=HERE)
+
+
+def handed(runs: int, kill_every: float) -> None:
+    names = [f"t{number:05}" for number in range(runs)]
+    scheduler = Scheduler()
+    keys = {"runner": "django_tasks", "retry_delay": timedelta(seconds=1)}
+    scheduler.initialize([entry(name, "notes", **keys) for name in names])
+    workers, killed, kills = [worker(), worker()], 0, []
+    since = last = time.monotonic()
+    for index in range(0, runs, 500):
+        overrides.request_run(names[index : index + 500], Act("benchmark", datetime.now(UTC)))
+    while TaskRun.objects.filter(outcome="succeeded").count() < runs:
+        time.sleep(0.5)
+        if time.monotonic() - last > kill_every:
+            last = time.monotonic()
+            victim = workers.pop(0)
+            os.killpg(victim.pid, signal.SIGKILL)
+            victim.wait()
+            kills.append((victim.pid, time.monotonic()))
+            killed += 1
+            workers.append(worker())
+        if time.monotonic() - since > 3600:
+            break
+    seconds = time.monotonic() - since
+    for each in workers:
+        os.killpg(each.pid, signal.SIGKILL)
+        each.wait()
+    judge(names, seconds, killed, dict(kills))
+    scheduler.stop()
+
+
+def judge(names: list[str], seconds: float, killed: int, kills: dict[int, float]) -> None:
+    done = set(TaskRun.objects.filter(outcome="succeeded").values_list("task_name", flat=True))
+    spans: dict[str, list[tuple[float, float]]] = {}
+    opened: dict[tuple[str, str], float] = {}
+    for line in Path(os.environ["BENCHMARK_NOTES"]).read_text().splitlines():
+        what, name, pid, at = line.split()
+        if what == "began":
+            opened[name, pid] = float(at)
+        else:
+            spans.setdefault(name, []).append((opened.pop((name, pid)), float(at)))
+    for (name, pid), at in opened.items():
+        spans.setdefault(name, []).append((at, kills.get(int(pid), at)))
+    doubled = sum(
+        later[0] < earlier[1]
+        for each in spans.values()
+        for earlier, later in zip(sorted(each), sorted(each)[1:], strict=False)
+    )
+    print(
+        f"{len(names)} hand-offs in {seconds:.0f} s, {killed} workers killed: "
+        f"{len(set(names) - done)} lost, {doubled} doubled at once, "
+        f"{sum(len(each) - 1 for each in spans.values())} called again, "
+        f"{TaskRun.objects.filter(outcome='interrupted').count()} interrupted"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--handed", type=int, default=10000)
+    parser.add_argument("--kill-every", type=float, default=20.0)
+    asked = parser.parse_args()
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {connection.settings_dict['NAME']}")
+        cursor.execute(f"CREATE DATABASE {connection.settings_dict['NAME']}")
+    call_command("migrate", verbosity=0)
+    print(HEAD)
+    starts(asked.runs)
+    limits()
+    leftovers(asked.runs)
+    if asked.handed:
+        with redis():
+            handed(asked.handed, asked.kill_every)
+    shutil.rmtree(FOLDER)
+
+
+if __name__ == "__main__":
+    main()
