@@ -103,7 +103,8 @@ def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
 def _report(error: Any) -> Report:
     if not isinstance(error, dict):
         raise invalid("`error` must be an object with `code` and `message`.", field="error")
-    code, message = error.get("code", "handler_error"), error.get("message", "")
+    code = error.get("code", error.get("type", "handler_error"))
+    message = error.get("message", "")
     if not isinstance(code, str) or not isinstance(message, str) or not code:
         raise invalid("`error.code` and `error.message` must be texts.", field="error")
     retryable = error.get("retryable", True)

@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
 from ..core.job_id import job_id, run_of
-from ..models import Outcome, ScheduledTask, TaskRun
+from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish
 from . import database, results
 from .endings import Result
@@ -108,7 +108,7 @@ def fetch(
     """
     member = outsider(database_time)
     waiting = _waiting(member).filter(waits_in__in=queues)
-    if not mending(member.using, member.deployment, waiting.exists):
+    if not queues or not mending(member.using, member.deployment, waiting.exists):
         # An idle worker holds up nobody.
         return []
     return mending(
@@ -120,11 +120,10 @@ def fetch(
 def _fetch(
     member: Member, queues: Sequence[str], count: int, worker: str, visibility: timedelta
 ) -> list[TaskRun]:
-    fetched: list[TaskRun] = []
+    order = Case(*(When(waits_in=queue, then=place) for place, queue in enumerate(queues)))
     with locked(member) as held:
-        for queue in queues if held is not None else ():
-            inside = _waiting(member).filter(waits_in=queue).order_by("pk")
-            fetched += database.lockable(member.using, inside)[: count - len(fetched)]
+        waiting = _waiting(member).filter(waits_in__in=queues).order_by(order, "pk")
+        fetched = list(database.lockable(member.using, waiting)[:count])
         if held is None or not fetched:
             return []
         for run in fetched:
@@ -319,10 +318,9 @@ def _take_out(member: Member, run: TaskRun, now: datetime) -> bool:
 
 
 def _now(member: Member) -> datetime:
-    with locked(member) as held:
-        if held is None:
-            raise NoJobError("")
-        return held.database_now
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    now: datetime = states.annotate(database_now=member.database_time).get().database_now
+    return now
 
 
 def _waiting(member: Member) -> QuerySet[TaskRun]:

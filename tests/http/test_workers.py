@@ -102,6 +102,15 @@ def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
     assert again.data["error"]["details"]["current_state"] == "completed"
 
 
+def test_queues_are_looked_through_in_the_order_of_the_worker(place: Place) -> None:
+    place.post()
+    place.post(name="first", options={"queue": "fast"})
+    place.to("11:00:01")
+    assert place.fetch(queues=["nothing", "here"]) == []
+    found = place.fetch(queues=["fast", "slow"], count=5)
+    assert [job["queue"] for job in found] == ["fast", "slow"]
+
+
 def test_an_occurrence_beside_a_waiting_run_is_skipped(place: Place) -> None:
     place.post()
     place.to("12:00:01")
