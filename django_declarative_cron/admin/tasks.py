@@ -20,7 +20,7 @@ from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.attendance import patience
 from ..store.masking import masked
-from ..store.reading import Reading, read
+from ..store.reading import Reading, read, read_retry
 from . import formats, marks, overview, story
 from .acts import ACTS
 from .extras import ExtraPagesAdmin
@@ -94,8 +94,11 @@ def next_run(task: ScheduledTask) -> str:
 
 @admin.display(description=_("retry delay"))
 def retry_delay(task: ScheduledTask) -> str:
-    """Show the retry delay."""
-    return formats.span(task.retry_delay) if task.retry_delay is not None else ""
+    """Show the retry delay, or the policy that stands in its place."""
+    if task.retry_delay is not None:
+        return formats.span(task.retry_delay)
+    policy = read_retry(task)
+    return NOTHING if policy is None else policy.in_words()
 
 
 @admin.display(description=_("arguments"))

@@ -130,6 +130,17 @@ class RetryPolicy:
             "on_exhaustion": self.on_exhaustion,
         }
 
+    def in_words(self) -> str:
+        """Word the policy in one line for people."""
+        if self.max_attempts <= 1:
+            return "never"
+        first, most = self.initial_interval, self.max_interval
+        growth = f", ×{self.backoff_coefficient:g} each" if self.backoff_coefficient != 1 else ""
+        jitter = ", with jitter" if self.jitter else ""
+        times = f"{write_duration(first)}{growth}, {write_duration(most)} at most{jitter}"
+        dead = ", then a dead letter" if self.on_exhaustion == "dead_letter" else ""
+        return f"{self.max_attempts} attempts, {times}{dead}"
+
     def _growth(self, attempt: int) -> float:
         try:
             return float(self.backoff_coefficient) ** (attempt - 1)

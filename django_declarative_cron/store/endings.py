@@ -171,14 +171,12 @@ def _given_up(
     if meaning.overtaken:
         run.detail = {**(run.detail or {}), "given_up": "overtaken"}
         return ()
+    if meaning.max_attempts is not None:
+        run.detail = {**(run.detail or {}), "max_attempts": meaning.max_attempts}
     if retried.ends_as is None:
         return ()
-    run.detail = {
-        **(run.detail or {}),
-        "given_up": retried.reason,
-        "ends_as": retried.ends_as,
-        "max_attempts": meaning.max_attempts,
-    }
+    given_up = {"given_up": retried.reason, "ends_as": retried.ends_as}
+    run.detail = {**(run.detail or {}), **given_up}
     return (
         events.TaskRetriesExhausted(
             at=result.finished_at,

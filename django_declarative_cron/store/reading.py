@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
 from ..core.status import Status, due_since, status_of
 from ..models import ScheduledTask
@@ -42,6 +43,19 @@ class Reading:
         """Give what a list is sorted by: what waits for help, then what comes next."""
         due = float("inf") if self.due_at is None else self.due_at.timestamp()
         return (self.status not in _URGENT, due, self.task.name)
+
+
+def read_retry(task: ScheduledTask) -> RetryPolicy | None:
+    """Read the retry policy of a row, ``None`` where it has a delay or is damaged.
+
+    Args:
+        task: as stored.
+    """
+    try:
+        retry = rows.retry_of(task)
+    except rows.DAMAGE:
+        return None
+    return retry if isinstance(retry, RetryPolicy) else None
 
 
 def read(task: ScheduledTask, now: datetime) -> Reading:

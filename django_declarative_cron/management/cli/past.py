@@ -107,7 +107,9 @@ def _row(
     scheduled = [civil(run.scheduled_for, zone)]
     if run.count > 1:
         scheduled.append(f"and {run.count - 1:,} before")
-    why = [run.reason if run.attempt <= 1 else f"{run.reason}, attempt {run.attempt}"]
+    why = [run.reason if run.attempt <= 1 else f"{run.reason}, attempt {attempt_of(run)}"]
+    if isinstance(run.detail, dict) and "given_up" in run.detail:
+        why.append(f"given up: {run.detail['given_up']}".replace("_", "-"))
     if run.error:
         why.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
     name = [Cell((safe(run.task_name or ""),))] if named else []
@@ -123,6 +125,16 @@ def _row(
 
 def _started(run: TaskRun, now: datetime) -> str:
     return "" if run.started_at is None else relative(run.started_at, now)
+
+
+def attempt_of(run: TaskRun) -> str:
+    """Give the number of an attempt, and of how many where they are limited.
+
+    Args:
+        run: its row.
+    """
+    most = run.detail.get("max_attempts") if isinstance(run.detail, dict) else None
+    return f"{run.attempt} of {most}" if most else str(run.attempt)
 
 
 def took(run: TaskRun) -> str:

@@ -18,7 +18,7 @@ from ...signals import safe
 from ...store.attendance import is_attended, patience
 from ...store.explaining import explain
 from ...store.masking import masked
-from ...store.reading import Reading, read
+from ...store.reading import Reading, read, read_retry
 from .explaining import worded
 from .listing import record as listed
 from .past import record, say_runs
@@ -79,8 +79,14 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     arguments = task.declaration.get("args") if isinstance(task.declaration, dict) else None
     if arguments:
         yield "arguments", [json.dumps(masked(arguments), ensure_ascii=False)]
+    policy = read_retry(task)
     if task.retry_delay is not None:
         yield "retry delay", [str(task.retry_delay)]
+    elif policy is not None:
+        yield "retry", [policy.in_words()]
+    if task.pending_retry_until is not None:
+        most = "" if policy is None else f" of {policy.max_attempts}"
+        yield "to come", [f"attempt {task.attempt + 1}{most}"]
     if schedule is not None and task.next_run_at is not None:
         following = [task.next_run_at, *islice(schedule.upcoming(task.next_run_at), _NEXT - 1)]
         yield "next", [f"{local(each, zone)}  {relative(each, now)}" for each in following]
@@ -102,6 +108,7 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
     task, delay = reading.task, reading.task.retry_delay
+    policy = read_retry(task)
     following: list[datetime] = []
     if reading.schedule is not None and task.next_run_at is not None:
         rest = islice(reading.schedule.upcoming(task.next_run_at), _NEXT - 1)
@@ -112,6 +119,7 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
         "description": task.description,
         "callback": task.callback,
         "retry_delay_seconds": None if delay is None else delay.total_seconds(),
+        "retry": None if policy is None else policy.as_data(),
         "why": why,
         "next": [iso(each) for each in following],
         "runs": [record(run) for run in runs],
