@@ -3,7 +3,8 @@
 ``DDC_TEST_DATABASE`` is ``sqlite``, ``postgres`` or ``mariadb``; ``DATABASE_URL`` names
 a server, and where it is missing one is started: PostgreSQL from a wheel, MariaDB from
 what the machine has installed. A process that a test starts gets the database of that
-test by the same two names.
+test by the same two names. ``DDC_TEST_ISOLATION`` is the isolation level that the project
+asks for, such as ``repeatable read``, where that is not Django's default.
 """
 
 from __future__ import annotations
@@ -80,16 +81,28 @@ def _postgres(url: str) -> dict[str, Any]:
         "ENGINE": "django.db.backends.postgresql",
         "HOST": query.pop("host", entry["HOST"]),
         "PORT": query.pop("port", entry["PORT"]),
-        "OPTIONS": query,
+        "OPTIONS": query | _isolation("postgres"),
     }
 
 
 def _mariadb(url: str) -> dict[str, Any]:
     entry, query = _server(url)
-    options = {"unix_socket": query["socket"]} if query.get("socket") else {}
+    options: dict[str, Any] = {"unix_socket": query["socket"]} if query.get("socket") else {}
     # The tests compare texts with what Python has; a server may have another default.
     entry["TEST"] |= {"CHARSET": "utf8mb4"}
+    options |= _isolation("mariadb")
     return {**entry, "ENGINE": "django.db.backends.mysql", "OPTIONS": options}
+
+
+def _isolation(kind: str) -> dict[str, Any]:
+    level = os.environ.get("DDC_TEST_ISOLATION", "")
+    if not level:
+        return {}
+    if kind == "mariadb":
+        return {"isolation_level": level}
+    from psycopg import IsolationLevel
+
+    return {"isolation_level": IsolationLevel[level.upper().replace(" ", "_")]}
 
 
 def _server(url: str) -> tuple[dict[str, Any], dict[str, str]]:
