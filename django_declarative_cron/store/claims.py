@@ -185,6 +185,7 @@ def _claim_tasks(
     started: list[Started] = []
     unserved: list[TaskRun] = []
     begun_anew: set[str] = set()
+    rewrites = False
     active = overlaps.active_runs(held, member, due)
     for row in due:
         considered = _considered(held, member, row, declarations, now, claimed, active)
@@ -196,8 +197,9 @@ def _claim_tasks(
         claimed.events += decision.events
         unserved += rows.unserved_rows(held.row, row, decision.events)
         unserved += overlaps.waiting_rows(held.row, row, decision.events)
-        if row.name in declarations and _begins_anew(decision):
-            begun_anew.add(row.name)
+        if _begins_anew(decision):
+            rewrites = True
+            begun_anew.update({row.name} & declarations.keys())
         if decision.start is not None:
             started.append(Started(row, decision.start, declaration))
     claimed.considered += len(due)
@@ -208,7 +210,8 @@ def _claim_tasks(
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, unserved, starts)
-    database.upsert(member.using, due, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+    declared = rows.DECLARED_FIELDS if rewrites else []
+    database.upsert(member.using, due, [*declared, *rows.STATE_FIELDS])
 
 
 def _begins_anew(decision: Decision) -> bool:
