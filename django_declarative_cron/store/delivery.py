@@ -20,7 +20,7 @@ from ..models import OutboxEvent, SchedulerState
 from . import database
 from .guard import Member
 
-MOST = 200
+MOST = 400
 """The most events handed out at once."""
 
 MOST_OF_ONE = 50
@@ -68,7 +68,7 @@ def take(
         if found is None or not (leaving or found.leader_id == member.instance):
             return []
         now = found.database_now
-        if not _due(_waiting(member, found), now).exists():
+        if not _waiting(member, found).exists():
             return []
     with database.atomic(member.using):
         heads = database.lockable(member.using, _due(_waiting(member, found), now).order_by("id"))
@@ -102,12 +102,10 @@ def _with_followers(member: Member, state: Any, heads: list[OutboxEvent]) -> lis
     """Add what waits behind the oldest events: nobody else is given it."""
     if not heads:
         return []
-    behind = _waiting(member, state).filter(
-        task_name__in=[head.task_name for head in heads], pk__gt=heads[0].pk
-    )
     oldest = {head.task_name: head.pk for head in heads}
-    followers = behind.order_by("id")[: max(MOST - len(heads), 0)]
-    return [*heads, *(row for row in followers if row.pk > oldest[row.task_name])]
+    behind = _waiting(member, state).filter(task_name__in=list(oldest), pk__gt=heads[0].pk)
+    others = behind.exclude(pk__in=list(oldest.values())).order_by("id")
+    return [*heads, *others[: max(MOST - len(heads), 0)]]
 
 
 def _by_task(rows: list[OutboxEvent]) -> list[list[Parcel]]:
