@@ -300,3 +300,73 @@ def test_only_the_tasks_of_the_deployment_are_there(caller: Caller, settings: An
     caller.post("/v1/cron", ENTRY)
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "other"}
     assert caller.get("/v1/cron").code == (401, "unauthenticated")
+
+
+SPECIFIED: list[dict[str, Any]] = [
+    {
+        "name": "weekday-morning-report",
+        "cron": "0 9 * * MON-FRI",
+        "timezone": "America/New_York",
+        "options": {
+            "queue": "reports",
+            "timeout": 600,
+            "retry": {
+                "max_attempts": 3,
+                "initial_interval": "PT1M",
+                "backoff_coefficient": 2.0,
+                "max_interval": "PT10M",
+            },
+            "tags": ["reporting", "daily"],
+        },
+        "overlap_policy": "skip",
+    },
+    {"name": "cache-cleanup", "cron": "@hourly", "overlap_policy": "skip"},
+    {
+        "name": "external-data-sync",
+        "cron": "*/30 * * * *",
+        "options": {"meta": {"partner_id": "partner_001", "sync_version": "2"}},
+        "overlap_policy": "enqueue",
+    },
+    {
+        "name": "upstream-health-check",
+        "cron": "@every 5m",
+        "options": {"queue": "monitoring", "timeout": 30, "retry": {"max_attempts": 1}},
+        "overlap_policy": "allow",
+    },
+    {
+        "name": "monthly-billing",
+        "cron": "0 23 L * *",
+        "timezone": "America/Chicago",
+        "overlap_policy": "cancel_previous",
+    },
+]
+
+
+@pytest.mark.parametrize("entry", SPECIFIED, ids=lambda entry: entry["name"])
+def test_what_the_specification_shows_is_taken_and_shown_as_it_was_posted(
+    caller: Caller, entry: dict[str, Any]
+) -> None:
+    posted = {"type": "report.generate", "args": [{"a": 1}], "options": {}, **entry}
+    answer = caller.post("/v1/cron", posted)
+    assert answer.status == 201
+    shown = answer.data["cron_job"]
+    assert {key: shown[key] for key in posted} == posted
+    assert shown["next_run_at"] is not None
+    assert caller.post("/v1/cron", shown).data["cron_job"] == shown
+
+
+@pytest.mark.parametrize(
+    ("posted", "options"),
+    [
+        ({"timeout_ms": 1500}, {"timeout": 2}),
+        (
+            {"retry": {"initial_interval_ms": 500, "max_attempts": 2}},
+            {"retry": {"initial_interval": "PT0.500S", "max_attempts": 2}},
+        ),
+    ],
+)
+def test_durations_in_milliseconds_are_understood(
+    caller: Caller, posted: dict[str, Any], options: dict[str, Any]
+) -> None:
+    answer = caller.post("/v1/cron", {**ENTRY, "options": posted})
+    assert answer.data["cron_job"]["options"] == options
