@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -103,7 +103,7 @@ class AppFilter(admin.SimpleListFilter):
     parameter_name = "app"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        labels = {app_of(callback) for callback, _zone in declared_values(request, model_admin)}
+        labels = {app_of(each.callback) for each in declared_values(request, model_admin)}
         return [(label, label) for label in sorted(labels - {""})]
 
     def queryset(
@@ -113,6 +113,27 @@ class AppFilter(admin.SimpleListFilter):
         return queryset.filter(callback__startswith=f"{wanted}.") if wanted else queryset
 
 
+class TagFilter(admin.SimpleListFilter):
+    """Filter tasks by the tags that they are declared with."""
+
+    title = _("tag")
+    parameter_name = "tag"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        tags = {tag for each in declared_values(request, model_admin) for tag in each.tags}
+        return [(tag, tag) for tag in sorted(tags)]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
+    ) -> QuerySet[ScheduledTask]:
+        wanted = self.value()
+        if not wanted:
+            return queryset
+        # Not every database can look into a list; a deployment has some hundred tasks.
+        stored = queryset.order_by().values_list("pk", "declaration")
+        return queryset.filter(pk__in=[pk for pk, found in stored if wanted in tags_of(found)])
+
+
 class ZoneFilter(admin.SimpleListFilter):
     """Filter tasks by their time zone."""
 
@@ -120,7 +141,7 @@ class ZoneFilter(admin.SimpleListFilter):
     parameter_name = "timezone"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        zones = {zone for _callback, zone in declared_values(request, model_admin)}
+        zones = {each.timezone for each in declared_values(request, model_admin)}
         return [(zone, zone) for zone in sorted(zones)]
 
     def queryset(
@@ -140,19 +161,38 @@ def app_of(callback: str) -> str:
     return package if dot and package.isidentifier() else ""
 
 
-def declared_values(request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-    """Give the callbacks and zones there are, asked for once for one page.
+class Declared(NamedTuple):
+    """What the filters offer of one task."""
+
+    callback: str
+    timezone: str
+    tags: tuple[str, ...]
+
+
+def declared_values(request: HttpRequest, model_admin: Any) -> list[Declared]:
+    """Give what there is to be filtered by, asked for once for one page.
 
     Args:
         request: of the user.
         model_admin: whose rows.
     """
-    known: list[tuple[str, str]] | None = getattr(request, "_ddc_declared", None)
+    known: list[Declared] | None = getattr(request, "_ddc_declared", None)
     if known is None:
         rows = model_admin.get_queryset(request).order_by()
-        known = list(rows.values_list("callback", "timezone").distinct())
+        stored = rows.values_list("callback", "timezone", "declaration")
+        known = [Declared(callback, zone, tags_of(found)) for callback, zone, found in stored]
         request._ddc_declared = known  # type: ignore[attr-defined]
     return known
+
+
+def tags_of(declaration: Any) -> tuple[str, ...]:
+    """Give the tags of a stored declaration, whatever stands in it.
+
+    Args:
+        declaration: as stored.
+    """
+    tags = declaration.get("tags") if isinstance(declaration, dict) else None
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 class ReasonFilter(admin.SimpleListFilter):

@@ -20,7 +20,7 @@ from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.attendance import patience
 from ..store.masking import masked
-from ..store.reading import Reading, read, read_retry
+from ..store.reading import Reading, most_attempts, read, read_retry
 from . import formats, marks, overview, story
 from .acts import ACTS
 from .extras import ExtraPagesAdmin
@@ -30,6 +30,7 @@ from .filters import (
     LastOutcomeFilter,
     PauseFilter,
     StatusFilter,
+    TagFilter,
     ZoneFilter,
 )
 from .readonly import NOTHING, Columns, instant
@@ -129,7 +130,28 @@ def _json(value: Any) -> str:
 
 last_attempt = instant(ScheduledTask, "last_attempt_at")
 last_success = instant(ScheduledTask, "last_success_at")
-pending_retry = instant(ScheduledTask, "pending_retry_until")
+
+
+@admin.display(description=_("pending retry until"), ordering="pending_retry_until")
+def pending_retry(task: ScheduledTask) -> str:
+    """Show when the pending retry may start, and which attempt of how many it is."""
+    if task.pending_retry_until is None:
+        return NOTHING
+    if not task.attempt:
+        return formats.moment(task.pending_retry_until)
+    return format_html(
+        '{}<span class="ddc-more">{}</span>',
+        formats.moment(task.pending_retry_until),
+        _attempt(task.attempt + 1, most_attempts(task)),
+    )
+
+
+def _attempt(number: int, most: int | None) -> str:
+    if most is None:
+        return gettext("attempt %(number)d") % {"number": number}
+    return gettext("attempt %(number)d of %(most)d") % {"number": number, "most": most}
+
+
 registered = instant(ScheduledTask, "registered_at")
 
 
@@ -153,6 +175,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         LastOutcomeFilter,
         FailedFilter,
         AppFilter,
+        TagFilter,
         ZoneFilter,
         "enabled",
         "origin",

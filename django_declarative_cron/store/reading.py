@@ -78,6 +78,18 @@ def read(task: ScheduledTask, now: datetime) -> Reading:
     return Reading(task, schedule, problem, status, due_at)
 
 
+def most_attempts(task: ScheduledTask) -> int | None:
+    """Give how many attempts at one occurrence there may be, ``None`` where nothing says so.
+
+    Args:
+        task: as stored.
+    """
+    try:
+        return rows.retry_of(task).max_attempts
+    except rows.DAMAGE:
+        return None
+
+
 def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
     """Give the schedule of a row, or what is wrong with it.
 

@@ -25,7 +25,7 @@ def cells(response: Any, field: str) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in found]
 
 
-DATES = ("last_attempt_at", "last_success_at", "pending_retry_until")
+DATES = ("last_attempt_at", "last_success_at", "pending_retry")
 
 
 def test_a_task_that_never_ran_has_three_empty_dates(root: Client) -> None:
@@ -49,7 +49,7 @@ def test_attempt_and_success_are_shown_and_no_retry(root: Client) -> None:
 def test_a_pending_retry_is_shown(root: Client) -> None:
     rows.task(pending_retry_until=NOW + timedelta(minutes=5))
     response = root.get(pages.changelist())
-    assert cells(response, "pending_retry_until") == ["2026-11-28 10:05:30 UTC"]
+    assert cells(response, "pending_retry") == ["2026-11-28 10:05:30 UTC"]
     assert cells(response, "status") == ["↻ Retrying"]
 
 
@@ -176,3 +176,23 @@ def test_a_hundred_rows_take_twelve_queries_at_most(
     assert len(cells(response, "name")) == 100
     ours = sum("declarative_cron" in query["sql"] for query in queries.captured_queries)
     assert ours <= 8 + banner
+
+
+def test_a_retry_says_which_attempt_of_how_many_it_is(root: Client) -> None:
+    retry = NOW + timedelta(minutes=5)
+    rows.task("a fixed delay", pending_retry_until=retry, attempt=2)
+    policy = {"retry": {"max_attempts": 5}, "dialect": "ojs"}
+    rows.task(
+        "b policy", pending_retry_until=retry, attempt=2, retry_delay=None, declaration=policy
+    )
+    found = cells(root.get(pages.changelist()), "pending_retry")
+    assert [cell.partition("UTC ")[2] for cell in found] == ["attempt 3", "attempt 3 of 5"]
+
+
+def test_tags_filter_the_list(root: Client) -> None:
+    rows.task("a", declaration={"tags": ["nightly", "money"]})
+    rows.task("b", declaration={"tags": ["nightly"]})
+    rows.task("c", declaration={"tags": "torn"})
+    assert cells(root.get(pages.changelist(query="?tag=nightly")), "name") == ["a", "b"]
+    assert cells(root.get(pages.changelist(query="?tag=money")), "name") == ["a"]
+    assert "?tag=money" in root.get(pages.changelist()).content.decode()
