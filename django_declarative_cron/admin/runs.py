@@ -18,6 +18,7 @@ from ..models import ScheduledTask, TaskRun
 from ..store.masking import masked
 from . import acts, formats, marks, story
 from .acting import ActingAdmin
+from .cancelling import CancellingAdmin
 from .filters import ReasonFilter
 from .frames import project_frames
 from .portrait import Attempt, attempts_of
@@ -26,7 +27,6 @@ from .readonly import (
     NOTHING,
     Columns,
     HistoryPaginator,
-    ReadOnlyAdmin,
     first_line,
     instant,
 )
@@ -93,7 +93,7 @@ started = instant(TaskRun, "started_at")
 finished = instant(TaskRun, "finished_at")
 
 
-class TaskRunAdmin(ReadOnlyAdmin):
+class TaskRunAdmin(CancellingAdmin):
     """Show runs, and occurrences that did not run with the reason."""
 
     list_display: Columns = [
@@ -147,6 +147,7 @@ class TaskRunAdmin(ReadOnlyAdmin):
             "output": row.output,
             "attempts": _chain(row),
             "task_url": "" if task is None else self.page_of(request, task),
+            "cancel_url": self.cancel_url(request, row),
             "again_url": "" if task is None else self._again_url(request, task),
         }
 

@@ -568,6 +568,7 @@ class Migration(migrations.Migration):
                             ("resume", "resumed"),
                             ("run", "run requested"),
                             ("clear_retry", "retry state cleared"),
+                            ("cancel", "end of a run requested"),
                         ],
                         max_length=16,
                         verbose_name="act",
@@ -752,7 +753,8 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "runs",
                 "ordering": ["-id"],
                 "permissions": [
-                    ("work_taskrun", "Can fetch and report runs as an external worker")
+                    ("work_taskrun", "Can fetch and report runs as an external worker"),
+                    ("cancel_taskrun", "Can ask runs to end"),
                 ],
                 "default_permissions": ("view",),
             },

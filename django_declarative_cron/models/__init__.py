@@ -288,7 +288,10 @@ class TaskRun(models.Model):
         verbose_name_plural = _("runs")
         ordering = ["-id"]
         default_permissions = ("view",)
-        permissions = [("work_taskrun", _("Can fetch and report runs as an external worker"))]
+        permissions = [
+            ("work_taskrun", _("Can fetch and report runs as an external worker")),
+            ("cancel_taskrun", _("Can ask runs to end")),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["scheduler", "running_slot"], name="ddc_run_one_at_a_time"

@@ -18,6 +18,7 @@ class TaskOverride(models.Model):
         RESUME = "resume", _("resumed")
         RUN = "run", _("run requested")
         CLEAR_RETRY = "clear_retry", _("retry state cleared")
+        CANCEL = "cancel", _("end of a run requested")
 
     scheduler = models.ForeignKey(
         "SchedulerState",

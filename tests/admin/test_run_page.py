@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_declarative_cron.admin.frames import project_frames
+from django_declarative_cron.models import TaskOverride
 
 from . import pages, rows
 from .conftest import Login
@@ -108,3 +110,44 @@ def test_the_page_is_there_on_a_site_without_pages_of_tasks(root: Client) -> Non
     rows.task()
     run = rows.run()
     assert root.get(pages.page(run, site="operations")).status_code == 200
+
+
+def test_a_run_in_progress_is_asked_to_end_and_that_is_written_down(login: Login) -> None:
+    rows.task()
+    run = rows.run(outcome="running", finished_at=None, running_slot="digest")
+    client = login("view_taskrun", "cancel_taskrun")
+    page = client.get(pages.page(run)).content.decode()
+    address = f"{pages.page(run).removesuffix('change/')}cancel/"
+    assert f'href="{address}"' in page
+    assert "Ask this run to end?" in client.get(address).content.decode()
+    run.refresh_from_db()
+    assert run.cancel_requested_at is None
+    assert client.post(address, {"note": "too long"}).status_code == 302
+    run.refresh_from_db()
+    assert run.cancel_requested_at == NOW
+    act = TaskOverride.objects.get()
+    assert (act.kind, act.note, act.task_name) == ("cancel", "too long", "digest")
+    assert LogEntry.objects.get().change_message == "Ask to end: too long"
+    client.post(address, {"note": "again"})
+    assert TaskOverride.objects.count() == 1
+
+
+@pytest.mark.parametrize("codenames", [("view_taskrun",), ("cancel_taskrun",)])
+def test_only_who_may_asks_a_run_to_end(login: Login, codenames: tuple[str, ...]) -> None:
+    run = rows.run(outcome="running", finished_at=None, running_slot="digest")
+    address = f"{pages.page(run).removesuffix('change/')}cancel/"
+    client = login(*codenames)
+    assert client.get(address).status_code == 403
+    assert client.post(address, {"note": ""}).status_code == 403
+    run.refresh_from_db()
+    assert run.cancel_requested_at is None
+
+
+def test_what_has_ended_is_not_asked_to(root: Client, text: Words) -> None:
+    run = rows.run()
+    assert "ddc-act-cancel" not in root.get(pages.page(run)).content.decode()
+    address = f"{pages.page(run).removesuffix('change/')}cancel/"
+    shown = text(root.post(address, {"note": ""}, follow=True))
+    assert "It has ended, or was asked before." in shown
+    assert not TaskOverride.objects.exists()
+    assert root.get(address.replace(str(run.pk), str(10**30))).status_code == 404
