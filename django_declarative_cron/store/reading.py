@@ -84,10 +84,8 @@ def most_attempts(task: ScheduledTask) -> int | None:
     Args:
         task: as stored.
     """
-    try:
-        return rows.retry_of(task).max_attempts
-    except rows.DAMAGE:
-        return None
+    policy = read_retry(task)
+    return None if policy is None else policy.max_attempts
 
 
 def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
