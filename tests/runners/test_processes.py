@@ -99,6 +99,17 @@ def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
     assert (run.outcome, run.error) == ("failed", "RunLostError: ended by SIGKILL")
 
 
+def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: Bench) -> None:
+    own_bench.start(own_bench.task("t", "until_stopping"))
+    own_bench.noted("began")
+    server = _server(own_bench)
+    (child,) = _children(server)
+    for pid in (server, child):
+        os.kill(pid, signal.SIGTERM)
+    assert own_bench.ended().outcome == "succeeded"
+    assert is_there(server)
+
+
 def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Bench) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")

@@ -80,6 +80,18 @@ def test_a_run_that_is_cancelled_in_the_queue_is_never_called(bench: Bench) -> N
     assert len(bench.noted("began")) == 1
 
 
+def test_a_run_ends_whatever_keeps_it_from_being_called(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(self: object, run: int) -> bool:
+        raise RuntimeError("the question is broken")
+
+    monkeypatch.setattr("django_declarative_cron.runtime.calls.Calls._admit", breaks)
+    run = bench.run("ok")
+    assert (run.outcome, run.error) == ("failed", "RuntimeError: the question is broken")
+    monkeypatch.undo()
+
+
 def _runs(bench: Bench, name: str) -> bool:
     (place,) = bench.scheduler._engine.runners._by_name["thread"]._busy  # type: ignore[attr-defined]
     return bool(place.work.run.task_name == name)

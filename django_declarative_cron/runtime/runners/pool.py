@@ -13,7 +13,7 @@ from ... import signals
 from ...core.declaration import Declaration
 from ...store.results import Result
 from ..clock import Clock
-from ..ended import cancelled
+from ..ended import cancelled, failed
 from ..work import Work
 from . import Load
 
@@ -143,13 +143,13 @@ class Pool:
         """Call a run; tell whether its thread goes on."""
         work = place.work
         try:
-            if work.admit(work.id):
-                result = self._call(work)
-                if result is not None:
-                    work.done(result)
-        finally:
-            goes_on = self._leave(place)
-        return goes_on
+            result = self._call(work) if work.admit(work.id) else None
+        except BaseException as error:
+            # Whatever it was, a run that was claimed comes to an end.
+            result = failed(work, error, self._clock.now(), 0.0)
+        if result is not None:
+            work.done(result)
+        return self._leave(place)
 
     def _next(self) -> _Place | None:
         with self._news:
