@@ -209,8 +209,7 @@ def tell_quiet(runs: int, waited: float) -> None:
     """
     with suppress(Exception):
         logger.warning(
-            "%d run(s) wait in the engine's queue, the first for %.0f s: is a worker at work? "
-            "Whoever lost its message can cancel the run.",
+            "%d run(s) wait in the engine's queue, the first for %.0f s: is a worker at work?",
             *(runs, waited),
         )
 

@@ -165,6 +165,29 @@ def test_a_run_that_waits_is_let_go_at_a_stop_and_its_message_does_nothing(
     assert engine.notes.read_text() == ""
 
 
+def test_a_message_that_was_lost_is_sent_again(
+    engine: Bench,
+    worker: Callable[[], subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engines, "AGAIN", 0.2)
+    engine.start(engine.task("t", "gives_value", 1, 1))
+    eventually(lambda: engine.load().queued == 1)
+    if engine.engine == "redis":  # type: ignore[attr-defined]
+        import django_rq
+
+        queue = django_rq.get_queue("default")
+        eventually(lambda: queue.count)
+        queue.empty()
+    else:
+        from django_tasks_db.models import DBTaskResult
+
+        eventually(lambda: DBTaskResult.objects.all().delete()[0])
+    worker()
+    run = engine.ended()
+    assert (run.outcome, run.attempt) == ("succeeded", 1)
+
+
 def test_a_run_that_waits_can_be_cancelled(engine: Bench) -> None:
     engine.start(engine.task("t", "ok"))
     eventually(lambda: engine.load().queued == 1)
