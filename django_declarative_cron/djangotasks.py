@@ -76,11 +76,12 @@ def tasks_module() -> ModuleType:
     )
 
 
-def make_task(function: Any, **given: Any) -> Any:
+def make_task(function: Any, *, is_found: bool = False, **given: Any) -> Any:
     """Make a ``Task`` that its backend accepts.
 
     Args:
         function: of a module.
+        is_found: engines of every kind are to find it by its path.
         given: ``backend``, ``queue_name`` and ``priority`` where they are said.
     """
     module = tasks_module()
@@ -89,7 +90,9 @@ def make_task(function: Any, **given: Any) -> Any:
     backend = backends[alias]
     queue = _first(sorted(backend.queues), module.DEFAULT_TASK_QUEUE_NAME)
     values = {"queue_name": queue, "takes_context": True, **given, "backend": alias}
-    return backend.task_class(func=function, **values)
+    # One engine may have a class of its own, which the others do not take for a Task.
+    make = module.Task if is_found and hasattr(module, "Task") else backend.task_class
+    return make(func=function, **values)
 
 
 def _first(known: Any, preferred: str) -> str:

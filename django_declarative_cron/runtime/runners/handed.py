@@ -161,4 +161,4 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
 
 # Engines find it by its path, and want to find a Task there.
 FUNCTION = run_handed
-run_handed = djangotasks.make_task(run_handed)
+run_handed = djangotasks.make_task(run_handed, is_found=True)
