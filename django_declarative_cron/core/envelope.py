@@ -9,6 +9,8 @@ our event               envelopes, in this order
 ======================  ============================================================
 TaskRunWaiting          ``cron.triggered``, ``job.enqueued``
 TaskRunStarted          ``cron.triggered`` where nothing has told of it, ``job.started``
+                        or ``job.enqueued`` where external workers do it
+TaskRunFetched          ``job.started``
 TaskRunCompleted        ``job.completed``
 TaskRunFailed           ``job.failed``, then ``job.retrying`` where that follows, or
                         ``job.discarded`` where nobody asks the retry policy
@@ -141,7 +143,13 @@ def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
         return
     if event.attempt == 1 and event.waited is None:
         yield "cron.triggered", triggered
-    yield "job.started", triggered | {"queue": facts.queue, "attempt": event.attempt}
+    kind = "job.enqueued" if facts.offered else "job.started"
+    yield kind, triggered | {"queue": facts.queue, "attempt": event.attempt}
+
+
+@_told.register
+def _fetched(event: events.TaskRunFetched, facts: Facts) -> Told:
+    yield from _of_run(event, facts, ("job.started", {"worker_id": event.worker or None}))
 
 
 def _triggered(
@@ -165,7 +173,7 @@ def _triggered(
 
 @_told.register
 def _completed(event: events.TaskRunCompleted, facts: Facts) -> Told:
-    yield from _ended(event, facts, ("job.completed", {"duration_ms": _ms(event.duration)}))
+    yield from _of_run(event, facts, ("job.completed", {"duration_ms": _ms(event.duration)}))
 
 
 @_told.register
@@ -177,7 +185,7 @@ def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
     elif event.overtaken or event.history_only:
         reason = "overtaken" if event.overtaken else "changed"
         told.append(("job.discarded", why | {"reason": reason}))
-    yield from _ended(event, facts, *told)
+    yield from _of_run(event, facts, *told)
 
 
 @_told.register
@@ -187,24 +195,24 @@ def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> Told:
         "reason": event.reason,
         "dead_letter": True if event.ends_as == "dead_letter" else None,
     }
-    yield from _ended(event, facts, ("job.discarded", why))
+    yield from _of_run(event, facts, ("job.discarded", why))
 
 
 @_told.register
 def _cancelled(event: events.TaskRunCancelled, facts: Facts) -> Told:
-    yield from _ended(event, facts, ("job.cancelled", {"duration_ms": _ms(event.duration)}))
+    yield from _of_run(event, facts, ("job.cancelled", {"duration_ms": _ms(event.duration)}))
 
 
 @_told.register
 def _asked_to_end(event: events.TaskRunCancelRequested, facts: Facts) -> Told:
     if event.waits:
-        yield from _ended(event, facts, ("job.cancelled", {"reason": event.reason}))
+        yield from _of_run(event, facts, ("job.cancelled", {"reason": event.reason}))
 
 
 @_told.register
 def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
     kind = "job.retrying" if event.restarts else "job.cancelled"
-    yield from _ended(event, facts, (kind, {"reason": "interrupted"}))
+    yield from _of_run(event, facts, (kind, {"reason": "interrupted"}))
 
 
 @_told.register
@@ -232,10 +240,11 @@ _OfRun = (
     | events.TaskRunCancelled
     | events.TaskRunCancelRequested
     | events.TaskRunInterrupted
+    | events.TaskRunFetched
 )
 
 
-def _ended(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
+def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
     name, at = name_of_job(event.run, facts.scheduled_time), facts.scheduled_time
     if name is None or at is None:
         return

@@ -21,8 +21,8 @@ from django.db.models.expressions import BaseExpression
 from ..core import events
 from ..core.job_id import job_id, run_of
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from ..signals import publish
-from . import database, results
+from ..signals import publish, publish_on_commit
+from . import database, outbox, results
 from .endings import Result
 from .guard import Locked, Member, locked
 from .mending import mending
@@ -134,7 +134,26 @@ def _fetch(
         fields = ["outcome", "waits_in", "worker", "started_at", "reservation", "reserved_until"]
         database.upsert(member.using, fetched, fields)
         _wake(held, member, fetched)
+        publish_on_commit(_told_of(held, member, fetched), member.using)
     return fetched
+
+
+def _told_of(held: Locked, member: Member, fetched: Sequence[TaskRun]) -> list[events.Event]:
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, name__in={run.task_name for run in fetched}
+    )
+    told = [
+        events.TaskRunFetched(
+            at=held.database_now,
+            task_name=run.task_name,
+            scheduled_time=run.scheduled_for,
+            worker=run.worker,
+            attempt=run.attempt,
+            run=run.pk,
+        )
+        for run in fetched
+    ]
+    return outbox.tell(held, member.using, told, tasks, fetched)
 
 
 def _wake(held: Locked, member: Member, runs: Iterable[TaskRun]) -> None:

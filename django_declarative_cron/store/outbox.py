@@ -17,6 +17,7 @@ from ..core import events
 from ..core.declaration import DEFAULT_QUEUE
 from ..core.envelope import envelopes, name_of_job
 from ..core.events import Event, Facts, TaskEvent
+from ..core.runners import EXTERNAL
 from ..core.sink import Sink
 from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from ..signals import report
@@ -26,6 +27,7 @@ from .guard import Locked
 _TOLD_OUTSIDE = (
     events.TaskRunWaiting,
     events.TaskRunStarted,
+    events.TaskRunFetched,
     events.TaskRunCompleted,
     events.TaskRunFailed,
     events.TaskRetriesExhausted,
@@ -151,6 +153,7 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
         "timezone": task.timezone,
         "job_type": task.callback,
         "queue": options.get("queue") or DEFAULT_QUEUE,
+        "offered": options.get("runner") == EXTERNAL,
         "run_count": task.run_count + task.waiting,
     }
 

@@ -69,6 +69,9 @@ WAITING = events.TaskRunWaiting(
     run=42,
     facts=FACTS,
 )
+FETCHED = events.TaskRunFetched(
+    at=LATER, task_name="daily-report", scheduled_time=NOON, worker="w1", run=42, facts=FACTS
+)
 CANCELLED = events.TaskRunCancelled(
     at=LATER, task_name="daily-report", duration=0.5, run=42, facts=FACTS
 )
@@ -91,6 +94,7 @@ SKIPPED_ONE = events.TaskSkipped(
 ALL = [
     *(STARTED, replace(STARTED, attempt=2), COMPLETED, FAILED, RETRIED, INTERRUPTED),
     *(replace(INTERRUPTED, restarts=False), WAITING, replace(STARTED, waited=42), CHANGED),
+    *(replace(STARTED, facts=replace(FACTS, offered=True)), FETCHED),
     *(EXHAUSTED, CANCELLED, DROPPED, replace(DROPPED, waits=False)),
     *(replace(SKIPPED_ONE, reason=reason) for reason in SKIPPED),
     replace(SKIPPED_ONE, reason="no_scheduler", outcome="missed"),
@@ -108,7 +112,7 @@ def ids(found: list[dict[str, Any]]) -> list[str]:
 
 
 def test_each_of_our_events_has_its_types() -> None:
-    assert [told(event) for event in ALL[:14]] == [
+    assert [told(event) for event in ALL[:16]] == [
         ["cron.triggered", "job.started"],
         ["job.started"],
         ["job.completed"],
@@ -119,6 +123,8 @@ def test_each_of_our_events_has_its_types() -> None:
         ["cron.triggered", "job.enqueued"],
         ["job.started"],
         ["job.failed", "job.discarded"],
+        ["cron.triggered", "job.enqueued"],
+        ["job.started"],
         ["job.discarded"],
         ["job.cancelled"],
         ["job.cancelled"],

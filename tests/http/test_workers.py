@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from django_declarative_cron.core.job_id import job_id
-from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.store import jobs
 from django_declarative_cron.store.jobs import Claimant, Report, StateError
@@ -391,3 +392,18 @@ def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
     with pytest.raises(StateError):
         jobs.end(job["id"], Claimant("w1"), Report(error="x: y"), time)
     assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
+
+
+def test_other_programs_are_told_of_it(place: Place, settings: Any) -> None:
+    settings.DECLARATIVE_CRON |= {"EVENT_SINK": {"url": "http://127.0.0.1:9/"}}
+    place.post()
+    place.to("11:00:01")
+    (job,) = place.fetch()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    told = [json.loads(body) for body in OutboxEvent.objects.values_list("body", flat=True)]
+    assert [each["type"] for each in told] == [
+        *("cron.triggered", "job.enqueued", "job.started", "job.completed")
+    ]
+    assert {each["data"]["job_id"] for each in told} == {job["id"]}
+    assert {each["data"]["job_type"] for each in told} == {"partner.sync"}
+    assert (told[2]["data"]["worker_id"], told[2]["data"]["queue"]) == ("w1", "slow")

@@ -21,6 +21,7 @@ class Facts:
         timezone: IANA name.
         job_type: what runs, as declared.
         queue: of the job.
+        offered: its runs are for external workers, and wait for one.
         run_count: starts of the task, with those that wait.
         attempt: number of the run, from 1.
         scheduled_time: its occurrence.
@@ -33,6 +34,7 @@ class Facts:
     timezone: str | None = None
     job_type: str | None = None
     queue: str = "default"
+    offered: bool = False
     run_count: int | None = None
     attempt: int | None = None
     scheduled_time: datetime | None = None

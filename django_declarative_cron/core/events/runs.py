@@ -176,3 +176,13 @@ class TaskRetriesExhausted(TaskEvent, level="ERROR"):
     ends_as: str
     error: str = ""
     run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunFetched(TaskEvent, level="INFO"):
+    """An external worker took a run up that had waited for one."""
+
+    scheduled_time: datetime
+    worker: str
+    attempt: int = 1
+    run: int | None = None
