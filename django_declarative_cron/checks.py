@@ -48,6 +48,8 @@ W013   something in an expression does not mean what it seems to
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 W060   a thread cannot be ended when its time is over
+W070   very many tasks begin in one minute
+W071   a step that does not go into its hour or day
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace

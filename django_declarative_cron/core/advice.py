@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from ..cron import Transition, fires_only_in_some_years, next_transitions, remarks_on
 from .declaration import Declaration
+from .linter import crowds, uneven_steps
 from .problem import Check, Problem
 from .reading import Declared
 from .schedule import Schedule
@@ -47,6 +48,8 @@ def advise(
         project_zone: the zone people think in, or ``None``.
     """
     silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
+    declared = list(declared)
+    yield from crowds(declared, now)
     for each in declared:
         for advice in _of_one(each, now, project_zone):
             yield _problem(each, advice)
@@ -129,6 +132,12 @@ def _fields(text: str) -> list[str]:
 def _remarks(declaration: Declaration) -> Iterator[Advice]:
     for remark in remarks_on(declaration.schedule.expression):
         yield Advice(Check.REMARK, f"`{declaration.cron}`: {remark}", _REMARK_HINT)
+
+
+def _uneven(declaration: Declaration) -> Iterator[Advice]:
+    hint = "Write a step that goes into it, or the values one by one if that is meant."
+    for message in uneven_steps(declaration):
+        yield Advice(Check.UNEVEN_STEP, message, hint)
 
 
 def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
@@ -260,6 +269,7 @@ _TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
     _every_minute_of_hours,
     _every_second,
     _remarks,
+    _uneven,
     _lacks_arguments,
 )
 _DATED_RULES: Final[tuple[Callable[[Declaration, datetime], Iterator[Advice]], ...]] = (

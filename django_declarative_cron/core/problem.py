@@ -51,6 +51,8 @@ class Check(StrEnum):
     TASKS_MODULE = "declarative_cron.W040"
     UNSAFE_SINK = "declarative_cron.W050"
     CANNOT_BE_ENDED = "declarative_cron.W060"
+    CROWD = "declarative_cron.W070"
+    UNEVEN_STEP = "declarative_cron.W071"
     SOME_YEARS = "declarative_cron.I001"
     FIRST_PASS_ONLY = "declarative_cron.I002"
     LONG_GRACE = "declarative_cron.I003"
