@@ -150,7 +150,10 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
         fleet.shut(GRACE + 10)
         if storm.steps:
             clock.set(0)
-        last = Fleet(1, directory, environment, plan.longest + 60)
+        # Of its own, so that what the first ones said is not taken for what the last one says.
+        calm = directory / "calm"
+        calm.mkdir()
+        last = Fleet(1, calm, environment, plan.longest + 60)
         stopped_at = _calm(plan, last)
     finally:
         watch.stop()
@@ -198,7 +201,7 @@ def _errors(directory: Path) -> Counter[str]:
     """Count the last lines of tracebacks in the logs."""
     last = re.compile(r"^([A-Za-z_]\w*(?:\.\w+)*(?:Error|Exception|Exit|Interrupt)\b[^\n]*)", re.M)
     found: Counter[str] = Counter()
-    for log in directory.glob("*.log"):
+    for log in directory.rglob("*.log"):
         found.update(each[:100] for each in last.findall(log.read_text(errors="replace")))
     return found
 

@@ -43,7 +43,7 @@ class Life:
         pid: of it.
         born: monotonic second before it was started.
         died: monotonic second at which its end was known.
-        paused: spans in which it was stopped for longer than the lease.
+        paused: spans in which it was stopped for so long that it may count as dead.
         killed: it did not end in order, so what its callbacks had done may be lost.
     """
 
@@ -91,8 +91,8 @@ class Overlap:
         first: began first.
         second: began before the first was over.
         seconds: for how long both went on.
-        woken: the first went on after its process was stopped for longer than the lease,
-            when nobody could know that it would ever wake.
+        woken: the first went on after its process was stopped for so long that it counted as
+            dead, when nobody could know that it would ever wake.
     """
 
     first: Attempt

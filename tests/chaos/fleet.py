@@ -108,9 +108,12 @@ class Ship:
         return self.signal(signal.SIGTERM)
 
     def life(self, lease: float) -> Life:
-        """Give what is known of it, with the pauses that were longer than the lease."""
+        """Give what is known of it, with the pauses in which it may have been taken for dead.
+
+        It renews three times in a lease: the newest sign of life may be a third of that old.
+        """
         died = time.monotonic() if self.died is None else self.died
-        paused = tuple((a, b) for a, b in self.paused if b - a > lease * 0.9)
+        paused = tuple((a, b) for a, b in self.paused if b - a > lease * 2 / 3)
         left = "did not end within the grace" in self._log.read_text(errors="replace")
         in_order = self.asked and self.child.returncode == 0 and not left
         return Life(self.pid, self.born, died, paused, not in_order)

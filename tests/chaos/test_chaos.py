@@ -17,12 +17,19 @@ SHORT = {
     "sqlite": {"MINUTES": "0.35", "SCHEDULERS": "2", "TASKS": "20", "GAP": "1.4"},
 }
 PATIENCE = 300.0
+ONCE = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="clocks are the same with every database"
+)
 LEASE = {"LEASE": "2", "LONGEST": "8"}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "weather",
+    ["all", pytest.param("clocks", marks=ONCE)],
+)
 def test_whatever_befalls_them_nothing_is_lost_and_nothing_runs_twice(
-    project_environment: dict[str, str], tmp_path: Path
+    weather: str, project_environment: dict[str, str], tmp_path: Path
 ) -> None:
     """P32, P35."""
     short = {
@@ -35,6 +42,7 @@ def test_whatever_befalls_them_nothing_is_lost_and_nothing_runs_twice(
         env={
             **kept,
             **short,
+            "DDC_CHAOS_WEATHER": weather,
             "DDC_TEST_DATABASE": PLACES[connection.vendor],
             "DATABASE_URL": "",
         },
