@@ -31,6 +31,8 @@ from .watch import Vacancy, Watch
 
 GRACE = 3.0
 _SHOWN = 5
+# A machine may have so much else to do.
+_LONGEST_START = 300
 # Asked to end before it could listen, killed, or without a database when it began.
 _EXITS = (0, 1, -signal.SIGTERM, -signal.SIGKILL)
 
@@ -141,7 +143,7 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
     environment = {**place.environment, **plan.environment()}
     fleet = Fleet(plan.schedulers, directory, environment, GRACE)
     fleet.fill()
-    fleet.wait_until_up(60)
+    fleet.wait_until_up(_LONGEST_START)
     watch = Watch()
     clock = Clock(os.environ.get(clocks.VARIABLE, ""))
     storm = Storm(plan, fleet, place, watch, clock)
@@ -179,7 +181,7 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
 def _calm(plan: Plan, last: Fleet) -> datetime:
     """Let one scheduler put everything right: find the dead, start their runs again, end."""
     last.fill()
-    last.wait_until_up(60)
+    last.wait_until_up(_LONGEST_START)
     time.sleep(plan.lease * 2 + 5)
     stopped_at = datetime.now(UTC)
     last.shut(plan.longest + 90)
