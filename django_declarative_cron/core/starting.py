@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from . import events
 from .overlap import ActiveRun, Policy, Start, decide_overlap
 from .state import TaskState
 from .story import Story
+
+_OLDEST_PASS = timedelta(seconds=15)
 
 Reason = Literal["orphaned", "retry", "due", "boot", "manual"]
 
@@ -28,7 +30,7 @@ def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
             at=now,
             task_name=state.name,
             scheduled_time=run.scheduled_for,
-            actual_time=now,
+            actual_time=_dated(state, now),
             reason=run.reason,
             answers_request=state.run_requested_at is not None,
             run_count=state.run_count + 1,
@@ -74,7 +76,7 @@ def start(story: Story, reason: Reason, occurrence: datetime | None, now: dateti
         at=now,
         task_name=state.name,
         scheduled_time=occurrence or _repeated(state, reason, now),
-        actual_time=now,
+        actual_time=_dated(state, now),
         is_retry=reason == "retry",
         reason=reason,
         attempt=state.attempt + 1 if repeats else 1,
@@ -83,6 +85,16 @@ def start(story: Story, reason: Reason, occurrence: datetime | None, now: dateti
         run_count=state.run_count + 1,
     )
     return story.then(*_retry_told(state, reason, now), started)
+
+
+def _dated(state: TaskState, now: datetime) -> datetime:
+    """Date a start no earlier than the end of the run before it.
+
+    A pass may wait for the database while a run ends, and be older than that end then. An
+    end that lies further ahead is one of before the clock was set back.
+    """
+    freed = state.freed_at
+    return freed if freed is not None and now < freed <= now + _OLDEST_PASS else now
 
 
 def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:

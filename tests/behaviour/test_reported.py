@@ -15,6 +15,7 @@ import pytest
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import SchedulerState, TaskRun
+from django_declarative_cron.testing import SimulatedCrash
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -156,4 +157,35 @@ def test_p54_p62_a_run_that_a_kill_left_open_blocks_nothing(
         ("interrupted", utc("10:00")),
         ("succeeded", utc("10:06")),
         ("succeeded", utc("11:00")),
+    ]
+
+
+@pytest.mark.parametrize("moment", ["before the call", "in the callback", "before the result"])
+def test_p32_a_kill_at_any_moment_leaves_a_task_that_runs_again(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    sim = simulation("10:00:30")
+    outcomes = [SimulatedCrash(), "ok"] if moment == "in the callback" else ["ok"]
+    registrations = [("t", "1 * * * *", sim.job(outcomes), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    place = {
+        "before the call": "runtime.calls.Calls.call",
+        "before the result": "store.results._record",
+    }
+
+    def gone(*_: object) -> None:
+        raise SimulatedCrash
+
+    with monkeypatch.context() as patch:
+        if moment in place:
+            patch.setattr(f"django_declarative_cron.{place[moment]}", gone)
+        sim.advance_to("2024-01-01T10:01:00Z")
+    assert sim[0].scheduler is None
+    sim.advance_to("2024-01-01T10:02:00Z")
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:01:00Z")
+    assert [(run.outcome, run.scheduled_for, run.attempt) for run in sim.runs("t")] == [
+        ("interrupted", utc("10:01"), 1),
+        ("succeeded", utc("10:01"), 2),
+        ("succeeded", utc("11:01"), 1),
     ]

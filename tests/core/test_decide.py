@@ -225,3 +225,20 @@ def test_deciding_twice_gives_the_same(
 def test_a_delay_that_leaves_the_calendar_ends_at_its_last_day() -> None:
     late = FixedDelay(timedelta(days=5_000_000)).next_retry_at(at("10:00"))
     assert late == datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("freed", "dated"), [(-1, 0), (0, 0), (0.5, 0.5), (15, 15), (16, 0), (7200, 0)]
+)
+def test_a_start_is_dated_no_earlier_than_the_end_before_it(freed: float, dated: float) -> None:
+    """A pass may be older than an end that was recorded while it waited for the database."""
+    now = at("10:05")
+    state = replace(
+        RAN,
+        freed_at=now + timedelta(seconds=freed),
+        run_requested_at=at("10:04"),
+        discharged_at=at("10:00"),
+    )
+    start = decide(state, schedule(), RETRY, now).start
+    assert start is not None
+    assert start.actual_time == now + timedelta(seconds=dated)

@@ -1,0 +1,52 @@
+"""Connections of callbacks: no more than there are threads, none left broken (P73)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+
+from django_declarative_cron import Scheduler
+
+from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
+
+WORKERS = 4
+ROUNDS = 5
+OURS = 4  # The loop, the heartbeat, the test, and one that is just being closed.
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="it asks the server who is there")
+def test_p73_connections_do_not_pile_up(
+    scheduler: Scheduler, heard: Heard, run_now: Callable[..., None], settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {"WORKERS": WORKERS}
+    scheduler._be_new()
+    seen: list[int] = []
+    lock = threading.Lock()
+
+    def ask() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            )
+            with lock:
+                seen.append(cursor.fetchone()[0])
+
+    def leaves_a_broken_transaction() -> None:
+        transaction.set_autocommit(False)
+        User.objects.create(username="nobody")
+
+    names = [f"t{n}" for n in range(2 * WORKERS)]
+    callbacks = {**dict.fromkeys(names, ask), "broken": leaves_a_broken_transaction}
+    scheduler.initialize([(n, NEVER_TODAY, c, FIVE_MINUTES) for n, c in callbacks.items()])
+    for turn in range(1, ROUNDS + 1):
+        run_now(*names, "broken")
+        heard.wait_for("TaskRunCompleted", turn * len(names))
+        heard.wait_for("TaskRunFailed", turn)
+    assert len(seen) == ROUNDS * len(names)
+    assert max(seen) <= WORKERS + OURS
+    assert not User.objects.exists()
