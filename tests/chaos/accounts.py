@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from django_declarative_cron.core.suspicion import is_suspicious
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 
 MINUTE = timedelta(minutes=1)
@@ -92,7 +93,9 @@ def _of_one(
     found.twice += [f"{task.name} {each}" for each, times in succeeded.items() if times > 1]
     due = _floor(stopped_at)
     busy = any(row.finished_at is None or row.finished_at >= due for row in started)
-    if task.discharged_at < due and not busy:
+    # One whose runs kept dying waits until nothing else runs, and the stop may come before.
+    waits = task.orphaned and is_suspicious(task.interruptions)
+    if task.discharged_at < due and not busy and not waits:
         found.late.append(f"{task.name} {task.discharged_at}")
 
 
