@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -105,6 +106,8 @@ def test_a_run_of_the_dead_whose_row_is_held_is_found_later_and_the_others_at_on
         )
         return _names(claimed.claims), time.monotonic() - began
 
+    if table == "taskrun" and os.environ.get("DDC_TEST_ISOLATION") and connection.vendor == "mysql":
+        pytest.skip("gaps between rows are held as well: the others wait, too")
     stranger.hold(table, **{column: "t1"})
     (restarted, seconds), again = take_over(), take_over()
     assert (restarted, again[0]) == ({"t0", "t2"}, set())
