@@ -235,18 +235,3 @@ def begin(
             term=held.row.term,
             **values,
         )
-
-
-def cancel_requested(member: Member, runs: Collection[int]) -> list[int]:
-    """Give those of an instance's own runs that were asked to end.
-
-    Args:
-        member: whose runs they are.
-        runs: ids of those it has not yet been told of.
-    """
-    if not runs:
-        return []
-    mine = TaskRun.objects.using(member.using).filter(
-        pk__in=runs, instance=member.instance, cancel_requested_at__isnull=False
-    )
-    return list(mine.order_by("pk").values_list("pk", flat=True))

@@ -110,6 +110,10 @@ class History:
             number = self._number_of(run.instance)
             while self._next_set is not None and self._next_set.after_run < run.id:
                 yield from self._take_next_set(self._next_set)
+            if self._may_have_waited(run):
+                # Its row is as old as its waiting: later rows may tell of earlier starts.
+                self._agenda.add(run.started_at, Rank.ACT, partial(self._starts_then, run))
+                continue
             yield from self._up_to(run.started_at, number)
             yield from self._starts(run)
         while self._next_set is not None:
@@ -281,6 +285,13 @@ class History:
         yield from self._writer.write(at, event, **values)
 
     # --- runs ---
+
+    def _may_have_waited(self, run: Ran) -> bool:
+        entry = self._entries.get(run.task)
+        return entry is not None and entry.data.get("overlap_policy") == "enqueue"
+
+    def _starts_then(self, run: Ran, at: datetime) -> Iterator[Record]:
+        yield from self._starts(run)
 
     def _starts(self, run: Ran) -> Iterator[Record]:
         name, at = run.task, run.started_at
