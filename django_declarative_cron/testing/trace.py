@@ -96,7 +96,7 @@ def described(declarations: Iterable[Declaration]) -> list[Record]:
             "gap": declaration.schedule.gap,
             "fold": declaration.schedule.fold,
             "overlap_policy": declaration.overlap_policy,
-            "retry": "" if declaration.retry_delay is not None else "policy",
+            **({} if declaration.retry_delay is not None else {"retry": "policy"}),
         }
         for declaration in declarations
     ]

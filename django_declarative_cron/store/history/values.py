@@ -93,7 +93,8 @@ class Entry:
         """Give the registration as records carry it."""
         told = {key: self.data[key] for key in _TOLD if key in self.data}
         delay = self.data.get("retry_delay_us", 0)
-        return told | {"retry_delay": _delay(delay), "retry": "policy" if delay is None else ""}
+        by_policy = {"retry": "policy"} if delay is None else {}
+        return told | {"retry_delay": _delay(delay)} | by_policy
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the next occurrence, ``None`` where there is none or the row is damaged.
