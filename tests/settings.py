@@ -35,7 +35,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    *[name for name in ("django_tasks_db", "django_rq") if importlib.util.find_spec(name)],
+    *(["django_tasks_db"] if importlib.util.find_spec("django_tasks_db") else []),
     "django_declarative_cron",
 ]
 MIDDLEWARE = [

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 from tests.settings import *  # noqa: F403
+from tests.settings import INSTALLED_APPS as _APPS
+
+# Importing it starts a process, which the tests' own project must not.
+INSTALLED_APPS = [*_APPS, *(["django_rq"] if importlib.util.find_spec("django_rq") else [])]
 
 ENGINES = {
     "database": {"BACKEND": "django_tasks_db.DatabaseBackend"},
