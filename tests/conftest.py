@@ -27,7 +27,7 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in
 hypothesis.settings.load_profile("tests")
 
 # Their tests cannot depend on the database, so that each Python runs them on one.
-PURE_FOLDERS = {"cron", "core", "theory"}
+PURE = {"cron", "core", "theory", "test_architecture.py"}
 
 # What they start has an SQLite file of its own, so that they run once and not on each database.
 OWN_DATABASE = {"example", "docs/test_tutorial.py"}
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         path = item.path.relative_to(here)
-        if PURE_FOLDERS.intersection(path.parts[:1]):
+        if path.parts[0] in PURE:
             item.add_marker("pure")
         if OWN_DATABASE.intersection([path.parts[0], path.as_posix()]):
             item.add_marker("own_database")

@@ -73,6 +73,7 @@ def test_texts_are_found_where_they_are_asked_for() -> None:
     assert len(found) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_catalogue_is_complete(language: str) -> None:
     """Run ``django-admin makemessages`` and ``compilemessages`` in the package to mend it."""

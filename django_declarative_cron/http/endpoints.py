@@ -87,6 +87,7 @@ def _unavailable() -> RefusedError:
     return RefusedError(503, "backend_error", message, headers={"Retry-After": "1"})
 
 
+@csrf_exempt
 def nowhere(request: HttpRequest, **said: Any) -> HttpResponse:
     """Answer for every path that is none of the protocol's.
 

@@ -14,11 +14,11 @@ from .endpoints import Method, endpoint, nowhere
 app_name = "ojs"
 
 urlpatterns: list[URLPattern] = [
-    re_path(r"^manifest/?$", endpoint(GET=Method(Right.READ, system.manifest)), name="manifest"),
-    re_path(r"^openapi\.json$", endpoint(GET=Method(Right.READ, system.openapi)), name="openapi"),
-    re_path(r"^v1/health/?$", endpoint(GET=Method(Right.READ, system.health)), name="health"),
+    re_path(r"^manifest/?\Z", endpoint(GET=Method(Right.READ, system.manifest)), name="manifest"),
+    re_path(r"^openapi\.json\Z", endpoint(GET=Method(Right.READ, system.openapi)), name="openapi"),
+    re_path(r"^v1/health/?\Z", endpoint(GET=Method(Right.READ, system.health)), name="health"),
     re_path(
-        r"^v1/cron/?$",
+        r"^v1/cron/?\Z",
         endpoint(
             GET=Method(Right.READ, cron.listed),
             POST=Method(Right.REGISTER, cron.register),
@@ -26,7 +26,7 @@ urlpatterns: list[URLPattern] = [
         name="cron",
     ),
     re_path(
-        r"^v1/cron/(?P<name>.+?)/?$",
+        r"^v1/cron/(?P<name>(?s:.)+?)/?\Z",
         endpoint(
             GET=Method(Right.READ, cron.shown),
             PATCH=Method(Right.REGISTER, cron.switched),
@@ -35,7 +35,7 @@ urlpatterns: list[URLPattern] = [
         name="cron-job",
     ),
     *(
-        re_path(rf"^v1/workers/{name}/?$", endpoint(POST=Method(Right.WORK, act)), name=name)
+        re_path(rf"^v1/workers/{name}/?\Z", endpoint(POST=Method(Right.WORK, act)), name=name)
         for name, act in (
             ("fetch", workers.fetch),
             ("ack", workers.ack),
@@ -44,7 +44,7 @@ urlpatterns: list[URLPattern] = [
         )
     ),
     re_path(
-        r"^v1/jobs/(?P<job>[^/]+)/?$",
+        r"^v1/jobs/(?P<job>[^/]+)/?\Z",
         endpoint(
             GET=Method(Right.READ, workers.shown),
             DELETE=Method(Right.REGISTER, workers.cancelled),

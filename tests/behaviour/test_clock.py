@@ -31,6 +31,7 @@ def test_a_small_step_back_repeats_nothing(simulation: Started, told: list[Event
     assert _moves(told) == [-240.0]
 
 
+@pytest.mark.slow
 @pytest.mark.beyond_the_theory
 def test_p81_after_a_step_back_of_hours_the_schedule_goes_on_from_now(
     simulation: Started, told: list[Event]

@@ -145,6 +145,7 @@ def test_it_takes_four_queries_at_most(
         cron("health", clock=led.clock)
 
 
+@pytest.mark.slow
 def test_before_migrate_it_names_the_command(project_environment: dict[str, str]) -> None:
     done = run_child("cron", "health", env=project_environment)
     assert done.returncode == 2
@@ -152,6 +153,7 @@ def test_before_migrate_it_names_the_command(project_environment: dict[str, str]
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is always there")
 def test_a_database_that_is_away_is_unhealthy(project_environment: dict[str, str]) -> None:
     away = {"DDC_TEST_DATABASE": "postgres", "DATABASE_URL": "postgres://x@127.0.0.1:1/x"}

@@ -64,6 +64,7 @@ def test_another_database_is_named(monkeypatch: pytest.MonkeyPatch, db: None) ->
         require_tables("second")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("cron", "list"), ("runscheduler",)], ids=lambda w: w[0])
 def test_a_child_ends_with_2_and_without_traceback(
     words: tuple[str, ...], project_environment: dict[str, str]

@@ -255,6 +255,7 @@ def test_a_result_that_cannot_be_written_leaves_an_interrupted_run(
     assert instance.heartbeat_at == guard.LONG_AGO
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_child(child_environment: dict[str, str]) -> None:
     Scheduler(background=False).initialize(child_settings.SCHEDULED_TASKS)
     TaskRun.objects.all().delete()
@@ -276,6 +277,7 @@ def test_ctrl_c_in_a_child(child_environment: dict[str, str]) -> None:
     assert run.instance is not None and run.instance.stopped_at is not None
 
 
+@pytest.mark.slow
 def test_exit_codes_of_a_child(child_environment: dict[str, str]) -> None:
     Scheduler(background=False).initialize(child_settings.SCHEDULED_TASKS)
     codes = {

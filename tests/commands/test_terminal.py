@@ -104,6 +104,7 @@ def test_wrong_use_says_what_is_wrong(words: list[str], why: str, cron: Cron) ->
     assert why in cron(*words).err
 
 
+@pytest.mark.slow
 def test_a_child_is_told_options_of_django_behind_the_subcommand(
     project_environment: dict[str, str],
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_child_is_told_options_of_django_behind_the_subcommand(
     assert (child.returncode, child.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_left_is_no_error(project_environment: dict[str, str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -129,6 +131,7 @@ def test_a_reader_that_has_left_is_no_error(project_environment: dict[str, str])
     assert (child.returncode, child.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_wrong_use_of_a_child_is_2(project_environment: dict[str, str]) -> None:
     child = run_child("cron", "pause", env=project_environment)
     assert child.returncode == 2

@@ -50,6 +50,7 @@ def test_a_poll_costs_by_what_is_due_and_not_by_what_is_registered() -> None:
     assert _at_eleven(due=3, idle=10)[1] == _at_eleven(due=3, idle=2000)[1]
 
 
+@pytest.mark.slow
 def test_many_due_tasks_start_in_a_handful_of_statements() -> None:
     few, many = _at_eleven(due=10)[1], _at_eleven(due=900)[1]
     assert few < 40

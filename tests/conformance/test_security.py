@@ -40,6 +40,7 @@ def test_an_act_is_logged_with_its_author(
     assert (record.taskName, record.author, record.note) == ("yearly", "ada", "inventory")  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_polling_on_and_on_keeps_no_memory(sim: Simulation) -> None:
     def poll(times: int) -> int:
         for _ in range(times):

@@ -19,6 +19,18 @@ def _count_stock(warehouse: int = 0) -> None:
     """Count it."""
 
 
+def _import_feed() -> None:
+    """Import it."""
+
+
+def _render_reports() -> None:
+    """Render them."""
+
+
+def _bill() -> None:
+    """Bill it."""
+
+
 @pytest.fixture(autouse=True)
 def _secrets_of_the_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set what the examples take from the environment."""
@@ -49,6 +61,6 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
         package, _, child = name.rpartition(".")
         if package:
             setattr(made[package], child, module)
-    for name, function in (("send_digests", _send_digests), ("count_stock", _count_stock)):
-        setattr(made["shop.tasks"], name, function)
+    for function in (_send_digests, _count_stock, _import_feed, _render_reports, _bill):
+        setattr(made["shop.tasks"], function.__name__.removeprefix("_"), function)
     return made

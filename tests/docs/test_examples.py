@@ -35,6 +35,7 @@ from django_declarative_cron.core.sink import Sink
 from django_declarative_cron.core.webhook import headers
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.context import running
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.testing import Simulation
 
@@ -189,12 +190,24 @@ def test_the_logging_can_be_configured(find: Find) -> None:
     logger = logging.getLogger("django_declarative_cron")
     before = logger.handlers[:], logger.level
     try:
-        logging.config.dictConfig(find("LOGGING = ")["LOGGING"])
+        logging.config.dictConfig(find('"level": "WARNING"}},')["LOGGING"])
         assert [type(handler) for handler in logger.handlers] == [logging.StreamHandler]
         assert logger.level == logging.WARNING
     finally:
         logger.handlers[:], logger.level = before
         logger.manager._clear_cache()
+
+
+def test_lines_of_the_log_can_name_their_run(find: Find, run: Run) -> None:
+    shown = find("NameRun")["LOGGING"]
+    handler = shown["handlers"]["console"]
+    record = logging.LogRecord("shop", logging.INFO, "", 1, "Sent.", (), None)
+    said = logging.config.DictConfigurator(shown)
+    formatter = said.configure_formatter(shown["formatters"][handler["formatter"]])
+    name_run = said.configure_filter(shown["filters"][handler["filters"][0]])
+    with running(run):
+        name_run.filter(record)
+    assert formatter.format(record) == f"INFO {run.task_name} Sent."
 
 
 @pytest.mark.django_db
@@ -361,7 +374,7 @@ def test_the_callbacks_shown_may_be_declared(
         if module_of(block) == "shop.tasks":
             left = runner.run(page, block)
             names += [name for name, value in left.items() if _is_callback(value)]
-    args = {"write_report": [7]}
+    args = {"write_report": [7], "charge": [7]}
     settings.SCHEDULED_TASKS = [
         {
             "name": name.replace("_", "-"),
@@ -372,7 +385,7 @@ def test_the_callbacks_shown_may_be_declared(
         }
         for name in names
     ]
-    assert len(names) == 5
+    assert len(names) == 6
     assert checks.run_checks(tags=[TAG]) == []
 
 

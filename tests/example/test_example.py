@@ -21,6 +21,7 @@ MALFORMED = "porcelain-2231.csv"
 PATIENCE = 60.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interface", ["0", "1"])
 def test_the_checks_have_nothing_to_remark(example: Example, interface: str) -> None:
     done = example.call(
@@ -30,6 +31,7 @@ def test_the_checks_have_nothing_to_remark(example: Example, interface: str) -> 
     assert "no issues (0 silenced)" in done.stdout or "no issues (1 silenced)" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_migrations_are_complete(example: Example) -> None:
     done = example.call("manage.py", "makemigrations", "--check", "--dry-run", "shop")
     assert (done.returncode, done.stdout) == (0, "No changes detected in app 'shop'\n")

@@ -58,6 +58,7 @@ def test_a_running_scheduler_picks_a_new_task_up_within_a_second(
     assert TaskRun.objects.get(task_name="daily").origin == "http"
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
     simulation: Simulate, calls: list[Any]
 ) -> None:

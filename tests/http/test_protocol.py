@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.test import Client
 
 from django_declarative_cron.http import cron
 from django_declarative_cron.models import ScheduledTask
@@ -32,6 +33,18 @@ def test_a_path_of_no_endpoint_is_not_found(caller: Caller, path: str, settings:
     for debug in (True, False):
         settings.DEBUG = debug
         assert caller.get(path or "/").code == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/v1/cron/daily%0A", "/v1/cron/da%0Aly", "/v1/jobs/a%0A"]
+)
+def test_a_path_with_anything_in_it_is_answered_in_the_protocol(caller: Caller, path: str) -> None:
+    caller.post(LIST, ENTRY)
+    strict = Caller(client=Client(enforce_csrf_checks=True))
+    strict.headers = caller.headers
+    for method in ("POST", "PATCH", "DELETE"):
+        assert strict.send(method, path, {"enabled": False}).status in (404, 405)
+    assert ScheduledTask.objects.get().enabled
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
     worker.wait()
 
 
+@pytest.mark.slow
 def test_a_worker_calls_the_run_and_records_it(
     engine: Bench, worker: Callable[[], subprocess.Popen[bytes]]
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_worker_calls_the_run_and_records_it(
     assert instance.pid == process.pid or engine.engine == "redis"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_noticed_and_the_run_restarted_once(
     engine: Bench, worker: Callable[[], subprocess.Popen[bytes]]
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_worker_that_dies_is_noticed_and_the_run_restarted_once(
     eventually(lambda: TaskRun.objects.filter(outcome="cancelled").exists())
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_is_let_go_at_a_stop_and_its_message_does_nothing(
     engine: Bench, worker: Callable[[], subprocess.Popen[bytes]]
 ) -> None:
@@ -165,6 +168,7 @@ def test_a_run_that_waits_is_let_go_at_a_stop_and_its_message_does_nothing(
     assert engine.notes.read_text() == ""
 
 
+@pytest.mark.slow
 def test_a_message_that_was_lost_is_sent_again(
     engine: Bench,
     worker: Callable[[], subprocess.Popen[bytes]],

@@ -87,6 +87,7 @@ def test_the_end_of_what_it_prints_is_kept(bench: Bench) -> None:
     assert 60 * 1024 < len(run.output) < 68 * 1024
 
 
+@pytest.mark.slow
 def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +100,7 @@ def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
     assert (run.outcome, run.error) == ("failed", "RunLostError: ended by SIGKILL")
 
 
+@pytest.mark.slow
 def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: Bench) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
@@ -110,6 +112,7 @@ def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: 
     assert is_there(server)
 
 
+@pytest.mark.slow
 def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Bench) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
@@ -129,6 +132,7 @@ def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Ben
     assert _server(own_bench) != first
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(own_bench: Bench) -> None:
     assert own_bench.run("ok").outcome == "succeeded"
     server, before = _server(own_bench), descriptors()
@@ -144,6 +148,7 @@ def test_nothing_is_left_behind(own_bench: Bench) -> None:
     assert descriptors() <= before
 
 
+@pytest.mark.slow
 def test_the_runs_of_a_scheduler_that_is_killed_end_with_it(
     make_bench: Callable[..., Bench], start: Callable[..., Process], notes: Path
 ) -> None:

@@ -162,7 +162,7 @@ def test_where_nothing_can_be_forked_there_is_no_companion(
 def test_a_system_without_room_for_a_process_goes_on_without_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(companion, "_close_connections", lambda: None)
+    monkeypatch.setattr(companion, "close_every", lambda: None)
 
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")

@@ -82,6 +82,7 @@ def test_pa01_tasks_run_side_by_side(scheduler: Scheduler, heard: Heard, run_now
     assert heard.of("TaskRunFailed") == []
 
 
+@pytest.mark.slow
 def test_pa09_every_one_of_many_tasks_runs_exactly_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:

@@ -603,6 +603,7 @@ def test_a_second_success_of_one_occurrence_breaks_s2(sim: Simulation) -> None:
     assert judged(sim).broken == [("S1", "t"), ("S2", "t")]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_moved_before_its_occurrence_breaks_s1(sim: Simulation) -> None:
     _run_at("12:00").update(started_at=utc("11:58"))
     assert ("S1", "t") in judged(sim).broken
