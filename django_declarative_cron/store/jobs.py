@@ -22,7 +22,7 @@ from ..core import events
 from ..core.job_id import job_id, run_of
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish, publish_on_commit
-from . import database, outbox, results
+from . import cancelling, database, outbox, results
 from .endings import Result
 from .guard import Locked, Member, locked
 from .mending import mending
@@ -306,15 +306,11 @@ def cancel(job: str, database_time: BaseExpression | None = None) -> TaskRun:
             member, job, Result(run.pk, run.task_name, now, succeeded=False, error="cancelled")
         )
         return after
-    open_runs = _runs(member).filter(pk=run.pk, running_slot__isnull=False)
-    behind = open_runs.filter(outcome=Outcome.WAITING)
-    with database.atomic(member.using):
-        ended = behind.update(
-            outcome=Outcome.CANCELLED, cancel_requested_at=now, finished_at=now, running_slot=None
-        )
-        asked = open_runs.filter(outcome=Outcome.RUNNING).update(cancel_requested_at=now)
+    is_over = cancelling.end_waiting(member, run, now)
+    if not is_over:
+        cancelling.request(member.using, member.deployment, [run.pk], now)
     after = find(job)
-    if not ended and not asked:
+    if not is_over and after.outcome != Outcome.RUNNING:
         raise StateError(after)
     return after
 

@@ -189,11 +189,33 @@ def drop_waiting(
         name: of the task.
         now: the instant it ends.
     """
-    waiting = _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
+    return _drop(_behind(held, member, name), name, now, "overridden")
+
+
+def drop_one_waiting(
+    held: Locked, member: Member, run: TaskRun, now: datetime
+) -> list[events.TaskRunCancelRequested]:
+    """End a run that waits behind another one, where somebody asks for it.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who asks.
+        run: its row.
+        now: the instant it ends.
+    """
+    mine = _behind(held, member, run.task_name).filter(pk=run.pk)
+    return _drop(mine, run.task_name, now, "requested")
+
+
+def _behind(held: Locked, member: Member, name: str) -> QuerySet[TaskRun]:
+    return _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
+
+
+def _drop(
+    waiting: QuerySet[TaskRun], name: str, now: datetime, reason: str
+) -> list[events.TaskRunCancelRequested]:
     told = [
-        events.TaskRunCancelRequested(
-            at=now, task_name=name, run=run, reason="overridden", waits=True
-        )
+        events.TaskRunCancelRequested(at=now, task_name=name, run=run, reason=reason, waits=True)
         for run in waiting.order_by("pk").values_list("pk", flat=True)
     ]
     _end_waiting(waiting, now)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
+from django_declarative_cron import signals
 from django_declarative_cron.core.job_id import job_id
 from django_declarative_cron.models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.runtime import clock
@@ -248,6 +249,41 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     asked = place.caller.delete(f"/v1/jobs/{job['id']}").data["job"]
     assert (asked["state"], asked["cancel_requested"]) == ("active", True)
     assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
+
+
+def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
+    place: Place, settings: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {
+        **settings.DECLARATIVE_CRON,
+        "EVENT_SINK": {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11},
+    }
+    heard: list[dict[str, Any]] = []
+
+    def listen(**values: Any) -> None:
+        heard.append(values)
+
+    signals.task_run_cancel_requested.connect(listen)
+    place.post(overlap_policy="enqueue")
+    place.to("12:00:01")
+    first, behind = TaskRun.objects.filter(task_name="sync").order_by("id")
+    name = str(job_id(behind.pk, behind.scheduled_for))
+    with django_capture_on_commit_callbacks(execute=True):
+        told = place.caller.delete(f"/v1/jobs/{name}").data["job"]
+    signals.task_run_cancel_requested.disconnect(listen)
+    assert told["state"] == "cancelled"
+    assert place.caller.delete(f"/v1/jobs/{name}").code == (409, "invalid_request")
+    last = OutboxEvent.objects.order_by("pk").last()
+    assert last is not None
+    assert last.type == "job.cancelled"
+    data = json.loads(last.body)["data"]
+    assert (data["job_id"], data["reason"]) == (name, "requested")
+    assert [(each["run"], each["waits"]) for each in heard] == [(behind.pk, True)]
+    [job] = place.fetch()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    place.to("12:10")
+    assert TaskRun.objects.get(pk=first.pk).outcome == Outcome.SUCCEEDED
+    assert place.fetch() == []
 
 
 @pytest.mark.parametrize(
