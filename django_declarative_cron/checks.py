@@ -21,7 +21,6 @@ E010   a cron expression is refused
 E011   a cron expression names no date that ever comes
 E012   a time zone is refused
 E013   a retry delay is refused
-E014   a key or value belongs to a later version
 E015   a management command does not exist or is written wrongly
 E016   a retry policy is refused
 E020   ``DECLARATIVE_CRON`` is not a dict

@@ -1,8 +1,8 @@
 """The dict form of an item: an OJS CronJob (002 CronJob Structure), and what is ours beside.
 
 An entry that leaves them out has the dialect ``ojs``, the zone UTC, the overlap policy
-``skip`` and the retry policy of 002. What this version does not do is refused by name,
-never ignored.
+``skip`` and the retry policy of 002. What means nothing here is refused by name; only what
+002 leaves to the scheduler is ignored, with a warning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The keys of a dict entry: what each may hold, and what this version does not do yet."""
+"""The keys of a dict entry, and what each may hold."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ class Kind(NamedTuple):
 
     types: tuple[Any, ...]
     words: str
-
-
-class Choice(NamedTuple):
-    """Say which values a key takes, and which a later version will take."""
-
-    available: tuple[str, ...]
-    planned: tuple[str, ...] = ()
 
 
 _TEXT: Final = Kind((str,), "a text")
@@ -57,12 +50,12 @@ WHAT_RUNS: Final = ("callback", "type", "command")
 MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
 """Keys that 002 leaves to the scheduler and lets nobody else set."""
 
-DIALECT: Final = Choice(("posix", "ojs"))
-CHOICES: Final[Mapping[str, Choice]] = {
-    "gap": Choice(("skip", "shift")),
-    "fold": Choice(("first", "both")),
-    "overlap_policy": Choice(POLICIES),
-    "runner": Choice(("thread", "process", "django_tasks")),
+DIALECT: Final = ("posix", "ojs")
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "gap": ("skip", "shift"),
+    "fold": ("first", "both"),
+    "overlap_policy": POLICIES,
+    "runner": ("thread", "process", "django_tasks"),
 }
 
 
@@ -106,27 +99,23 @@ def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
     item.refuse_field(check, key, value, reason, hint)
 
 
-def judge_choice(item: Item, key: str, value: str, choice: Choice) -> bool:
-    """Report a value that is unknown, or that this version does not have."""
-    if value in choice.available:
+def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> bool:
+    """Report a value that is none of those that its key takes."""
+    if value in choices:
         return True
-    hint = f"Write {listed(choice.available, ' or ')}."
-    if value in choice.planned:
-        reason = f"`{value}` is not available in this version"
-        item.refuse_field(Check.NOT_AVAILABLE, key, value, reason, hint)
-        return False
-    near = nearest(value, choice.available)
+    hint = f"Write {listed(choices, ' or ')}."
+    near = nearest(value, choices)
     tail = f"; did you mean `{near}`?" if near else ""
-    reason = f"must be {listed(choice.available, ' or ')}{tail}"
+    reason = f"must be {listed(choices, ' or ')}{tail}"
     item.refuse_field(Check.KEY_VALUE, key, value, reason, hint)
     return False
 
 
 def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
     """Judge what comes last: choices, data and texts."""
-    for key, choice in CHOICES.items():
+    for key, choices in CHOICES.items():
         if key in typed:
-            judge_choice(item, key, typed[key], choice)
+            judge_choice(item, key, typed[key], choices)
     if "command" in typed and "args" in typed:
         reason = "does not go with `command`"
         hint = "Write the arguments as words of `command`."

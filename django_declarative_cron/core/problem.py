@@ -24,7 +24,6 @@ class Check(StrEnum):
     NEVER_FIRES = "declarative_cron.E011"
     ZONE = "declarative_cron.E012"
     RETRY_DELAY = "declarative_cron.E013"
-    NOT_AVAILABLE = "declarative_cron.E014"
     COMMAND = "declarative_cron.E015"
     RETRY_POLICY = "declarative_cron.E016"
     OPTIONS_SHAPE = "declarative_cron.E020"

@@ -205,11 +205,13 @@ def _claim_tasks(
     claimed.considered += len(due)
     if begun_anew:
         registrations.note(held, member, declarations.values(), begun_anew, now)
-    overlaps.request_cancels(held, member, claimed.events)
+    replaced = overlaps.request_cancels(held, member, claimed.events)
+    claimed.events += overlaps.ends_of(replaced, now)
     claims = write_starts(held, member, started, unserved)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
-    claimed.events = outbox.tell(held, member.using, claimed.events, due, unserved, starts)
+    ended = [*unserved, *replaced]
+    claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
     declared = rows.DECLARED_FIELDS if rewrites else []
     database.upsert(member.using, due, [*declared, *rows.STATE_FIELDS])
 

@@ -157,25 +157,51 @@ def waiting_rows(
     ]
 
 
-def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) -> None:
+def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) -> list[TaskRun]:
     """Write down which runs are asked to end; those that wait end with it.
 
     Args:
         held: the locked row of the deployment.
         member: who leads.
         told: events of the decisions.
+
+    Returns:
+        those that no external worker had fetched: they have ended too, and no event says so yet.
     """
     asked = [event for event in told if isinstance(event, events.TaskRunCancelRequested)]
     if not asked:
-        return
+        return []
     at = asked[0].at
     mine = _active(held, member).filter(cancel_requested_at=None)
     # What only waits for a worker to fetch it can end at once.
-    _end_waiting(mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False), at)
+    waiting = mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False)
+    offered = list(waiting.order_by("pk"))
+    _end_waiting(mine.filter(pk__in=[run.pk for run in offered]), at)
     mine.filter(pk__in=[event.run for event in asked if not event.waits]).update(
         cancel_requested_at=at
     )
     _end_waiting(mine.filter(pk__in=[event.run for event in asked if event.waits]), at)
+    return offered
+
+
+def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCancelled]:
+    """Tell that runs have ended before any external worker fetched them.
+
+    Args:
+        offered: their rows.
+        now: the instant they ended.
+    """
+    return [
+        events.TaskRunCancelled(
+            at=now,
+            task_name=run.task_name,
+            duration=0.0,
+            history_only=True,
+            run=run.pk,
+            others=True,
+        )
+        for run in offered
+    ]
 
 
 def drop_waiting(

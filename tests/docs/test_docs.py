@@ -145,8 +145,8 @@ def test_the_table_of_keys_is_that_of_the_code(modules: object) -> None:
     inner = {field.name for kind in (JobOptions, RetryPolicy) for field in fields(kind)}
     assert set(rows) == set(KINDS) | inner | {"retry"}
     assert {key for key, row in rows.items() if row["default"] == "required"} == {"name", "cron"}
-    for key, choice in {**CHOICES, "dialect": DIALECT}.items():
-        assert {f'"{value}"' for value in choice.available} == {
+    for key, choices in {**CHOICES, "dialect": DIALECT}.items():
+        assert {f'"{value}"' for value in choices} == {
             word for word in codes(rows[key]["what"]) if word.startswith('"')
         }
     policy = RetryPolicy().as_data()

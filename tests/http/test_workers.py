@@ -30,6 +30,7 @@ ENTRY = {
 }
 STORY = [{"name": "a", "cron": "0 0 1 1 *", "timezone": "UTC", "callback": "builtins.print"}]
 MINUTE = timedelta(minutes=1)
+SINK = {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11}
 
 
 class Place:
@@ -142,10 +143,17 @@ def test_runs_that_may_be_concurrent_are_all_offered(place: Place) -> None:
     assert [outcome for outcome, *_ in place.runs()] == [Outcome.SUCCEEDED] * 2
 
 
-def test_the_newest_run_takes_the_place_of_a_waiting_one(place: Place) -> None:
+def test_the_newest_run_takes_the_place_of_a_waiting_one(place: Place, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "EVENT_SINK": SINK}
     place.post(overlap_policy="cancel_previous")
     place.to("12:00:01")
     assert [outcome for outcome, *_ in place.runs()] == [Outcome.CANCELLED, Outcome.WAITING]
+    told = [json.loads(body) for body in OutboxEvent.objects.values_list("body", flat=True)]
+    assert sorted(each["type"] for each in told) == [
+        *("cron.triggered", "cron.triggered", "job.cancelled", "job.enqueued", "job.enqueued")
+    ]
+    [ended] = [each["data"]["job_id"] for each in told if each["type"] == "job.cancelled"]
+    assert ended == told[0]["data"]["job_id"]
     [job] = place.fetch(count=5, visibility_timeout_ms=7_200_000)
     assert job["created_at"] == "2024-01-01T12:00:00Z"
     place.to("13:00:01")
@@ -256,7 +264,7 @@ def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
 ) -> None:
     settings.DECLARATIVE_CRON = {
         **settings.DECLARATIVE_CRON,
-        "EVENT_SINK": {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11},
+        "EVENT_SINK": SINK,
     }
     heard: list[dict[str, Any]] = []
 
