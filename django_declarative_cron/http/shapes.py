@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ..models import ScheduledTask
+from ..models import Origin, ScheduledTask
+from ..store.masking import masked
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "timezone": "UTC",
@@ -27,11 +28,16 @@ def is_enabled(row: ScheduledTask) -> bool:
 
 
 def cron_job(row: ScheduledTask) -> dict[str, Any]:
-    """Give a task as a CronJob (002 Field Definitions).
+    """Give a task as a CronJob (002 Field Definitions); secrets of settings are masked.
 
     Args:
         row: of the task.
     """
+    job = _cron_job(row)
+    return {**job, "args": masked(job["args"])} if row.origin == Origin.SETTINGS else job
+
+
+def _cron_job(row: ScheduledTask) -> dict[str, Any]:
     declared = row.declaration if isinstance(row.declaration, dict) else {}
     entry = declared.get("entry") or {}
     return {
@@ -79,9 +85,16 @@ def says_the_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
         row: of the task.
         entry: in the form of a dict entry.
     """
-    known = {**cron_job(row), "enabled": row.enabled}
     if not set(entry) <= set(DECLARED):
         return False
+    # Who posts what was shown says what is shown of secrets.
+    return any(
+        _agrees({**known, "enabled": row.enabled}, entry)
+        for known in (_cron_job(row), cron_job(row))
+    )
+
+
+def _agrees(known: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     return all(
         known.get(key, _DEFAULTS.get(key)) == entry.get(key, _DEFAULTS.get(key)) for key in DECLARED
     )

@@ -15,6 +15,7 @@ from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
 from ..store import jobs
 from ..store.jobs import Claimant, NoJobError, Report, StateError
+from ..store.masking import masked
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
 from .callers import Caller
@@ -156,7 +157,7 @@ def shown(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
         job: its id.
     """
     try:
-        return answer(request, {"job": shape(jobs.find(job))})
+        return answer(request, {"job": _seen(jobs.find(job))})
     except NoJobError:
         raise _absent(job) from None
 
@@ -175,11 +176,18 @@ def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
         raise _absent(job) from None
     except StateError as error:
         raise _conflict(error.run, "cancel") from None
-    return answer(request, {"job": shape(run)})
+    return answer(request, {"job": _seen(run)})
+
+
+def _seen(run: TaskRun) -> dict[str, Any]:
+    """Give a run to who does not do it: no reservation, and no values of secrets."""
+    job = shape(run)
+    job.pop("reservation", None)
+    return {**job, "args": masked(job["args"])}
 
 
 def shape(run: TaskRun) -> dict[str, Any]:
-    """Give a run as a job of Open Job Spec.
+    """Give a run as a job of Open Job Spec, to the worker that does it.
 
     Args:
         run: the row.

@@ -189,6 +189,22 @@ def test_a_task_of_settings_may_be_posted_as_it_is_and_not_changed(
     assert ScheduledTask.objects.get().origin == "settings"
 
 
+def test_secrets_that_settings_declare_are_masked(caller: Caller) -> None:
+    sim = Simulation(start=system_clock.now(), time_zone="UTC")
+    entry = {"name": "daily", "cron": "0 9 * * *", "timezone": "UTC"}
+    given = [{"api_key": "s3cret", "site": 7}]
+    sim.initialize([{**entry, "callback": "tests.http.reports.tasks.generate", "args": given}])
+    answer = caller.get("/v1/cron/daily").data
+    assert "s3cret" not in str(answer)
+    assert answer["cron_job"]["args"][0]["site"] == 7
+    assert "s3cret" not in str(caller.get("/v1/cron").data)
+    shown = answer["cron_job"]
+    assert caller.post("/v1/cron", shown).status == 200
+    assert caller.post("/v1/cron", {**shown, "args": given}).status == 200
+    other = [{"api_key": "another", "site": 7}]
+    assert caller.post("/v1/cron", {**shown, "args": other}).code == (409, "duplicate")
+
+
 def test_switching_a_task_of_settings_is_an_operators_pause(
     sim: Simulation, caller: Caller
 ) -> None:

@@ -259,6 +259,19 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
 
 
+def test_only_who_does_a_job_is_given_its_secrets(place: Place) -> None:
+    place.post(args=[{"api_key": "s3cret", "site": 7}])
+    place.to("11:00:01")
+    [job] = place.fetch()
+    assert job["args"] == [{"api_key": "s3cret", "site": 7}]
+    for seen in (place.caller.get, place.caller.delete):
+        shown = seen(f"/v1/jobs/{job['id']}").data["job"]
+        assert "reservation" not in shown
+        assert shown["reserved_until"] == job["reserved_until"]
+        assert "s3cret" not in str(shown)
+        assert shown["args"][0]["site"] == 7
+
+
 def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
     place: Place, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
