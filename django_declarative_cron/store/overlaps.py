@@ -143,6 +143,7 @@ def waiting_rows(
         TaskRun(
             scheduler=scheduler,
             task_name=event.task_name,
+            origin=row.origin,
             scheduled_for=event.scheduled_time,
             outcome=Outcome.WAITING,
             reason=event.reason,

@@ -131,6 +131,8 @@ def test_runs_that_are_enqueued_come_one_after_the_other(place: Place) -> None:
     place.to("12:00:05")
     second = place.fetch(count=5)
     assert [job["created_at"] for job in second] == ["2024-01-01T12:00:00Z"]
+    # What came over HTTP stays known as such, whichever way its run began.
+    assert set(TaskRun.objects.values_list("origin", flat=True)) == {"http"}
 
 
 def test_runs_that_may_be_concurrent_are_all_offered(place: Place) -> None:
