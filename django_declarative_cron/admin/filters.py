@@ -141,7 +141,8 @@ class ZoneFilter(admin.SimpleListFilter):
     parameter_name = "timezone"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        zones = {each.timezone for each in declared_values(request, model_admin)}
+        found = {each.timezone for each in declared_values(request, model_admin)}
+        zones = [zone for zone in found if isinstance(zone, str)]
         return [(zone, zone) for zone in sorted(zones)]
 
     def queryset(
@@ -151,12 +152,14 @@ class ZoneFilter(admin.SimpleListFilter):
         return queryset.filter(timezone=wanted) if wanted else queryset
 
 
-def app_of(callback: str) -> str:
+def app_of(callback: Any) -> str:
     """Give the package that a callback stands in, empty for what is no dotted path.
 
     Args:
-        callback: as stored.
+        callback: as stored; SQLite gives back bytes where somebody put them.
     """
+    if not isinstance(callback, str):
+        return ""
     package, dot, _rest = callback.partition(".")
     return package if dot and package.isidentifier() else ""
 
@@ -164,8 +167,8 @@ def app_of(callback: str) -> str:
 class Declared(NamedTuple):
     """What the filters offer of one task."""
 
-    callback: str
-    timezone: str
+    callback: Any
+    timezone: Any
     tags: tuple[str, ...]
 
 

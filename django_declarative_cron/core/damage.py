@@ -149,12 +149,14 @@ def check_cron(text: str, dialect: str = "posix") -> None:
         raise TaskInvalidValueError("dialect", dialect, "is unknown") from error
 
 
-def lost(digest: str) -> TaskTryDeserializeError | None:
+def lost(digest: Any) -> TaskTryDeserializeError | None:
     """Say which columns of a row could not be read and were given up, or ``None``.
 
     Args:
-        digest: as stored.
+        digest: as stored; SQLite gives back bytes where somebody put them.
     """
+    if not isinstance(digest, str):
+        return TaskInvalidValueError("digest", None, "could not be read")
     if not digest.startswith(UNREADABLE):
         return None
     return TaskInvalidValueError(digest.removeprefix(UNREADABLE), None, "could not be read")
