@@ -26,6 +26,7 @@ from .core.runners import DJANGO_TASKS
 from .djangotasks import DjangoTask, is_task
 
 _PATH_HINT = 'Write the dotted path of a function, "app.module.function".'
+_TYPE_HINT = 'Register a function with `@handler("…")` in the module `tasks` of an installed app.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,8 @@ class Types:
             return Target(given, elsewhere, is_importable=False)
         near = handlers.nearest(given)
         tail = f"; did you mean `{near}`?" if near else ""
-        hint = 'Register a function with `@handler("…")` in the module `tasks` of an app.'
-        raise UnresolvableError(Check.IMPORT_PATH, f"`{given}` is no registered type{tail}", hint)
+        reason = f"`{given}` is no registered type{tail}"
+        raise UnresolvableError(Check.IMPORT_PATH, reason, _TYPE_HINT)
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
         """Refuse it.
@@ -144,9 +145,12 @@ class Targets:
             return self.callback(given)
         except UnresolvableError as error:
             near = handlers.nearest(given)
-            if near is None:
+            if near is not None:
+                hint = f"Did you mean the registered type `{near}`?"
+            elif error.hint == _PATH_HINT:
+                hint = f"{_TYPE_HINT} {_PATH_HINT}"
+            else:
                 raise
-            hint = f"Did you mean the registered type `{near}`?"
             raise UnresolvableError(error.check, error.reason, hint) from error
 
     def command(self, words: tuple[str, ...]) -> Target:

@@ -36,7 +36,7 @@ from .filters import (
 from .readonly import NOTHING, Columns, instant
 from .tasklist import TaskChangeList, recent
 
-_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold")
+_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic")
 
 
 def _reading(task: ScheduledTask) -> Reading:

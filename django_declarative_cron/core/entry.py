@@ -65,7 +65,7 @@ def read_entry(item: Item) -> Declared | None:
     refuse_unknown_keys(item, tuple(KINDS))
     typed = well_typed(item)
     if flaw is not None:
-        refuse_name(item, name, flaw)
+        refuse_name(item, name, flaw, _hint_for(name))
     target = _what_runs(item, typed)
     refuse_duplicate(item)
     expression = _expression(item, typed)
@@ -116,6 +116,11 @@ def _flaw_of_name(name: str) -> str | None:
         return flaw
     characters = "lower-case letters, digits, `-` and `.`, the first a letter or digit"
     return f"of a dict entry must be made of {characters}, found {name!r}"
+
+
+def _hint_for(name: str) -> str:
+    made = re.sub(r"[^a-z0-9.-]+", "-", name.lower())[:40].strip("-.")
+    return f'Write a name such as "{made or "daily-report"}".'
 
 
 def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:

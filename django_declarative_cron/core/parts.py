@@ -29,6 +29,7 @@ _OJS_HINT = (
     "Write five fields, minute hour day month weekday, or six with seconds first,"
     ' such as "*/15 9-17 * * MON-FRI".'
 )
+_NAME_HINT = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
 _NEVER_HINT = "Name a day that at least one of the months has."
 
 
@@ -37,9 +38,8 @@ def plain_text(text: str) -> str:
     return str.__str__(text)
 
 
-def refuse_name(item: Item, name: str, flaw: str) -> None:
-    """Report a name, with what is wrong with it."""
-    hint = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
+def refuse_name(item: Item, name: str, flaw: str, hint: str = _NAME_HINT) -> None:
+    """Report a name, with what is wrong with it and what to write instead."""
     item.refuse_field(Check.NAME, "name", name, flaw, hint)
 
 

@@ -41,7 +41,11 @@ def test_the_declaration_says_where_it_comes_from_and_cannot_be_edited(
     """P44."""
     task = rows.task(
         description="Sends what was sold",
-        declaration={"args": [{"site": 7, "api_key": "hush"}], "overlap_policy": "skip"},
+        declaration={
+            "args": [{"site": 7, "api_key": "hush"}],
+            "overlap_policy": "skip",
+            "runner": "process",
+        },
     )
     response = root.get(pages.page(task))
     shown = text(response)
@@ -50,6 +54,7 @@ def test_the_declaration_says_where_it_comes_from_and_cannot_be_edited(
     assert "shop.tasks.send_digests" in shown
     assert "5 min" in shown
     assert '"overlap_policy": "skip"' in shown
+    assert '"runner": "process"' in shown
     assert '"site": 7' in shown
     assert "hush" not in shown
     form = response.content.decode().partition('id="scheduledtask_form"')[2].partition("</form>")[0]

@@ -213,6 +213,7 @@ def test_none_is_said(cron: Cron, at_start: ManualClock, monkeypatch: pytest.Mon
 
 REFUSED = [
     (("*/15 * * * *",), 'write "0,15,30,45 * * * *"'),
+    (("*/15 * * * *",), "Entries that are dicts take it as it is; --dialect ojs shows"),
     (("@daily",), 'write "0 0 * * *"'),
     (("0 0 30 2 *",), "names no date that ever comes"),
     (

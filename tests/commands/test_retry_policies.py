@@ -28,6 +28,16 @@ def test_the_policy_and_the_attempt_to_come_are_shown(cron: Cron) -> None:
     assert "attempt 2 of 3" in text
 
 
+def test_show_says_where_a_run_takes_place_and_what_ends_it(cron: Cron) -> None:
+    sim = Simulation("2024-01-01T10:00:00Z")
+    entry: dict[str, Any] = {"name": "t", "cron": "0 * * * *", "callback": sim.job([])}
+    sim.initialize([{**entry, "runner": "thread", "atomic": True, "options": {"timeout": 90}}])
+    facts = [" ".join(line.split()) for line in cron("show", "t").lines]
+    assert "runner thread, in one transaction" in facts
+    assert "timeout 90 s" in facts
+    assert "overlap skip" in facts
+
+
 def test_history_counts_attempts_and_says_why_nothing_follows(cron: Cron) -> None:
     sim = Simulation("2024-01-01T10:00:00Z")
     failing(sim)

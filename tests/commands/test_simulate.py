@@ -32,7 +32,8 @@ def test_a_day_from_now_unless_said_otherwise(
 def test_starts_are_listed_in_their_order(cron: Cron, declare: Declare) -> None:
     declare(b="0 6 * * *", a="0 5 * * *")
     answer = cron("simulate", *WEEK, "-n", "3")
-    assert [line.split()[-1] for line in answer.lines[1:4]] == ["a", "b", "a"]
+    starts = [line.split()[2:] for line in answer.lines[1:4]]
+    assert starts == [["UTC", "a"], ["UTC", "b"], ["UTC", "a"]]
     assert "14 starts of 2 tasks" in answer.out
 
 

@@ -136,6 +136,16 @@ def test_a_refused_name_is_told_what_it_may_be_made_of() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "proposed"),
+    [("Send Digests", "send-digests"), ("__A.b!", "a.b"), ("é", "daily-report")],
+)
+def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> None:
+    (problem,) = conf.problems([entry(name=name)])
+    assert problem.hint == f'Write a name such as "{proposed}".'
+    assert declared(name=proposed).name == proposed
+
+
+@pytest.mark.parametrize(
     ("keys", "field", "message"),
     [
         ({"cron": ...}, "cron", 'Invalid registration "a": cron is missing'),

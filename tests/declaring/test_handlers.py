@@ -71,7 +71,11 @@ def test_a_callback_is_never_the_name_of_a_type() -> None:
     ("name", "hint"),
     [
         ("report.genrate", "Did you mean the registered type `report.generate`?"),
-        ("zzz", 'Write the dotted path of a function, "app.module.function".'),
+        (
+            "zzz.report",
+            'Register a function with `@handler("…")` in the module `tasks` of an installed app.'
+            ' Write the dotted path of a function, "app.module.function".',
+        ),
     ],
 )
 def test_an_unknown_type_is_refused_with_the_nearest_one(name: str, hint: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -109,11 +110,21 @@ def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpres
         return parse(text, dialect)
     except InvalidCronExpressionError as error:
         if " " in text.strip() or text.startswith("@"):
-            raise CommandError(error.message, returncode=2) from error
+            told = f"{error.message}{_other_dialect(text, dialect)}"
+            raise CommandError(told, returncode=2) from error
         near = nearest(text, {each.declaration.name for each in declared})
         meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
         reason = f"{text!r} is neither the name of a task nor a cron expression."
         raise CommandError(f"{reason} {meant}", returncode=2) from error
+
+
+def _other_dialect(text: str, dialect: str) -> str:
+    """Say that dicts of SCHEDULED_TASKS may have an expression that tuples may not."""
+    with suppress(InvalidCronExpressionError):
+        if dialect != "ojs":
+            parse(text, "ojs")
+            return "\nEntries that are dicts take it as it is; --dialect ojs shows when it runs."
+    return ""
 
 
 def _remarks(expression: CronExpression) -> list[str]:

@@ -76,9 +76,10 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     words = [] if schedule is None else [describe(schedule.expression)]
     yield "schedule", [f"{task.cron}  {task.timezone}", *words]
     yield "runs", [task.callback]
-    arguments = task.declaration.get("args") if isinstance(task.declaration, dict) else None
-    if arguments:
-        yield "arguments", [json.dumps(masked(arguments), ensure_ascii=False)]
+    declared = task.declaration if isinstance(task.declaration, dict) else {}
+    if declared.get("args"):
+        yield "arguments", [json.dumps(masked(declared["args"]), ensure_ascii=False)]
+    yield from _manner(declared)
     policy = read_retry(task)
     if task.retry_delay is not None:
         yield "retry delay", [str(task.retry_delay)]
@@ -104,6 +105,17 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
         note = f": {each.note}" if each.note else ""
         with translation.override(None):
             yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
+
+
+def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Say where and how long a run may take place, and what becomes of an occurrence in it."""
+    if "runner" in declared:
+        atomic = ", in one transaction" if declared.get("atomic") else ""
+        yield "runner", [f"{declared['runner']}{atomic}"]
+    if declared.get("timeout") is not None:
+        yield "timeout", [f"{declared['timeout']:g} s"]
+    if "overlap_policy" in declared:
+        yield "overlap", [str(declared["overlap_policy"])]
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:

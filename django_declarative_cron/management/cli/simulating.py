@@ -123,7 +123,7 @@ def _say(
 ) -> None:
     zone = conf.project_zone()
     if starts:
-        rows = [[Cell((civil(at, zone),)), Cell((safe(name),))] for at, name in starts]
+        rows = [[Cell((local(at, zone),)), Cell((safe(name),))] for at, name in starts]
         terminal.table(rows, ("START", "TASK"))
         terminal.say()
     ordered = sorted(lines, key=lambda line: (-line.runs, line.name))
