@@ -327,6 +327,21 @@ def test_a_run_that_a_survivor_finds_interrupted_is_retried_at_once() -> None:
     assert told.broken == []
 
 
+def test_a_run_of_a_crash_that_nobody_has_found_yet_is_not_one_that_outlives_the_stop() -> None:
+    sim = start(instances=2)
+    sim.initialize([("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T11:10:00Z")
+    sim[0].crash()
+    sim[1].stop()
+    assert TaskRun.objects.filter(outcome="running").count() == 1
+    told = judged(sim)
+    assert told.events[-4:] == ["REf t", "SS", "SE", "Tick"]
+    assert told.broken == []
+    sim.jump_to("2024-01-01T11:20:00Z")
+    sim[1].initialize([("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)])
+    assert judged(sim).broken == []
+
+
 def test_a_process_that_was_silent_and_lives_was_frozen() -> None:
     sim = start()
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])

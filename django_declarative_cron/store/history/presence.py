@@ -57,6 +57,15 @@ class Presence:
     asked: datetime | None
     lives: tuple[Life, ...]
 
+    def has_lost(self, instance: UUID | None) -> bool:
+        """Tell whether an instance died in it, found dead or not yet.
+
+        Args:
+            instance: its UUID.
+        """
+        died = (life for life in self.lives if life.ended is not None and not life.is_orderly)
+        return any(life.instance == instance for life in died)
+
 
 def presences(lives: Iterable[Life]) -> list[Presence]:
     """Put lives that overlap together.

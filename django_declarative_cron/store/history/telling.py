@@ -324,11 +324,13 @@ class History:
     def _plan_end(self, run: Ran, is_told: bool) -> datetime | None:
         over = self._present.ended if self._present is not None else None
         at, values = run.finished_at, {}
-        if run.outcome == "interrupted" and at is not None:
+        is_lost = at is None and self._present is not None and self._present.has_lost(run.instance)
+        if is_lost or (run.outcome == "interrupted" and at is not None):
             # Found by a survivor, it is a failure whose retry is due when it is found. With the
             # last instance gone, the crash says it all.
-            values = {"retry_at": at}
-            if over is not None and at >= over:
+            found_at = at or self.until
+            values = {"retry_at": found_at}
+            if over is not None and found_at >= over:
                 at = over if self._present is not None and self._present.is_orderly else None
         if at is not None:
             event = "REs" if run.outcome == "succeeded" else "REf"
