@@ -41,9 +41,8 @@ from .core.options import Options, read_options
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read
-from .core.runners import EXTERNAL
 from .exceptions import RegistrationShapeError
-from .targets import Targets, Types, elsewhere
+from .targets import Targets, Types
 
 __all__ = ["Options", "declarations", "options", "problems", "registrations"]
 
@@ -104,10 +103,7 @@ def _one(
     )
     if not found or not isinstance(entry, dict):
         return None, problems
-    declaration = replace(found[0].declaration, origin="http", entry=entry)
-    if declaration.target.function is elsewhere:
-        declaration = replace(declaration, runner=EXTERNAL)
-    return declaration, problems
+    return replace(found[0].declaration, origin="http", entry=entry), problems
 
 
 def problems(registrations: object) -> list[Problem]:

@@ -22,7 +22,7 @@ from .core.handlers import flaw_of_type
 from .core.nearest import nearest
 from .core.problem import Check
 from .core.reading import UnresolvableError
-from .core.runners import DJANGO_TASKS
+from .core.runners import DJANGO_TASKS, EXTERNAL
 from .djangotasks import DjangoTask, is_task
 
 _PATH_HINT = 'Write the dotted path of a function, "app.module.function".'
@@ -85,7 +85,7 @@ class Types:
         if function is not None:
             return Target(given, function)
         if self._external:
-            return Target(given, elsewhere, is_importable=False)
+            return Target(given, elsewhere, is_importable=False, runner=EXTERNAL)
         near = handlers.nearest(given)
         tail = f"; did you mean `{near}`?" if near else ""
         reason = f"`{given}` is no registered type{tail}"

@@ -365,6 +365,16 @@ def test_coalescing_is_not_for_external_workers(place: Place) -> None:
     assert answer.code == (400, "invalid_request")
 
 
+@pytest.mark.parametrize(
+    "change", [{"options": {"timeout": 30}}, {"overlap_policy": "cancel_previous"}]
+)
+def test_nobody_is_warned_of_threads_that_no_run_of_a_worker_has(
+    place: Place, change: dict[str, Any]
+) -> None:
+    answer = place.caller.post("/v1/cron", {**ENTRY, **change})
+    assert (answer.status, answer.data.get("warnings")) == (201, None)
+
+
 def test_a_scheduler_that_finds_the_dead_leaves_reserved_runs_alone(place: Place) -> None:
     place.post()
     place.to("11:00:01")
