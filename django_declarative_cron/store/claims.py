@@ -121,7 +121,8 @@ def _claim_one_by_one(
     """Find the row that spoils the batch: each task in a transaction of its own."""
     total = Claimed(Standing.LEADING)
     with locked(member) as held:
-        names = [] if held is None else list(_due(held, member, now).values_list("pk", flat=True))
+        due = [] if held is None else list(_due(held, member, now).only("pk")[: BATCH + 1])
+        names = [row.pk for row in due]
     for pk in names[:BATCH]:
         try:
             _claim_single(member, declarations, now, pk, bid, total)

@@ -1,7 +1,7 @@
 """Forgetting old history, in batches that nobody waits for.
 
-Of each task the newest success and the newest failure are kept for ever; a run
-in progress is no history yet. From when on the rest is complete is written down:
+Of each task the newest success, the newest failure and the newest run that timed out are kept
+for ever; a run in progress is no history yet. From when on the rest is complete is written down:
 who judges a history must know where it begins.
 """
 
@@ -19,7 +19,7 @@ from .guard import Member
 BATCH = 500
 """The most rows deleted in one transaction."""
 
-_REMEMBERED = (Outcome.SUCCEEDED, Outcome.FAILED)
+_REMEMBERED = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT)
 
 
 def prune_old(member: Member, before: datetime, after: int = 0) -> int:

@@ -35,8 +35,8 @@ def member(db: None) -> Member:
 
 
 def _runs(name: str, outcomes: str, *, age: int, deployment: str = "default") -> list[int]:
-    """Make runs, oldest first: s(ucceeded), f(ailed), m(issed), r(unning)."""
-    words = {"s": "succeeded", "f": "failed", "m": "missed", "r": "running"}
+    """Make runs, oldest first: s(ucceeded), f(ailed), t(imed out), m(issed), r(unning)."""
+    words = {"s": "succeeded", "f": "failed", "t": "timed_out", "m": "missed", "r": "running"}
     scheduler = SchedulerState.objects.get(deployment=deployment)
     made = []
     for number, letter in enumerate(outcomes):
@@ -59,11 +59,11 @@ def _left() -> set[int]:
 
 
 def test_the_old_go_and_the_last_success_and_failure_stay(member: Member) -> None:
-    old = _runs("t", "sfsfmm", age=100)
+    old = _runs("t", "tsfstfmm", age=100)
     young = _runs("t", "m", age=1)
     for _ in range(2):
         assert pruning.prune_old(member, NOW - 90 * DAY) == 0
-        assert _left() == {old[2], old[3], *young}
+        assert _left() == {old[3], old[4], old[5], *young}
 
 
 def test_a_running_one_and_other_deployments_are_left_alone(member: Member) -> None:
