@@ -21,6 +21,8 @@ def test_runs_in_progress_are_asked_to_end(cron: Cron, sim: Simulation) -> None:
     answer = cron("cancel", "a", clock=sim.clock)
     assert (answer.code, answer.out) == (0, "1 run asked to end: a\n")
     assert TaskRun.objects.get(outcome="running").cancel_requested_at == sim.now
+    answer = cron("cancel", "a", clock=sim.clock)
+    assert (answer.code, answer.out) == (0, "Asked before, or over by now: a\n")
     answer = cron("cancel", "b", clock=sim.clock)
     assert (answer.code, answer.err) == (1, "No run in progress: b")
     assert cron("cancel", "c", clock=sim.clock).code == 2

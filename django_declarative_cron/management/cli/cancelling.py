@@ -26,9 +26,11 @@ def _answer(context: Context, options: Options) -> None:
     )
     found = dict(running.values_list("pk", "task_name"))
     asked = cancelling.request(scope.using, scope.deployment, found, context.clock.now())
+    told = ", ".join(sorted({safe(name or "") for name in found.values()}))
     if asked:
-        told = ", ".join(sorted({safe(name or "") for name in found.values()}))
         context.terminal.say(f"{count(asked, 'run')} asked to end: {told}")
+    elif found:
+        context.terminal.say(f"Asked before, or over by now: {told}")
     idle = [safe(name) for name in names if name not in found.values()]
     if idle:
         raise CommandError(f"No run in progress: {', '.join(idle)}", returncode=1)
