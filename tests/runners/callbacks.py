@@ -246,3 +246,13 @@ def works_until_it_may_go_on(run: Run) -> None:
     note(f"began {run.id}")
     while "go on" not in Path(os.environ["DDC_TEST_NOTES"]).read_text():
         threading.Event().wait(0.02)
+
+
+def leaves_a_fork_behind(run: Run) -> None:
+    """Fork a process that holds all that this one has, and ends when it is killed."""
+    began = os.fork()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if began:
+        note(f"began {os.getpid()} {began}")
+    threading.Event().wait(60.0)
+    os._exit(0)

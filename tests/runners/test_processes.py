@@ -133,6 +133,41 @@ def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Ben
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("killed", ["server", "process"])
+def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
+    own_bench: Bench, killed: str
+) -> None:
+    own_bench.start(own_bench.task("t", "leaves_a_fork_behind"))
+    child, grandchild = map(int, own_bench.noted("began")[0].split()[1:])
+    os.kill(_server(own_bench) if killed == "server" else child, signal.SIGKILL)
+    assert own_bench.ended().outcome == "failed"
+    assert eventually(lambda: not is_there(child) and not is_there(grandchild))
+
+
+@pytest.mark.slow
+def test_runs_end_although_their_server_hangs(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "GRACE", 0.5)
+    own_bench.start(own_bench.task("t", "is_deaf", timeout=1.5), own_bench.task("u", "ok"))
+    pids = list(map(int, own_bench.noted("began")[0].split()[1:]))
+    assert own_bench.ended("u").outcome == "succeeded"
+    server = _server(own_bench)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        monkeypatch.setattr(supervision, "LONGEST_START", 0.5)
+        TaskRun.objects.filter(task_name="u").delete()
+        own_bench.ask("u")
+        run = own_bench.ended("u")
+        assert run.error == "RunLostError: the process did not begin in time"
+        assert own_bench.ended("t").outcome == "timed_out"
+        for pid in pids:
+            assert eventually(lambda pid=pid: not is_there(pid))
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+@pytest.mark.slow
 def test_nothing_is_left_behind(own_bench: Bench) -> None:
     assert own_bench.run("ok").outcome == "succeeded"
     server, before = _server(own_bench), descriptors()

@@ -98,7 +98,7 @@ def be_run(conversation: socket.socket) -> None:
     work = _work(order, conversation)
     _Listener(conversation, work, lines).start()
     try:
-        send_line(conversation, began=True)
+        send_line(conversation, began=os.getpid())
         result = _called(order, work)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -39,7 +39,7 @@ class _Child:
     Args:
         key: of the run.
         conversation: with the scheduler.
-        was_signalled: its whole group is to end with it.
+        was_signalled: it was, so that its whole group is to end with it.
     """
 
     key: int
@@ -139,7 +139,8 @@ class ForkServer:
             if ended is None:
                 continue
             child = self._children.pop(pid)
-            if child.was_signalled:
+            if child.was_signalled or ended.si_code != os.CLD_EXITED:
+                # What it started is not to go on beside the next attempt.
                 _signal_group(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             with suppress(OSError):

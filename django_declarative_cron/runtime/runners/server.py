@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -30,10 +30,12 @@ class Conversation:
     Args:
         talk: what is said to and fro.
         output: where what it prints is read.
+        is_served: tells whether the server that forks it lives.
     """
 
     talk: socket.socket
     output: int
+    is_served: Callable[[], bool]
 
     def close(self) -> None:
         """Say and hear nothing more."""
@@ -88,7 +90,7 @@ class Server:
         message = MESSAGE.pack(FORK, key, 0)
         try:
             with self._lock:
-                self._send(message, [theirs.fileno(), write])
+                process = self._send(message, [theirs.fileno(), write])
         except BaseException:
             mine.close()
             close_quietly(read)
@@ -97,7 +99,7 @@ class Server:
             theirs.close()
             close_quietly(write)
         os.set_blocking(read, False)
-        return Conversation(mine, read)
+        return Conversation(mine, read, lambda: process.poll() is None)
 
     def signal(self, key: int, number: int) -> None:
         """Send a signal to the group of a run.
@@ -120,22 +122,25 @@ class Server:
         """Give its process id, ``None`` where it does not run."""
         return None if self._process is None else self._process.pid
 
-    def _send(self, message: bytes, descriptors: list[int]) -> None:
+    def _send(self, message: bytes, descriptors: list[int]) -> subprocess.Popen[bytes]:
         """Send to a server that lives; a new one takes the place of one that died."""
         try:
-            socket.send_fds(self._living(), [message], descriptors)
+            control, process = self._living()
+            socket.send_fds(control, [message], descriptors)
         except OSError:
             self._part()
-            socket.send_fds(self._living(), [message], descriptors)
+            control, process = self._living()
+            socket.send_fds(control, [message], descriptors)
+        return process
 
-    def _living(self) -> socket.socket:
+    def _living(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
         if self._process is not None and self._process.poll() is not None:
             self._part()
-        if self._control is None:
-            self._control = self._spawned()
-        return self._control
+        if self._control is None or self._process is None:
+            self._control, self._process = self._spawned()
+        return self._control, self._process
 
-    def _spawned(self) -> socket.socket:
+    def _spawned(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
         if not can_fork():
             raise ProcessesUnavailableError("this system cannot fork processes")
         if not os.environ.get(_SETTINGS):
@@ -145,7 +150,7 @@ class Server:
         mine, theirs = socket.socketpair()
         arguments = [str(theirs.fileno()), json.dumps(sys.path), json.dumps(sorted(self._paths))]
         try:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-c", _BOOTSTRAP, *arguments],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -157,7 +162,7 @@ class Server:
         finally:
             theirs.close()
         # A callback in a thread may close what it does not know.
-        return socket.socket(fileno=out_of_the_way(mine.detach()))
+        return socket.socket(fileno=out_of_the_way(mine.detach())), process
 
     def _part(self) -> None:
         control, self._control = self._control, None

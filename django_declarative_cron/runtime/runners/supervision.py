@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -58,13 +59,15 @@ class Supervision:
         self._clock = clock
         self._server = server
         self._talk, self._output = conversation.talk, conversation.output
+        self._is_served = conversation.is_served
         self._limits = limits
         self._lines, self._printed = Lines(), Tail(OUTPUT_LENGTH)
         self._result: Result | None = None
         self._lost = ""
         self._kill_at: float | None = None
         self._end_at: float | None = clock.monotonic() + LONGEST_START
-        self._has_begun = self._is_over = self._knows_of_stop = False
+        self._has_begun = self._is_over = self._knows_of_stop = self._was_killed = False
+        self._group: int | None = None
 
     def wait(self) -> Result:
         """Wait for the end of the process, and say how the run ended."""
@@ -83,6 +86,8 @@ class Supervision:
 
     def _keep_to_time(self) -> None:
         now = self._clock.monotonic()
+        if not self._is_served():
+            self._cut_off()
         if self._end_at is not None and now >= self._end_at:
             self._end_at = None
             if self._has_begun:
@@ -92,11 +97,33 @@ class Supervision:
         if self._kill_at is not None:
             if now >= self._kill_at:
                 self._kill_at = now + GRACE
-                self._server.signal(self._work.id, signal.SIGKILL)
+                self._kill()
         elif self._work.ending.why is not None:
             self._kill_at, self._end_at = now + GRACE, None
             self._say(ending=self._work.ending.why)
             self._server.signal(self._work.id, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        """Have the process killed; where that was in vain its server is as good as dead."""
+        if self._was_killed:
+            self._cut_off()
+        self._was_killed = True
+        self._server.signal(self._work.id, signal.SIGKILL)
+
+    def _cut_off(self) -> None:
+        """End what no server ends, and hear only what has been said.
+
+        Something that the run started may hold its end of the conversation open. A process
+        that begins only now finds that nobody listens, and leaves without a call.
+        """
+        self._kill_group()
+        with suppress(OSError):
+            self._talk.shutdown(socket.SHUT_RDWR)
+
+    def _kill_group(self) -> None:
+        if self._group is not None:
+            with suppress(OSError):
+                os.killpg(self._group, signal.SIGKILL)
 
     def _pass_on(self) -> None:
         if not self._knows_of_stop and self._work.run.stopping.is_set():
@@ -125,6 +152,7 @@ class Supervision:
             piece = b""
         if not piece:
             self._is_over = True
+            self._kill_group()
             self._lost = self._lost or "the process that forks runs has ended"
         for said in self._lines.add(piece):
             self._take(said)
@@ -135,14 +163,15 @@ class Supervision:
         elif "ended" in said:
             self._result = unpack_result(said["ended"])
         elif "began" in said:
-            self._begin()
+            self._begin(int(said["began"]))
         elif "refused" in said:
             self._lost, self._is_over = f"no process could be forked: {said['refused']}", True
         elif "exit" in said:
             self._lost, self._is_over = self._lost or self._words_of(said["exit"]), True
 
-    def _begin(self) -> None:
+    def _begin(self, group: int) -> None:
         """Let the time of the run count from now on, not from when its process was asked for."""
+        self._group = group
         self._has_begun, timeout = True, self._work.timeout
         self._end_at = None if timeout is None else self._clock.monotonic() + timeout
 

@@ -5,8 +5,8 @@ come with one are found with it. ``FORK`` brings two descriptors, the conversati
 and where its output goes; ``SIGNAL`` has a signal sent to the run's whole group.
 
 In the conversation of one run: one JSON object a line. The scheduler says what is to be
-called, then what the run should know (``stopping``, ``cancelled``). The run says ``log``
-lines and how it ``ended``; the server says how the process left (``exit``), when all else
+called, then what the run should know (``stopping``, ``cancelled``). The run says that it
+``began`` and as which group, ``log`` lines and how it ``ended``; the server says how the process left (``exit``), when all else
 has been said.
 """
 
