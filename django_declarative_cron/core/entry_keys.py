@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from .nearest import listed, nearest
 from .overlap import POLICIES
 from .parts import delay_hint, plain_text
-from .plain import flaw_of_data, flaw_of_text
+from .plain import flaw_of_data, flaw_of_text, name_of_key
 from .problem import Check
 from .reading import Item
 
@@ -66,8 +66,8 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
             message = f"`{key}` is kept by the scheduler; what stands here is ignored."
             item.warn(Check.MANAGED_KEY, message, "Leave the key out.")
         elif key not in known:
-            reason, hint = _unknown(str(key), known), f"Known keys: {listed(known)}."
-            item.refuse_field(Check.UNKNOWN_KEY, str(key), item.given[key], reason, hint)
+            name, hint = name_of_key(key), f"Known keys: {listed(known)}."
+            item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], _unknown(name, known), hint)
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,7 +10,7 @@ from typing import Any, Final
 from .declaration import DEFAULT_QUEUE
 from .nearest import listed, nearest
 from .parts import LONGEST_NAME, plain_text
-from .plain import flaw_of_data, flaw_of_text
+from .plain import flaw_of_data, flaw_of_text, in_short, name_of_key, seconds_of
 from .problem import Check
 from .reading import Item
 from .retry import FixedDelay, Retry, RetryPolicy
@@ -76,7 +75,7 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
         return RetryPolicy()
     policy, flaws = read_policy(given)
     for key, flaw in flaws.items():
-        value = next(value for name, value in given.items() if str(name) == key)
+        value = next(value for name, value in given.items() if name_of_key(name) == key)
         item.refuse_field(Check.RETRY_POLICY, f"{_RETRY}.{key}", value, flaw, _RETRY_HINT)
     if not flaws and policy.initial_interval > policy.max_interval:
         message = "`options.retry`: max_interval cuts the first interval short already"
@@ -93,7 +92,7 @@ def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
     """
     values: dict[str, Any] = {}
     for key, value in options.items():
-        name = str(key)
+        name = name_of_key(key)
         if name == "retry":
             continue
         if name not in _READERS:
@@ -121,13 +120,13 @@ def _queue(value: Any) -> str:
 
 
 def _timeout(value: Any) -> timedelta:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
+    seconds = seconds_of(value)
+    if seconds is None:
         raise _RefusedError(f"must be a number of seconds, not {type(value).__name__}")
-    if not 0 < value <= LONGEST_TIMEOUT.total_seconds():
+    if not 0 < seconds <= LONGEST_TIMEOUT.total_seconds():
         most = f"{LONGEST_TIMEOUT.total_seconds():.0f}"
         raise _RefusedError(f"must be more than 0 and at most {most} seconds")
-    return max(timedelta(seconds=value), timedelta(milliseconds=1))
+    return max(timedelta(seconds=seconds), timedelta(milliseconds=1))
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -164,7 +163,7 @@ def _whole(value: Any, least: int, unit: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
     if not least <= value < 2**62:
-        raise _RefusedError(f"must be at least {least} {unit}, found {value}")
+        raise _RefusedError(f"must be at least {least} {unit}, found {in_short(value)}")
     return value
 
 

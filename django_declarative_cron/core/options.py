@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import reprlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,11 +9,16 @@ from typing import Any, Final
 
 from .nearest import listed, nearest
 from .parts import LONGEST_NAME
-from .plain import flaw_of_text
+from .plain import flaw_of_text, in_short, name_of_key, seconds_of
 from .problem import Check, Problem
 from .sink import Sink, read_sink, remarks
 
 SETTING: Final = "DECLARATIVE_CRON"
+
+_LONGEST: Final = timedelta(days=36500)
+"""Beyond it, instants lie outside of what a calendar has."""
+
+_MOST: Final = 2**31 - 1
 
 _KILLED_AFTER: Final = timedelta(seconds=30)
 
@@ -81,7 +84,7 @@ def read_options(given: object) -> tuple[Options, list[Problem]]:
     problems = []
     for key, value in given.items():
         if key not in _READERS:
-            problems.append(_unknown(str(key)))
+            problems.append(_unknown(name_of_key(key)))
             continue
         try:
             values[key] = _READERS[key](value)
@@ -136,13 +139,15 @@ def _relations(options: Options) -> Iterator[Problem]:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _RefusedError(f"must be a whole number of at least 1, not {reprlib.repr(value)}")
+        raise _RefusedError(f"must be a whole number of at least 1, not {in_short(value)}")
+    if value > _MOST:
+        raise _RefusedError(f"must be at most {_MOST}")
     return value
 
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _RefusedError(f"must be True or False, not {reprlib.repr(value)}")
+        raise _RefusedError(f"must be True or False, not {in_short(value)}")
     return value
 
 
@@ -151,11 +156,13 @@ def _duration(least: timedelta) -> Callable[[Any], timedelta]:
         duration = _timedelta(value)
         if duration is None:
             raise _RefusedError(
-                f"must be a timedelta or a number of seconds, not {reprlib.repr(value)}"
+                f"must be a timedelta or a number of seconds, not {in_short(value)}"
             )
         if duration < least:
             found = f"{duration.total_seconds():g} s"
             raise _RefusedError(f"must be at least {least.total_seconds():g} s, not {found}")
+        if duration > _LONGEST:
+            raise _RefusedError(f"must be at most {_LONGEST.days} days, not {duration.days}")
         return duration
 
     return read
@@ -164,10 +171,9 @@ def _duration(least: timedelta) -> Callable[[Any], timedelta]:
 def _timedelta(value: Any) -> timedelta | None:
     if isinstance(value, timedelta):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
+    seconds = seconds_of(value)
     try:
-        return timedelta(seconds=value)
+        return None if seconds is None else timedelta(seconds=seconds)
     except OverflowError:
         return None
 

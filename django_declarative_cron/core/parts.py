@@ -17,7 +17,7 @@ from ..exceptions import (
     ScheduleDuplicateTaskError,
 )
 from .declaration import MILLISECOND, Target
-from .plain import flaw_of_text
+from .plain import flaw_of_text, in_short
 from .problem import Check
 from .reading import Item, UnresolvableError
 
@@ -145,7 +145,7 @@ def _milliseconds(delay: timedelta) -> float:
 def delay_hint(value: Any) -> str:
     """Word how to write a retry delay, from what was written instead of one."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"timedelta(seconds={value})" if number else "timedelta(minutes=5)"
+    return f"timedelta(seconds={in_short(value)})" if number else "timedelta(minutes=5)"
 
 
 def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:

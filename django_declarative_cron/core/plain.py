@@ -4,13 +4,50 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from typing import Any
 
 _DEEPEST = 64
+_WIDEST = 1023
 
 # NUL is refused by PostgreSQL; a lone surrogate has no UTF-8.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def in_short(value: Any) -> str:
+    """Show a value that was refused, whatever it is.
+
+    Args:
+        value: what was given; Python writes no number of thousands of digits.
+    """
+    try:
+        return reprlib.repr(value)
+    except Exception:
+        return type(value).__name__
+
+
+def name_of_key(key: Any) -> str:
+    """Give the name of a key, which may be anything that a dict takes.
+
+    Args:
+        key: as written.
+    """
+    return key if isinstance(key, str) else in_short(key)
+
+
+def seconds_of(value: Any) -> float | None:
+    """Read a finite number of seconds, ``None`` where it is none.
+
+    Args:
+        value: what was given.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
@@ -37,8 +74,12 @@ def flaw_of_data(value: Any, place: str = "") -> str | None:
     if place.count("[") > _DEEPEST:
         return f"is nested more than {_DEEPEST} deep, or contains itself"
     match value:
-        case None | bool() | int():
+        case None | bool():
             return None
+        case int():
+            # Others read it as a floating point number, or not at all.
+            wide = value.bit_length() > _WIDEST
+            return _at(place, "is a number of too many digits") if wide else None
         case float():
             return None if math.isfinite(value) else _at(place, f"is {value}, which JSON lacks")
         case str():
@@ -60,7 +101,7 @@ def _first_flaw(parts: Any) -> str | None:
 def _flaw_of_keys(value: dict[Any, Any], place: str) -> str | None:
     for key in value:
         if not isinstance(key, str):
-            return _at(place, f"has the key {key!r}; keys of JSON objects are strings")
+            return _at(place, f"has the key {in_short(key)}; keys of JSON objects are strings")
         if (flaw := flaw_of_text(key)) is not None:
             return _at(place, f"has a key that {flaw}")
     return None

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from .durations import read_duration, write_duration
 from .nearest import listed, nearest
+from .plain import name_of_key
 
 SHORTEST: Final = timedelta(seconds=1)
 """What a delay of zero means: the next poll, never a hot loop."""
@@ -194,10 +195,11 @@ def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:
     values: dict[str, Any] = {}
     flaws: dict[str, str] = {}
     for key, value in given.items():
+        name = name_of_key(key)
         try:
-            values[str(key)] = _reader(str(key))(value)
+            values[name] = _reader(name)(value)
         except ValueError as error:
-            flaws[str(key)] = str(error)
+            flaws[name] = str(error)
     return RetryPolicy(**values), flaws
 
 

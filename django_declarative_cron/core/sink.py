@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from .envelope import TYPES
 from .nearest import listed, nearest
+from .plain import name_of_key, seconds_of
 from .webhook import key_of
 
 LONGEST_BACKOFF: Final = timedelta(hours=1)
@@ -80,9 +81,10 @@ def read_sink(given: object) -> Sink:
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in _READERS:
-            near = nearest(str(key), _READERS)
+            name = name_of_key(key)
+            near = nearest(name, _READERS)
             tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(_READERS)}"
-            raise ValueError(f"has an unknown key `{str(key)[:40]}`{tail}")
+            raise ValueError(f"has an unknown key `{name[:40]}`{tail}")
         try:
             values[_FIELDS.get(str(key), str(key))] = _READERS[key](value)
         except ValueError as error:
@@ -143,16 +145,16 @@ def _patterns(value: Any) -> tuple[str, ...]:
         if not isinstance(pattern, str) or not any(fnmatchcase(k, pattern) for k in TYPES):
             near = nearest(pattern, TYPES) if isinstance(pattern, str) else None
             tail = f"; did you mean `{near}`?" if near else f"; there are {listed(TYPES)}"
-            raise ValueError(f"names no event by {str(pattern)[:40]!r}{tail}")
+            raise ValueError(f"names no event by {name_of_key(pattern)[:40]!r}{tail}")
     return tuple(value)
 
 
 def _duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
     def read(value: Any) -> timedelta:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not isinstance(value, timedelta) and not is_number:
+        is_duration = isinstance(value, timedelta)
+        seconds = value.total_seconds() if is_duration else seconds_of(value)
+        if seconds is None:
             raise ValueError("must be a timedelta or a number of seconds")
-        seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
         if not least.total_seconds() <= seconds <= longest.total_seconds():
             bounds = f"{least.total_seconds():g} s to {longest.total_seconds():g} s"
             raise ValueError(f"must be from {bounds}, not {seconds:g} s")

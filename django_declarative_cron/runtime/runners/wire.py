@@ -6,8 +6,8 @@ and where its output goes; ``SIGNAL`` has a signal sent to the run's whole group
 
 In the conversation of one run: one JSON object a line. The scheduler says what is to be
 called, then what the run should know (``stopping``, ``cancelled``). The run says that it
-``began`` and as which group, ``log`` lines and how it ``ended``; the server says how the process left (``exit``), when all else
-has been said.
+``began`` and as which group, ``log`` lines and how it ``ended``; the server says how the
+process left (``exit``), when all else has been said.
 """
 
 from __future__ import annotations
