@@ -20,7 +20,7 @@ QUICK = 4
 
 _SLOW = {
     "sqlite3": range(1_000, 1_145),
-    "postgresql": range(2_000, 2_045),
+    "postgresql": range(2_000, 2_025),
     "mysql": range(3_000, 3_027),
 }
 _NAMED = named(os.environ.get(SEEDS, ""))
