@@ -107,8 +107,11 @@ def _claim(
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
                 claimed.events += dead.reap(held, member, now)
-            claimed.events += dead.expire(held, member, now)
             due = list(_due(held, member, now)[:BATCH])
+            ended = dead.expire(held, member, now, due)
+            if ended:
+                claimed.events += ended
+                due = list(_due(held, member, now)[:BATCH])
             claimed.more = len(due) == BATCH
             due = suspicion.first(due, now, busy=busy)
             _claim_tasks(held, member, declarations, due, now, claimed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from ..core import events
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import database, vigil
+from .declared import is_external
 from .guard import LONG_AGO, Locked, Member
 from .interrupting import interrupt
 
@@ -71,15 +73,18 @@ def _silent(held: Locked, member: Member, silent_since: datetime) -> list[UUID]:
     return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
 
 
-def expire(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+def expire(
+    held: Locked, member: Member, now: datetime, due: Sequence[ScheduledTask]
+) -> list[events.Event]:
     """End the runs of external workers that are not heard of any more.
 
     Args:
         held: the locked row of the deployment.
         member: who leads.
         now: the instant of the tick.
+        due: the tasks that are considered; a run may outlive the option that allowed it.
     """
-    if not options().EXTERNAL_WORKERS:
+    if not (options().EXTERNAL_WORKERS or any(is_external(row) for row in due)):
         return []
     silent = TaskRun.objects.using(member.using).filter(
         scheduler=held.row,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from ..conf import stored
+from ..conf import options, stored
 from ..core.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..exceptions import DeclarativeCronError
@@ -53,8 +53,11 @@ def own(row: ScheduledTask) -> Declaration:
         row: of the task.
 
     Raises:
-        UnreadableError: its type is not registered in this process, or the text is damaged.
+        UnreadableError: its type is not registered in this process, the text is damaged, or
+            it is for workers outside and ``EXTERNAL_WORKERS`` is off.
     """
+    if is_external(row) and not options().EXTERNAL_WORKERS:
+        raise UnreadableError("workers outside do it, and the option EXTERNAL_WORKERS is off")
     known = _understood.get(row.digest)
     if known is None:
         known = _understand(row)
@@ -64,10 +67,21 @@ def own(row: ScheduledTask) -> Declaration:
     return known
 
 
+def is_external(row: ScheduledTask) -> bool:
+    """Tell whether workers outside do what a task of HTTP asks for.
+
+    Args:
+        row: of the task.
+    """
+    return _said(row).get("runner") == EXTERNAL
+
+
+def _said(row: ScheduledTask) -> dict[str, Any]:
+    return row.declaration if isinstance(row.declaration, dict) else {}
+
+
 def _understand(row: ScheduledTask) -> Declaration:
-    declaration = row.declaration if isinstance(row.declaration, dict) else {}
-    is_external = declaration.get("runner") == EXTERNAL
     try:
-        return stored(declaration.get("entry"), is_external=is_external)
+        return stored(_said(row).get("entry"), is_external=is_external(row))
     except DeclarativeCronError as error:
         raise UnreadableError(error.message) from error

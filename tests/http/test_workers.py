@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, connections
+from django.test import override_settings
 
 from django_declarative_cron import signals
 from django_declarative_cron.core.job_id import job_id
@@ -103,6 +104,27 @@ def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
     again = place.caller.post(ACK, {"job_id": job["id"]})
     assert again.code == (409, "invalid_request")
     assert again.data["error"]["details"]["current_state"] == "completed"
+
+
+def test_a_run_outlives_the_option_by_its_reservation_only(place: Place, settings: Any) -> None:
+    place.post()
+    place.to("11:00:01")
+    assert place.fetch()
+    with override_settings(DECLARATIVE_CRON={}):
+        place.to("13:00:01")
+        assert place.runs() == [(Outcome.INTERRUPTED, "due", 1)]
+        task = ScheduledTask.objects.get(name="sync")
+        assert "EXTERNAL_WORKERS is off" in task.broken_reason
+    place.to("13:10:01")
+    assert place.runs()[1:] == [
+        (Outcome.MISSED, "no_scheduler", 0),
+        (Outcome.WAITING, "orphaned", 1),
+    ]
+    assert ScheduledTask.objects.get(name="sync").broken_reason == ""
+    [job] = place.fetch()
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    place.to("14:00:01")
+    assert place.runs()[-1] == (Outcome.WAITING, "due", 1)
 
 
 def test_queues_are_looked_through_in_the_order_of_the_worker(place: Place) -> None:
