@@ -15,12 +15,19 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..store import overrides
+from ..store import cancels, overrides
+from ..store.cancels import CANCELLABLE, Effect
 from .acts import Expectation
 from .forms import ActForm
 from .readonly import HIGHEST_KEY, ReadOnlyAdmin
 
 _LABEL = _("Ask to end")
+_OVER = _("It has ended, or was asked before.")
+_TOLD = {
+    Effect.ASKED: _("It was asked to end."),
+    Effect.ENDED: _("It had not begun, and has ended."),
+    Effect.NONE: _OVER,
+}
 
 
 class CancellingAdmin(ReadOnlyAdmin):
@@ -40,7 +47,7 @@ class CancellingAdmin(ReadOnlyAdmin):
             request: of the user.
             run: its row.
         """
-        if run.outcome != Outcome.RUNNING or not self._may(request):
+        if run.outcome not in CANCELLABLE or not self._may(request):
             return ""
         return self.address(TaskRun, "cancel", run.pk)
 
@@ -67,21 +74,21 @@ class CancellingAdmin(ReadOnlyAdmin):
         who = overrides.Act(
             author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
         )
-        if overrides.cancel(run, who):
+        effect = cancels.cancel(run, who, system_clock.database_time())
+        if effect is not Effect.NONE:
             self._log(request, run, form.note_given)
-            self.message_user(request, gettext("It was asked to end."), messages.SUCCESS)
-        else:
-            self.message_user(
-                request, gettext("It has ended, or was asked before."), messages.WARNING
-            )
+        level = messages.WARNING if effect is Effect.NONE else messages.SUCCESS
+        self.message_user(request, str(_TOLD[effect]), level)
         return HttpResponseRedirect(self.address(TaskRun, "change", run.pk))
 
     def _confirm(self, request: HttpRequest, run: TaskRun, form: ActForm) -> HttpResponse:
         request.current_app = self.admin_site.name
-        runs = run.outcome == Outcome.RUNNING and run.cancel_requested_at is None
+        can_end = run.outcome in CANCELLABLE and run.cancel_requested_at is None
         text = gettext("Will be told to end, and ends as soon as its callback or its runner does.")
-        if not runs:
-            text = gettext("It has ended, or was asked before.")
+        if not can_end:
+            text = str(_OVER)
+        elif run.outcome == Outcome.WAITING:
+            text = gettext("Ends at once: it has not begun.")
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
             "title": _LABEL,
@@ -89,7 +96,7 @@ class CancellingAdmin(ReadOnlyAdmin):
             "act": {"label": _LABEL, "question": gettext("Ask this run to end?")},
             "form": form,
             "errors": form.errors,
-            "expectations": [Expectation(str(run), text, runs)],
+            "expectations": [Expectation(str(run), text, can_end)],
             "keys": run.pk,
             "back": "page",
             "back_url": self.address(TaskRun, "change", run.pk),

@@ -16,6 +16,7 @@ from .standing import Standing
 STATUS_WORDS = {
     Status.BROKEN: _("Broken"),
     Status.RUNNING: _("Running"),
+    Status.WAITS_FOR_A_WORKER: _("Waits for a worker"),
     Status.PAUSED: _("Paused"),
     Status.PAUSED_UNTIL: _("Paused until…"),
     Status.OVERDUE: _("Overdue"),

@@ -40,6 +40,7 @@ _MINUTE = timedelta(minutes=1)
 _TILES = (
     (Status.ACTIVE, _("Active")),
     (Status.RUNNING, _("Running")),
+    (Status.WAITS_FOR_A_WORKER, _("Waits for a worker")),
     (Status.RETRYING, _("Retrying")),
     (Status.OVERDUE, _("Overdue")),
     (Status.BROKEN, _("Broken")),

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, ScheduledTask
 from ..store.overview import Ran, oldest_recent, recent_runs
+from ..store.reading import with_waits
 from . import formats, overview
 from .pictures import charts
 from .readonly import NOTHING
@@ -27,7 +28,7 @@ class TaskChangeList(ChangeList):
         self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
     ) -> QuerySet[Any, Any]:
         tasks = super().get_queryset(request, exclude_parameters)
-        shown: QuerySet[Any, Any] = tasks.annotate(oldest_recent=oldest_recent())
+        shown: QuerySet[Any, Any] = with_waits(tasks).annotate(oldest_recent=oldest_recent())
         return shown
 
     def get_results(self, request: HttpRequest) -> None:

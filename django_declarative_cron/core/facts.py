@@ -24,6 +24,7 @@ class Row:
         attempt: its number.
         error: one line.
         blocked_by: the run that was in its way, if the row says so.
+        is_offered: an external worker may fetch it.
     """
 
     key: int
@@ -36,6 +37,7 @@ class Row:
     attempt: int = 1
     error: str = ""
     blocked_by: int | None = None
+    is_offered: bool = False
 
     def covers(self, occurrence: datetime) -> bool:
         """Tell whether an occurrence is among those the row accounts for."""

@@ -16,6 +16,7 @@ class Status(StrEnum):
 
     BROKEN = "broken"
     RUNNING = "running"
+    WAITS_FOR_A_WORKER = "waits_for_a_worker"
     PAUSED = "paused"
     PAUSED_UNTIL = "paused_until"
     OVERDUE = "overdue"
@@ -31,6 +32,7 @@ class Status(StrEnum):
 _SYMBOLS = {
     Status.BROKEN: "✖",
     Status.RUNNING: "▶",
+    Status.WAITS_FOR_A_WORKER: "⧗",
     Status.PAUSED: "■",
     Status.PAUSED_UNTIL: "◧",
     Status.OVERDUE: "▲",
@@ -46,6 +48,7 @@ def status_of(
     next_run_at: datetime | None,
     broken: bool = False,
     enabled: bool = True,
+    waits: bool = False,
 ) -> Status:
     """Give the status word of a task.
 
@@ -55,11 +58,12 @@ def status_of(
         next_run_at: the next occurrence that will run, as last decided.
         broken: the task was set aside, or its schedule cannot be read.
         enabled: ``False`` where the declaration switches it off.
+        waits: no external worker has fetched its run yet.
     """
     if broken:
         return Status.BROKEN
     if state.running:
-        return Status.RUNNING
+        return Status.WAITS_FOR_A_WORKER if waits else Status.RUNNING
     return _pause(state, now, enabled) or _waiting(state, now, next_run_at)
 
 

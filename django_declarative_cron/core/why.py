@@ -26,6 +26,8 @@ class Cause(StrEnum):
     DISABLED = "disabled"
     PAUSED = "paused"
     RUNNING = "running"
+    WAITS_FOR_A_WORKER = "waits_for_a_worker"
+    WAITS = "waits"
     RAN = "ran"
     RAN_LATE = "ran_late"
     WILL_RUN = "will_run"
@@ -84,7 +86,7 @@ def why(facts: Facts, at: datetime | None = None) -> Why:
 def _present(facts: Facts) -> Why:
     now, state = facts.now, facts.state
     if state.running:
-        return Why(Cause.RUNNING, now, row=_running(facts, now))
+        return _occupied(facts, now)
     blocked = _blocked(facts, now)
     if blocked is not None or facts.schedule is None:
         return blocked or Why(Cause.BROKEN, now, text=facts.problem)
@@ -100,6 +102,15 @@ def _present(facts: Facts) -> Why:
     if following is None:
         return Why(Cause.NEVER_DUE, now)
     return Why(Cause.NOT_DUE, now, until=following, previous=state.last_attempt_at)
+
+
+def _occupied(facts: Facts, now: datetime) -> Why:
+    running = _running(facts, now)
+    if running is None:
+        waiting = [row for row in facts.rows if row.is_offered]
+        if waiting:
+            return Why(Cause.WAITS_FOR_A_WORKER, waiting[0].scheduled_for, row=waiting[0])
+    return Why(Cause.RUNNING, now, row=running)
 
 
 def _blocked(facts: Facts, at: datetime) -> Why | None:
@@ -153,6 +164,9 @@ def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
     """Read from a row what became of an occurrence."""
     if row.started_at is not None:
         return Why(Cause.RAN_LATE, occurrence, row=row, until=row.started_at)
+    if row.outcome == "waiting":
+        cause = Cause.WAITS_FOR_A_WORKER if row.is_offered else Cause.WAITS
+        return Why(cause, occurrence, row=row)
     match row.reason:
         case "disabled":
             return _paused(facts, occurrence) if facts.pauses else Why(Cause.DISABLED, occurrence)

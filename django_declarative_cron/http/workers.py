@@ -16,6 +16,7 @@ from ..runtime.clock import system_clock
 from ..store import jobs
 from ..store.jobs import Claimant, NoJobError, Report, StateError
 from ..store.masking import masked
+from ..store.overrides import Act
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
 from .callers import Caller
@@ -170,8 +171,9 @@ def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
         caller: who asks.
         job: its id.
     """
+    act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
     try:
-        run = jobs.cancel(job, system_clock.database_time())
+        run = jobs.cancel(job, act, system_clock.database_time())
     except NoJobError:
         raise _absent(job) from None
     except StateError as error:

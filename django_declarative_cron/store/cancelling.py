@@ -8,10 +8,9 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from ..models import Outcome, ScheduledTask, TaskRun
-from ..signals import publish_on_commit
-from . import database, outbox, overlaps
-from .guard import Member, locked
+from ..models import Outcome, TaskRun
+from . import database
+from .guard import Member
 
 
 def request(using: str, deployment: str, runs: Collection[int], now: datetime) -> int:
@@ -37,29 +36,6 @@ def request(using: str, deployment: str, runs: Collection[int], now: datetime) -
         found = list(open_runs.values_list("pk", flat=True))
         asked = TaskRun.objects.using(using).filter(pk__in=found, outcome=Outcome.RUNNING)
         return asked.update(cancel_requested_at=now)
-
-
-@database.again_after_conflict
-def end_waiting(member: Member, run: TaskRun, now: datetime) -> bool:
-    """End a run that waits behind another one, under the lock: no leader begins it meanwhile.
-
-    Args:
-        member: who asks.
-        run: its row.
-        now: the instant it ends.
-
-    Returns:
-        whether it waited behind another one until now.
-    """
-    with locked(member) as held:
-        told = [] if held is None else overlaps.drop_one_waiting(held, member, run, now)
-        if held is None or not told:
-            return False
-        tasks = ScheduledTask.objects.using(member.using).filter(
-            scheduler=held.row, name=run.task_name
-        )
-        publish_on_commit(outbox.tell(held, member.using, told, tasks), member.using)
-    return True
 
 
 def requested(member: Member) -> list[int]:

@@ -61,7 +61,9 @@ def facts_of(
 
 
 def _present(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
-    return _rows(runs.filter(outcome=Outcome.RUNNING).order_by("-id"))
+    active = runs.filter(Q(outcome=Outcome.RUNNING) | Q(waits_in__isnull=False))
+    # However many wait, what runs is among those that are read.
+    return _rows(active.order_by("outcome", "-id"))
 
 
 def _around(runs: QuerySet[TaskRun], at: datetime) -> tuple[Row, ...]:
@@ -98,6 +100,7 @@ def _row(run: TaskRun) -> Row:
         attempt=run.attempt,
         error=str(detail.get("local_time", "")) or run.error.strip().partition("\n")[0],
         blocked_by=blocking if isinstance(blocking, int) else None,
+        is_offered=run.waits_in is not None,
     )
 
 

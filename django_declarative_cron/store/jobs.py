@@ -22,10 +22,12 @@ from ..core import events
 from ..core.job_id import job_id, run_of
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish, publish_on_commit
-from . import cancelling, database, outbox, results
+from . import cancels, database, outbox, results
+from .cancels import Effect
 from .endings import Result
 from .guard import Locked, Member, locked
 from .mending import mending
+from .overrides import Act
 from .posting import outsider
 
 
@@ -284,11 +286,12 @@ def find(job: str) -> TaskRun:
     return found
 
 
-def cancel(job: str, database_time: BaseExpression | None = None) -> TaskRun:
+def cancel(job: str, act: Act, database_time: BaseExpression | None = None) -> TaskRun:
     """Cancel a run: one that waits ends, one that runs is asked to end.
 
     Args:
         job: its id.
+        act: who, why.
         database_time: expression of the database's time, unless it is the database's own.
 
     Returns:
@@ -299,37 +302,11 @@ def cancel(job: str, database_time: BaseExpression | None = None) -> TaskRun:
         StateError: it has ended.
     """
     member = outsider(database_time)
-    run = find(job)
-    now = _now(member)
-    if _take_out(member, run, now):
-        after, _ = _recorded(
-            member, job, Result(run.pk, run.task_name, now, succeeded=False, error="cancelled")
-        )
-        return after
-    is_over = cancelling.end_waiting(member, run, now)
-    if not is_over:
-        cancelling.request(member.using, member.deployment, [run.pk], now)
+    effect = cancels.cancel(find(job), replace(act, at=_now(member)), database_time)
     after = find(job)
-    if not is_over and after.outcome != Outcome.RUNNING:
+    if effect is not Effect.ENDED and after.outcome != Outcome.RUNNING:
         raise StateError(after)
     return after
-
-
-@database.again_after_conflict
-def _take_out(member: Member, run: TaskRun, now: datetime) -> bool:
-    """Reserve a waiting run for nobody, so that its end is recorded like every other."""
-    with locked(member) as held:
-        if held is None:
-            return False
-        waiting = _waiting(member).filter(pk=run.pk)
-        taken = waiting.update(
-            outcome=Outcome.RUNNING,
-            waits_in=None,
-            reservation=uuid.uuid4(),
-            reserved_until=held.database_now,
-            cancel_requested_at=now,
-        )
-    return bool(taken)
 
 
 def _now(member: Member) -> datetime:

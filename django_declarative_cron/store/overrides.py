@@ -12,9 +12,9 @@ from ..conf import options
 from ..core import events
 from ..core.decide import Story, end_pause, settle
 from ..core.schedule import Schedule
-from ..models import ScheduledTask, TaskOverride, TaskRun
+from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import cancelling, database, outbox, rows
+from . import database, outbox, rows
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
 from .mending import mending
@@ -164,38 +164,6 @@ def clear_retry(names: Collection[str], act: Act) -> list[str]:
         )
 
     return _act(names, act, Kind.CLEAR_RETRY, change)
-
-
-def cancel(run: TaskRun, act: Act) -> bool:
-    """Ask a run in progress to end; its callback has to look, unless its runner can end it.
-
-    Args:
-        run: its row.
-        act: who, when, why.
-
-    Returns:
-        whether it is in progress and had not been asked before.
-    """
-    using, deployment = database.alias(), options().DEPLOYMENT
-
-    def write() -> bool:
-        with database.atomic(using):
-            if not cancelling.request(using, deployment, [run.pk], act.at):
-                return False
-            told = TaskOverride(
-                scheduler_id=run.scheduler_id,
-                task_name=run.task_name,
-                kind=Kind.CANCEL,
-                note=act.note,
-                author=act.author[:255],
-                author_key=act.author_key[:255],
-                created_at=act.at,
-                ended_at=act.at,
-            )
-            database.insert(using, [told])
-        return True
-
-    return mending(using, deployment, write)
 
 
 def _act(

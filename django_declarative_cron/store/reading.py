@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
 from ..core.status import Status, due_since, status_of
-from ..models import ScheduledTask
+from ..models import Outcome, ScheduledTask, TaskRun
 from . import rows
+from .status import waits_for_a_worker
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
+_WAITS = "ddc_waits"
 _PAUSED = (Status.PAUSED, Status.PAUSED_UNTIL)
 
 
@@ -73,9 +77,29 @@ def read(task: ScheduledTask, now: datetime) -> Reading:
         next_run_at=task.next_run_at,
         broken=bool(problem),
         enabled=task.enabled,
+        waits=_waits(task),
     )
     due_at = due_since(state, task.next_run_at) if status not in _PAUSED else task.next_run_at
     return Reading(task, schedule, problem, status, due_at)
+
+
+def with_waits(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+    """Let a query on tasks find what ``read`` would ask for each of them.
+
+    Args:
+        tasks: the query.
+    """
+    return tasks.annotate(**{_WAITS: waits_for_a_worker()})
+
+
+def _waits(task: ScheduledTask) -> bool:
+    if task.running_run is None:
+        return False
+    known: bool | None = getattr(task, _WAITS, None)
+    if known is None:
+        runs = TaskRun.objects.using(task._state.db).filter(pk=task.running_run)
+        known = runs.filter(outcome=Outcome.WAITING).exists()
+    return known
 
 
 def most_attempts(task: ScheduledTask) -> int | None:

@@ -63,6 +63,16 @@ def _running(answer: Why, times: Times) -> str:
     return _("It has been running since %(since)s.") % {"since": times(answer.row.started_at)}
 
 
+def _waits_for_a_worker(answer: Why, times: Times) -> str:
+    return _("The run of %(at)s waits for a worker to fetch it.") % {"at": times(answer.at)}
+
+
+def _waits(answer: Why, times: Times) -> str:
+    return _("The run of %(at)s waits until the run before it has ended.") % {
+        "at": times(answer.at)
+    }
+
+
 _OUTCOMES: dict[str, Callable[[], str]] = {
     "succeeded": lambda: _("and succeeded"),
     "failed": lambda: _("and failed"),
@@ -201,6 +211,8 @@ _WORDED: dict[Cause, Worded] = {
     Cause.DISABLED: _disabled,
     Cause.PAUSED: _paused,
     Cause.RUNNING: _running,
+    Cause.WAITS_FOR_A_WORKER: _waits_for_a_worker,
+    Cause.WAITS: _waits,
     Cause.RAN: _ran,
     Cause.RAN_LATE: _ran_late,
     Cause.WILL_RUN: _will_run,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from ..core.status import LATE, Status
+from ..models import Outcome, TaskRun
 
 
 def status_query(status: Status, now: datetime) -> Q:
@@ -24,6 +25,11 @@ def status_query(status: Status, now: datetime) -> Q:
     raise LookupError(status)
 
 
+def waits_for_a_worker() -> Exists:
+    """Ask, in a query on tasks, whether no external worker has fetched the run of a task yet."""
+    return Exists(TaskRun.objects.filter(pk=OuterRef("running_run"), outcome=Outcome.WAITING))
+
+
 def _queries(now: datetime) -> list[tuple[Status, Q]]:
     late = now - LATE
     overdue = (
@@ -34,7 +40,8 @@ def _queries(now: datetime) -> list[tuple[Status, Q]]:
     ends = Q(enabled=True, paused_since__isnull=False, paused_until__isnull=False)
     return [
         (Status.BROKEN, ~Q(broken_reason="")),
-        (Status.RUNNING, Q(running_run__isnull=False)),
+        (Status.RUNNING, Q(running_run__isnull=False) & ~Q(waits_for_a_worker())),
+        (Status.WAITS_FOR_A_WORKER, Q(running_run__isnull=False)),
         (Status.PAUSED, Q(enabled=False) | Q(paused_since__isnull=False, paused_until=None)),
         (Status.PAUSED_UNTIL, ends & Q(paused_until__gt=now)),
         (Status.OVERDUE, overdue),

@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_declarative_cron.admin.frames import project_frames
-from django_declarative_cron.models import TaskOverride
+from django_declarative_cron.models import ScheduledTask, TaskOverride
 
 from . import pages, rows
 from .conftest import Login
@@ -130,6 +130,20 @@ def test_a_run_in_progress_is_asked_to_end_and_that_is_written_down(login: Login
     assert LogEntry.objects.get().change_message == "Ask to end: too long"
     client.post(address, {"note": "again"})
     assert TaskOverride.objects.count() == 1
+
+
+def test_a_run_that_waits_is_ended_and_that_is_written_down(root: Client, text: Words) -> None:
+    task = rows.task()
+    run = rows.run(outcome="waiting", started_at=None, finished_at=None, waits_in="slow", job={})
+    ScheduledTask.objects.filter(pk=task.pk).update(running_run=run.pk)
+    address = f"{pages.page(run).removesuffix('change/')}cancel/"
+    assert f'href="{address}"' in root.get(pages.page(run)).content.decode()
+    assert "Ends at once: it has not begun." in text(root.get(address))
+    shown = text(root.post(address, {"note": "no need"}, follow=True))
+    assert "It had not begun, and has ended." in shown
+    run.refresh_from_db()
+    assert (run.outcome, run.waits_in) == ("cancelled", None)
+    assert TaskOverride.objects.get().note == "no need"
 
 
 @pytest.mark.parametrize("codenames", [("view_taskrun",), ("cancel_taskrun",)])

@@ -5,18 +5,34 @@ from __future__ import annotations
 import json
 import threading
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, connections
 from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
 from django_declarative_cron.core.job_id import job_id
-from django_declarative_cron.models import OutboxEvent, Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.core.status import Status
+from django_declarative_cron.core.why import Cause
+from django_declarative_cron.models import (
+    OutboxEvent,
+    Outcome,
+    ScheduledTask,
+    TaskOverride,
+    TaskRun,
+)
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.store import jobs
+from django_declarative_cron.store.explaining import explain
 from django_declarative_cron.store.jobs import Claimant, Report, StateError
+from django_declarative_cron.store.overview import tally
+from django_declarative_cron.store.reading import read, with_waits
+from django_declarative_cron.store.sentences import sentence
+from django_declarative_cron.store.status import status_query
 from django_declarative_cron.testing import Simulation
 
 from .client import Caller
@@ -280,7 +296,49 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     [job] = place.fetch()
     asked = place.caller.delete(f"/v1/jobs/{job['id']}").data["job"]
     assert (asked["state"], asked["cancel_requested"]) == ("active", True)
+    place.caller.delete(f"/v1/jobs/{job['id']}")
+    told = TaskOverride.objects.values_list("kind", "task_name", "author", "note")
+    assert list(told) == [("cancel", "sync", "token everything", "HTTP")] * 2
     assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
+
+
+def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    task, out = ScheduledTask.objects.get(name="sync"), StringIO()
+    now = place.sim.now
+    assert read(task, now).status is Status.WAITS_FOR_A_WORKER
+    [listed] = with_waits(ScheduledTask.objects.filter(name="sync"))
+    with CaptureQueriesContext(connection) as queries:
+        assert read(listed, now).status is Status.WAITS_FOR_A_WORKER
+    assert len(queries) == 0
+    mine = ScheduledTask.objects.filter(name="sync")
+    assert mine.filter(status_query(Status.WAITS_FOR_A_WORKER, now)).exists()
+    assert not mine.filter(status_query(Status.RUNNING, now)).exists()
+    assert tally(mine, now)[Status.WAITS_FOR_A_WORKER] == 1
+    text = "The run of 2024-01-01 11:00 UTC waits for a worker to fetch it."
+    for at in (None, datetime(2024, 1, 1, 11, tzinfo=UTC)):
+        assert sentence(explain(task, now, at, is_attended=True), UTC) == text
+    call_command("cron", "list", stdout=out)
+    assert "⧗ waits for a worker" in out.getvalue()
+    call_command("cron", "cancel", "sync", "--as", "gardener", stdout=out)
+    assert "1 waiting run ended: sync" in out.getvalue()
+    assert place.runs()[0][0] == "cancelled"
+    assert TaskOverride.objects.get().author == "gardener"
+    place.to("12:00:01")
+    assert len(place.fetch()) == 1
+    task.refresh_from_db()
+    assert read(task, place.sim.now).status is Status.RUNNING
+    assert explain(task, place.sim.now, is_attended=True).cause is Cause.RUNNING
+
+
+def test_whoever_has_the_right_may_end_a_job_by_its_id_unless_it_contradicts(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    other = {"job_id": job["id"], "worker_id": "w2"}
+    assert place.caller.post(ACK, other).code == (409, "invalid_request")
+    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
 
 
 def test_only_who_does_a_job_is_given_its_secrets(place: Place) -> None:

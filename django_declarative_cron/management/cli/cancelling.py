@@ -1,39 +1,64 @@
-"""``cron cancel``: ask runs in progress to end."""
+"""``cron cancel``: ask runs in progress to end, and end those that wait."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 
 from django.core.management.base import CommandError
 
-from ...models import Outcome, TaskRun
+from ...models import TaskRun
 from ...signals import safe
-from ...store import cancelling
+from ...store import cancels
+from ...store.cancels import CANCELLABLE, Effect
+from .author import act, add_author
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
 from .words import count
 
+_TEXTS = {
+    Effect.ASKED: ("run", "asked to end"),
+    Effect.ENDED: ("waiting run", "ended"),
+}
+
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help="of a task")
+    add_author(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
     scope, names = Scope.current(), list(dict.fromkeys(options["names"]))
     scope.require_registered(names)
-    running = TaskRun.objects.using(scope.using).filter(
-        scheduler__deployment=scope.deployment, task_name__in=names, outcome=Outcome.RUNNING
+    who = act(options, context.clock.now())
+    runs = TaskRun.objects.using(scope.using).filter(
+        scheduler__deployment=scope.deployment, task_name__in=names, outcome__in=CANCELLABLE
     )
-    found = dict(running.values_list("pk", "task_name"))
-    asked = cancelling.request(scope.using, scope.deployment, found, context.clock.now())
-    told = ", ".join(sorted({safe(name or "") for name in found.values()}))
-    if asked:
-        context.terminal.say(f"{count(asked, 'run')} asked to end: {told}")
-    elif found:
-        context.terminal.say(f"Asked before, or over by now: {told}")
-    idle = [safe(name) for name in names if name not in found.values()]
+    # What waits goes first: nothing begins because what it waits for has ended.
+    found = list(runs.only("task_name", "outcome", "scheduler").order_by("-outcome", "pk"))
+    told: dict[Effect, list[str]] = {effect: [] for effect in Effect}
+    for run in found:
+        effect = cancels.cancel(run, who, context.clock.database_time())
+        told[effect].append(safe(run.task_name or ""))
+    for line in _lines(told):
+        context.terminal.say(line)
+    idle = [safe(name) for name in names if name not in {run.task_name for run in found}]
     if idle:
         raise CommandError(f"No run in progress: {', '.join(idle)}", returncode=1)
 
 
-CANCEL = Subcommand("cancel", "ask runs in progress to end", _arguments, _answer)
+def _lines(told: Mapping[Effect, Sequence[str]]) -> Iterator[str]:
+    for effect, (what, became) in _TEXTS.items():
+        if told[effect]:
+            yield f"{count(len(told[effect]), what)} {became}: {_names(told[effect])}"
+    if told[Effect.NONE] and not told[Effect.ASKED] and not told[Effect.ENDED]:
+        yield f"Asked before, or over by now: {_names(told[Effect.NONE])}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+CANCEL = Subcommand(
+    "cancel", "ask runs in progress to end, and end those that wait", _arguments, _answer
+)

@@ -12,7 +12,7 @@ from ...core.status import Status
 from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
 from ...signals import safe
-from ...store.reading import Reading, read
+from ...store.reading import Reading, read, with_waits
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -24,6 +24,7 @@ _ROLES = {
     Status.OVERDUE: "ERROR",
     Status.RETRYING: "WARNING",
     Status.RUNNING: "SUCCESS",
+    Status.WAITS_FOR_A_WORKER: "NOTICE",
     Status.PAUSED: "NOTICE",
     Status.PAUSED_UNTIL: "NOTICE",
 }
@@ -37,7 +38,9 @@ def _arguments(parser: ArgumentParser) -> None:
 def _answer(context: Context, options: Options) -> None:
     scope, now = Scope.current(), context.clock.now()
     initialized_at = scope.initialized_at()
-    readings = sorted((read(task, now) for task in scope.tasks), key=lambda each: each.order)
+    readings = sorted(
+        (read(task, now) for task in with_waits(scope.tasks)), key=lambda each: each.order
+    )
     if options["format"] == "json":
         context.terminal.data(
             {
