@@ -30,7 +30,7 @@ class Sink:
         secrets: each signs.
         events: types that are posted; ``job.*`` means all that begin so.
         timeout: how long the receiver may take to answer.
-        give_up_after: how long an event is tried before it is set aside.
+        give_up_after: how long an event is tried, from its first refusal, before it is set aside.
         most: how many events wait at most; beyond, the oldest are forgotten.
         source: URI of the deployment in the events; made of its identifier where empty.
         headers: sent with each event.

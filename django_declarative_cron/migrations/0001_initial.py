@@ -440,6 +440,12 @@ class Migration(migrations.Migration):
                 ),
                 ("error", models.TextField(blank=True, verbose_name="newest refusal")),
                 (
+                    "refused_since",
+                    django_declarative_cron.fields.InstantField(
+                        blank=True, null=True, verbose_name="refused since"
+                    ),
+                ),
+                (
                     "claimed_by",
                     models.UUIDField(
                         blank=True, editable=False, null=True, verbose_name="being delivered by"

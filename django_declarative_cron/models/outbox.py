@@ -26,6 +26,7 @@ class OutboxEvent(models.Model):
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     next_attempt_at = InstantField(_("to be tried again at"), null=True, blank=True)
     error = models.TextField(_("newest refusal"), blank=True)
+    refused_since = InstantField(_("refused since"), null=True, blank=True)
     claimed_by = models.UUIDField(_("being delivered by"), null=True, blank=True, editable=False)
     claimed_until = InstantField(_("being delivered until"), null=True, blank=True)
     set_aside_at = InstantField(_("set aside at"), null=True, blank=True)

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Min, Q, QuerySet
+from django.db.models import F, Min, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from ..core import events
+from ..fields import InstantField
 from ..models import OutboxEvent, SchedulerState
 from . import database
 from .guard import Member
@@ -145,6 +147,7 @@ def give_back(
             mine.filter(pk=parcel.id).update(
                 attempts=F("attempts") + 1,
                 error=error[:_ERROR],
+                refused_since=Coalesce("refused_since", Value(found.database_now, InstantField())),
                 next_attempt_at=found.database_now + pause,
             )
         mine.update(claimed_by=None, claimed_until=None)
@@ -156,7 +159,7 @@ def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Eve
 
     Args:
         member: who leads.
-        give_up_after: how long an event is tried.
+        give_up_after: how long an event is tried, from its first refusal.
         most: how many events are kept.
     """
     with database.atomic(member.using):
@@ -169,7 +172,7 @@ def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Eve
 def _set_aside(member: Member, state: Any, give_up_after: timedelta) -> list[events.Event]:
     now = state.database_now
     poison = _waiting(member, state).filter(
-        attempts__gt=0, created_at__lt=now - give_up_after, claimed_by=None
+        attempts__gt=0, refused_since__lt=now - give_up_after, claimed_by=None
     )
     rows = list(database.lockable(member.using, poison.order_by("id"))[:MOST])
     ours = OutboxEvent.objects.using(member.using).filter(pk__in=[row.pk for row in rows])
@@ -199,7 +202,7 @@ def _forget(member: Member, state: Any, most: int) -> list[events.Event]:
 
 
 def try_again(using: str, deployment: str) -> int:
-    """Let events that were set aside be delivered after all.
+    """Let events that were set aside be delivered after all, with as much time as new ones.
 
     Args:
         using: database alias.
@@ -214,4 +217,4 @@ def try_again(using: str, deployment: str) -> int:
     with database.atomic(using):
         found = list(rows.values_list("pk", flat=True))
         mine = OutboxEvent.objects.using(using).filter(pk__in=found)
-        return mine.update(set_aside_at=None, next_attempt_at=None, attempts=0)
+        return mine.update(set_aside_at=None, next_attempt_at=None, refused_since=None, attempts=0)

@@ -136,7 +136,7 @@ def test_what_is_refused_for_too_long_is_set_aside_and_the_next_goes_on(
 ) -> None:
     long_ago = deployment.now - timedelta(days=4)
     put("a", attempts=7, error="400 Bad Request")
-    OutboxEvent.objects.update(created_at=long_ago, next_attempt_at=deployment.now + HOLD)
+    OutboxEvent.objects.update(refused_since=long_ago, next_attempt_at=deployment.now + HOLD)
     put("a")
     (told,) = delivery.tidy(member, timedelta(days=3), 10)
     assert isinstance(told, events.EventSetAside)
@@ -146,6 +146,29 @@ def test_what_is_refused_for_too_long_is_set_aside_and_the_next_goes_on(
     assert delivery.try_again(member.using, member.deployment) == 1
     delivery.give_back(member, [], [])
     assert bodies(take(member)) == [["a0", "a1"]]
+
+
+def test_the_time_of_a_refused_event_counts_from_its_first_refusal(
+    member: Member, deployment: Deployment, put: Put
+) -> None:
+    """An old event has it whole, and once more after somebody lets it be tried again."""
+    three_days = timedelta(days=3)
+    put("a")
+    rows = OutboxEvent.objects.all()
+    rows.update(created_at=deployment.now - timedelta(days=400))
+
+    def refused() -> Any:
+        ((parcel,),) = take(member)
+        delivery.give_back(member, [], [(parcel, "400 Bad Request", timedelta(0))])
+        assert delivery.tidy(member, three_days, 10) == []
+        return rows.get().refused_since
+
+    first = refused()
+    assert refused() == first
+    rows.update(refused_since=first - three_days - HOLD)
+    assert len(delivery.tidy(member, three_days, 10)) == 1
+    assert delivery.try_again(member.using, member.deployment) == 1
+    assert refused() >= first
 
 
 def test_what_was_never_tried_is_not_set_aside(
