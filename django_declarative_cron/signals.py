@@ -73,6 +73,15 @@ def __getattr__(name: str) -> Signal:
     return found
 
 
+def signal_of(kind: type[events.Event]) -> Signal:
+    """Give the signal of a type of event.
+
+    Args:
+        kind: one of ``events.ALL``.
+    """
+    return _BY_EVENT[kind]
+
+
 def publish(told: Iterable[events.Event]) -> None:
     """Send signals and write log lines for events, in their order.
 

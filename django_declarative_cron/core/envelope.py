@@ -277,3 +277,9 @@ def _error(line: str) -> Data:
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+TELLING: Final[tuple[type[events.TaskEvent], ...]] = tuple(
+    kind for kind in _told.registry if kind is not object
+)
+"""The events that other programs are told of."""

@@ -13,10 +13,11 @@ from datetime import timedelta
 from django.db import connections
 
 from ..core import events
+from ..core.envelope import TELLING
 from ..core.options import Options
 from ..core.sink import LONGEST_BACKOFF, LONGEST_PAUSE, Sink, backoff
 from ..exceptions import words_of
-from ..signals import SIGNALS, publish
+from ..signals import publish, signal_of
 from ..store import delivery
 from ..store.delivery import Parcel
 from ..store.guard import Member
@@ -34,15 +35,7 @@ AT_ONCE = 8
 _TASKS = 100
 _TIDY = 60.0
 _JOIN = 1.0
-_NEWS = (
-    "task_run_waiting",
-    "task_run_started",
-    "task_run_completed",
-    "task_run_failed",
-    "task_run_interrupted",
-    "task_run_cancelled",
-    "task_skipped",
-)
+_NEWS = tuple(map(signal_of, TELLING))
 
 
 @dataclass(slots=True)
@@ -97,8 +90,8 @@ class SinkThread:
             return
         self._is_leaving = self._is_ended = False
         self._failures = 0
-        for name in _NEWS:
-            SIGNALS[name].connect(self._wake)
+        for signal in _NEWS:
+            signal.connect(self._wake)
         self._thread = threading.Thread(target=self._run, name="declarative-cron-sink", daemon=True)
         self._thread.start()
 
@@ -109,8 +102,8 @@ class SinkThread:
             deadline: monotonic second, ``None`` for ``GRACE`` from now. A receiver that is
                 down is not waited for.
         """
-        for name in _NEWS:
-            SIGNALS[name].disconnect(self._wake)
+        for signal in _NEWS:
+            signal.disconnect(self._wake)
         thread = self._thread
         if thread is None:
             return

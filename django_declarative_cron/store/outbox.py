@@ -15,7 +15,7 @@ from uuid import UUID
 from .. import conf
 from ..core import events
 from ..core.declaration import DEFAULT_QUEUE
-from ..core.envelope import envelopes, name_of_job
+from ..core.envelope import TELLING, envelopes, name_of_job
 from ..core.events import Event, Facts, TaskEvent
 from ..core.runners import EXTERNAL
 from ..core.sink import Sink
@@ -23,19 +23,6 @@ from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from ..signals import report
 from . import database
 from .guard import Locked
-
-_TOLD_OUTSIDE = (
-    events.TaskRunWaiting,
-    events.TaskRunStarted,
-    events.TaskRunFetched,
-    events.TaskRunCompleted,
-    events.TaskRunFailed,
-    events.TaskRetriesExhausted,
-    events.TaskRunInterrupted,
-    events.TaskRunCancelRequested,
-    events.TaskRunCancelled,
-    events.TaskSkipped,
-)
 
 
 def tell(
@@ -84,7 +71,7 @@ def recall(
 
 
 def _is_fresh(event: Event) -> bool:
-    return isinstance(event, _TOLD_OUTSIDE) and event.facts is None
+    return isinstance(event, TELLING) and event.facts is None
 
 
 def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> list[TaskRun]:

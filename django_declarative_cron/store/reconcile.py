@@ -142,12 +142,9 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
         what happened, in causal order.
     """
     told: list[events.Event] = [
-        *_remove(held, member, todo.orphaned, now),
+        *outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ()),
         *_add(held, member, todo.new, now),
         *_override(held, member, todo.overridden, now),
-    ]
-    told = [
-        *outbox.tell(held, member.using, told, ()),
         *_update(held, member, todo.updated, now),
     ]
     told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
@@ -218,11 +215,11 @@ def _coming(declaration: Declaration, known: Known, now: datetime) -> events.Tas
 
 def _override(
     held: Locked, member: Member, overrides: Sequence[Override], now: datetime
-) -> list[events.TaskEvent]:
+) -> list[events.Event]:
     if not overrides:
         return []
     known = Known.of(held, member, [o.declaration for o in overrides], now)
-    told: list[events.TaskEvent] = []
+    told: list[events.Event] = []
     by_name = {override.declaration.name: override for override in overrides}
     for chunk in _rows_by_name(held, member, by_name):
         for row in chunk:
@@ -234,6 +231,7 @@ def _override(
             told += decision.events
             rows.take(row, decision)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, member.using, told, chunk)
     return told
 
 

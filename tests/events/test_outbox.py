@@ -213,6 +213,20 @@ def test_a_run_that_had_not_begun_is_cancelled_with_its_task(post_to: Post) -> N
     assert bodies()[-1]["data"]["job_id"] == waited
 
 
+def test_a_run_that_had_not_begun_is_cancelled_with_what_is_declared(post_to: Post) -> None:
+    """Another schedule ends it; the task is still there, and is told of."""
+    post_to(NOWHERE)
+    sim = overlapping("enqueue")
+    sim.advance_to("2024-01-01T10:11Z")
+    waited = bodies()[-1]["data"]
+    sim.initialize([("t", "0 3 * * *", sim.job(), FIVE_MINUTES)])
+    (last,) = bodies()[4:]
+    assert (last["type"], last["data"]["job_id"]) == ("job.cancelled", waited["job_id"])
+    assert last["data"]["cron_expression"] == "0 3 * * *"
+    assert last["data"]["timezone"] == "UTC"
+    assert last["data"]["job_type"] == waited["job_type"]
+
+
 def test_a_run_that_makes_room_is_cancelled(post_to: Post) -> None:
     post_to(NOWHERE)
     overlapping("cancel_previous").advance_to("2024-01-01T10:13Z")
