@@ -83,7 +83,8 @@ def _require_version(request: HttpRequest) -> None:
 
 
 def _unavailable() -> RefusedError:
-    message = "The database did not do it; nothing was changed."
+    # An answer of the database may be lost after it has committed: nobody knows which.
+    message = "The database did not confirm it. Ask again; it is safe to repeat."
     return RefusedError(503, "backend_error", message, headers={"Retry-After": "1"})
 
 

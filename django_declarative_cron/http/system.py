@@ -9,6 +9,7 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse
 
 from .. import __version__, conf, handlers
+from ..core.overlap import POLICIES
 from ..runtime.clock import system_clock
 from ..store import database
 from ..store.attendance import Attendance, attendance, patience
@@ -42,7 +43,7 @@ def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
             "cron": True,
             "cron_seconds": True,
             "interval": True,
-            "overlap_policies": ["skip", "allow", "cancel_previous", "enqueue"],
+            "overlap_policies": list(POLICIES),
             "external_workers": options.EXTERNAL_WORKERS,
             "batch_enqueue": False,
             "workflows": False,

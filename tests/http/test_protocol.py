@@ -170,6 +170,7 @@ def test_a_database_that_refuses_is_told_as_such(
     answer = caller.get(ONE)
     assert answer.code == (503, "backend_error")
     assert answer.data["error"]["retryable"] is True
+    assert "safe to repeat" in answer.data["error"]["message"]
     assert answer.headers["Retry-After"] == "1"
     assert "gone" not in str(answer.data)
 
@@ -204,6 +205,8 @@ def test_the_manifest_says_what_there_is(caller: Caller) -> None:
     assert found["implementation"]["name"] == "django-declarative-cron"
     assert found["conformance_level"] == 2
     assert "report.generate" in found["types"]
+    policies = ["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
+    assert found["capabilities"]["overlap_policies"] == policies
 
 
 def test_health_is_that_of_the_scheduler(caller: Caller) -> None:
