@@ -23,6 +23,7 @@ from ..cron import next_transitions
 from ..models import ScheduledTask, SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database, overview
+from ..store.attendance import patience, spoke_at
 from ..store.overview import Ran
 from ..store.reading import read_schedule
 from . import formats, marks
@@ -124,7 +125,11 @@ def health_of(request: HttpRequest) -> overview.Health | None:
     if not hasattr(request, "_ddc_health"):
         ours, clock = options(), system_clock
         found = overview.health(
-            database.alias(), ours.DEPLOYMENT, ours.LEASE, clock.now(), clock.database_time()
+            database.alias(),
+            ours.DEPLOYMENT,
+            patience(ours.LEASE),
+            clock.now(),
+            clock.database_time(),
         )
         request._ddc_health = found  # type: ignore[attr-defined]
     known: overview.Health | None = request._ddc_health  # type: ignore[attr-defined]
@@ -135,7 +140,7 @@ def _health(page: ReadOnlyAdmin, request: HttpRequest, found: overview.Health) -
     shows = page.shows(request, SchedulerInstance)
     leader, heard = found.leader, ""
     if leader is not None:
-        silence = max(found.now - leader.heartbeat_at, timedelta(0))
+        silence = max(found.now - spoke_at(leader), timedelta(0))
         seconds = timedelta(seconds=round(silence.total_seconds()))
         heard = gettext("%(age)s ago") % {"age": formats.span(seconds)}
     standbys = ngettext("%(number)d stands by", "%(number)d stand by", found.standbys)

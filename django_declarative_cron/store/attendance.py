@@ -49,8 +49,7 @@ class Attendance:
         Args:
             instance: any.
         """
-        heartbeat: datetime = instance.mute_since or instance.heartbeat_at
-        return max(self.now - heartbeat, timedelta(0))
+        return max(self.now - spoke_at(instance), timedelta(0))
 
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
         """Give the instances that were heard of lately.
@@ -80,6 +79,16 @@ def is_attended(
     return (
         seen is not None and seen.newest is not None and seen.database_now - seen.newest <= within
     )
+
+
+def spoke_at(instance: SchedulerInstance) -> datetime:
+    """Give when an instance spoke for itself last.
+
+    Args:
+        instance: any.
+    """
+    spoke: datetime = instance.mute_since or instance.heartbeat_at
+    return spoke
 
 
 def gave_up(instance: SchedulerInstance) -> bool:

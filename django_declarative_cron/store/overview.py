@@ -15,7 +15,7 @@ from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import rows
-from .attendance import MOST
+from .attendance import MOST, spoke_at
 from .status import status_query
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
@@ -66,14 +66,14 @@ class Ran:
 
 
 def health(
-    using: str, deployment: str, lease: timedelta, now: datetime, database_time: BaseExpression
+    using: str, deployment: str, within: timedelta, now: datetime, database_time: BaseExpression
 ) -> Health | None:
     """Look who is at work, in one query.
 
     Args:
         using: database alias.
         deployment: its name.
-        lease: how old a sign of life may be.
+        within: how lately one that lives spoke for itself.
         now: the instant of looking.
         database_time: expression of the database's time.
 
@@ -94,14 +94,13 @@ def health(
     if not present:
         return None
     first = present[0]
-    living = [each for each in present if first.database_now - each.heartbeat_at <= lease]
+    living = [each for each in present if first.database_now - spoke_at(each) <= within]
     leader = next((each for each in living if each.pk == each.scheduler.leader_id), None)
-    spoke = max(each.mute_since or each.heartbeat_at for each in present)
     return Health(
         now=first.database_now,
         leader=leader,
         standbys=len(living) - (leader is not None),
-        silence=first.database_now - spoke,
+        silence=first.database_now - max(map(spoke_at, present)),
         failed=first.failed,
     )
 

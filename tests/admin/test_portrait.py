@@ -133,6 +133,18 @@ def test_the_overview_says_who_leads_and_counts(root: Client, text: Words) -> No
     assert "1 ● Active 1 ▶ Running 0 ↻ Retrying 1 ■ Paused 1 ✖ Failed in 24 h" in shown
 
 
+def test_the_overview_calls_living_what_the_banner_does(root: Client, text: Words) -> None:
+    """Half a minute, although a lease is shorter; one that is only vouched for is silent."""
+    late = rows.instance(heartbeat_at=NOW - timedelta(seconds=25))
+    late.scheduler.leader = late
+    late.scheduler.save()
+    shown = text(root.get(pages.changelist()))
+    assert "A scheduler leads worker:4711 last sign of life: 25 s ago" in shown
+    late.heartbeat_at, late.mute_since = NOW, NOW - timedelta(seconds=31)
+    late.save()
+    assert "A scheduler leads" not in text(root.get(pages.changelist()))
+
+
 def test_tiles_lead_to_what_they_count(root: Client) -> None:
     rows.instance()
     rows.task("a", paused_since=NOW, paused_until=NOW + HOUR)
