@@ -61,11 +61,13 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
     """Report every key that means nothing, and those that only the scheduler sets."""
+    managed = [key for key in item.given if key in MANAGED]
+    if managed:
+        verb, keys = ("is", "the key") if len(managed) == 1 else ("are", "the keys")
+        message = f"{listed(managed)} {verb} kept by the scheduler; what stands here is ignored."
+        item.warn(Check.MANAGED_KEY, message, f"Leave {keys} out.")
     for key in item.given:
-        if key in MANAGED:
-            message = f"`{key}` is kept by the scheduler; what stands here is ignored."
-            item.warn(Check.MANAGED_KEY, message, "Leave the key out.")
-        elif key not in known:
+        if key not in known and key not in MANAGED:
             name, hint = name_of_key(key), f"Known keys: {listed(known)}."
             item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], _unknown(name, known), hint)
 
