@@ -20,7 +20,7 @@ from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.attendance import patience
 from ..store.masking import masked
-from ..store.reading import Reading, most_attempts, read, read_retry
+from ..store.reading import Reading, most_attempts, ran_before_change, read, read_retry
 from . import formats, marks, overview, story
 from .acts import ACTS
 from .extras import ExtraPagesAdmin
@@ -128,7 +128,17 @@ def _json(value: Any) -> str:
     return format_html('<pre class="ddc-pre">{}</pre>', text)
 
 
-last_attempt = instant(ScheduledTask, "last_attempt_at")
+_attempted = instant(ScheduledTask, "last_attempt_at")
+
+
+@admin.display(description=_("last attempt at"), ordering="last_attempt_at")
+def last_attempt_at(task: ScheduledTask) -> str:
+    """Show the newest attempt under the schedule that is declared."""
+    if ran_before_change(task):
+        return gettext("not since its schedule changed")
+    return _attempted(task)
+
+
 last_success = instant(ScheduledTask, "last_success_at")
 
 
@@ -164,7 +174,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         recent,
         schedule,
         next_run,
-        last_attempt,
+        last_attempt_at,
         last_success,
         pending_retry,
     ]
@@ -189,7 +199,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                 "fields": [
                     status,
                     next_run,
-                    last_attempt,
+                    last_attempt_at,
                     last_success,
                     pending_retry,
                     "failures",

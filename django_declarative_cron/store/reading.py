@@ -49,6 +49,15 @@ class Reading:
         return (self.status not in _URGENT, due, self.task.name)
 
 
+def ran_before_change(task: ScheduledTask) -> bool:
+    """Tell whether a task ran, but not since its state began afresh.
+
+    Args:
+        task: as stored.
+    """
+    return task.last_attempt_at is None and task.run_count > 0
+
+
 def read_retry(task: ScheduledTask) -> RetryPolicy | None:
     """Read the retry policy of a row, ``None`` where it has a delay or is damaged.
 

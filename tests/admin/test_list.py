@@ -35,6 +35,12 @@ def test_a_task_that_never_ran_has_three_empty_dates(root: Client) -> None:
     assert [cells(response, field) for field in DATES] == [["-"], ["-"], ["-"]]
 
 
+def test_a_task_that_ran_before_its_schedule_changed_says_so(root: Client) -> None:
+    rows.task(run_count=3)
+    response = root.get(pages.changelist())
+    assert cells(response, "last_attempt_at") == ["not since its schedule changed"]
+
+
 def test_attempt_and_success_are_shown_and_no_retry(root: Client) -> None:
     """AD-02, AD-04."""
     rows.task(last_attempt_at=NOW.replace(second=0), last_success_at=NOW.replace(minute=2))

@@ -87,6 +87,14 @@ def test_the_table(cron: Cron, crowd: Simulation) -> None:
     ]
 
 
+def test_what_ran_before_its_schedule_changed_says_so(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([_entry("berlin", "30 11 * * *")])
+    sim.advance_to("2024-01-01T12:00:30Z")
+    sim.initialize([_entry("berlin", "0 13 * * *")])
+    assert "not since its schedule changed" in cron("list", clock=sim.clock).out
+    assert "not since its schedule changed" in cron("show", "berlin", clock=sim.clock).out
+
+
 def test_a_retry_waits_for_the_end_of_a_pause(cron: Cron, crowd: Simulation) -> None:
     overrides.pause(["failing"], Act(author="an operator", at=crowd.now))
     assert "retry when resumed" in cron("list", clock=crowd.clock).out

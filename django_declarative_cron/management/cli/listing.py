@@ -12,7 +12,7 @@ from ...core.status import Status
 from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
 from ...signals import safe
-from ...store.reading import Reading, read, with_waits
+from ...store.reading import Reading, ran_before_change, read, with_waits
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -107,6 +107,8 @@ def _ahead(reading: Reading, now: datetime) -> list[str]:
 
 def _behind(reading: Reading, now: datetime) -> list[str]:
     attempt, success = reading.task.last_attempt_at, reading.task.last_success_at
+    if ran_before_change(reading.task):
+        return ["not since its schedule changed"]
     if attempt is None:
         return ["never ran"]
     succeeded = "never" if success is None else relative(success, now)

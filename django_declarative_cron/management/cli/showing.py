@@ -18,7 +18,7 @@ from ...signals import safe
 from ...store.attendance import is_attended, patience
 from ...store.explaining import explain
 from ...store.masking import masked
-from ...store.reading import Reading, read, read_retry
+from ...store.reading import Reading, ran_before_change, read, read_retry
 from .explaining import worded
 from .listing import record as listed
 from .past import record, say_runs
@@ -99,6 +99,8 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     ):
         if instant is not None:
             yield label, [f"{local(instant, zone)}  {relative(instant, now)}"]
+    if ran_before_change(task):
+        yield "last attempt", ["not since its schedule changed"]
     yield "runs so far", [f"{task.run_count:,}, {task.failures:,} failures in a row"]
     act = TaskOverride.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     for each in act.order_by("-id")[:1]:
