@@ -171,12 +171,12 @@ def test_the_end_of_the_last_one_is_told(
 
 
 def test_hosts_are_for_those_who_may_see_schedulers(login: Login, text: Words) -> None:
-    rows.instance(heartbeat_at=LONG)
+    rows.instance(heartbeat_at=LONG, host="cellar")
     rows.task(next_run_at=NOW - timedelta(hours=2))
     response = login("view_scheduledtask").get(pages.changelist())
     words = "The last one was heard of: 3 hours ago. 1 task is overdue."
     assert f"{HEADING} {words}" in text(response)
-    assert "worker" not in response.content.decode()
+    assert "cellar" not in response.content.decode()
     assert pages.changelist(LIST) not in response.content.decode()
 
 
