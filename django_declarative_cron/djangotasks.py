@@ -89,7 +89,9 @@ def make_task(function: Any, *, is_found: bool = False, **given: Any) -> Any:
     alias = given.get("backend") or _first(backends.settings, module.DEFAULT_TASK_BACKEND_ALIAS)
     backend = backends[alias]
     queue = _first(sorted(backend.queues), module.DEFAULT_TASK_QUEUE_NAME)
-    values = {"queue_name": queue, "takes_context": True, **given, "backend": alias}
+    # Django 6.0 has no defaults for these.
+    unsaid = {"priority": 0, "run_after": None, "queue_name": queue, "takes_context": True}
+    values = {**unsaid, **given, "backend": alias}
     # One engine may have a class of its own, which the others do not take for a Task.
     make = module.Task if is_found and hasattr(module, "Task") else backend.task_class
     return make(func=function, **values)
