@@ -42,6 +42,7 @@ class TaskState:
         paused_since: start of a pause in force.
         paused_until: its end, where it has one.
         run_requested_at: when a person asked for a run that has not started.
+        skip_at: the occurrence that a person lets pass.
         running: a run is in progress.
         waiting: runs that wait until those before them have ended.
         run_count: number of starts.
@@ -63,6 +64,7 @@ class TaskState:
     paused_since: datetime | None = None
     paused_until: datetime | None = None
     run_requested_at: datetime | None = None
+    skip_at: datetime | None = None
     running: bool = False
     waiting: int = 0
     run_count: int = 0
@@ -261,6 +263,7 @@ _INSTANTS = {
     "paused_since": "pausedSince",
     "paused_until": "pausedUntil",
     "run_requested_at": "runRequestedAt",
+    "skip_at": "skipAt",
 }
 _COUNTS = {
     "attempt": "attempt",

@@ -172,6 +172,7 @@ class ScheduledTask(models.Model):
     origin = models.CharField(
         _("declared by"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
     )
+    registered_by = models.CharField(_("registered by"), max_length=255, blank=True)
 
     cron = models.TextField(_("cron expression"))
     timezone = models.CharField(_("time zone"), max_length=255)
@@ -198,6 +199,7 @@ class ScheduledTask(models.Model):
     paused_since = InstantField(_("paused since"), null=True, blank=True)
     paused_until = InstantField(_("paused until"), null=True, blank=True)
     run_requested_at = InstantField(_("run requested at"), null=True, blank=True)
+    skip_at = InstantField(_("occurrence to be skipped"), null=True, blank=True)
     running_run = models.BigIntegerField(_("run in progress"), null=True, blank=True)
     waiting = models.PositiveIntegerField(_("runs waiting"), default=0)
     run_count = models.BigIntegerField(_("number of runs"), default=0)

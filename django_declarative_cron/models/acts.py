@@ -9,7 +9,10 @@ from ..fields import InstantField, NameField
 
 
 class TaskOverride(models.Model):
-    """One person's act on a task name; it outlives the task's row."""
+    """One person's act on a task name, or the scheduler's own; it outlives the task's row.
+
+    The scheduler's own have a reason and no author.
+    """
 
     class Kind(models.TextChoices):
         """What a person did."""
@@ -19,6 +22,7 @@ class TaskOverride(models.Model):
         RUN = "run", _("run requested")
         CLEAR_RETRY = "clear_retry", _("retry state cleared")
         CANCEL = "cancel", _("end of a run requested")
+        SKIP = "skip", _("next run skipped")
 
     scheduler = models.ForeignKey(
         "SchedulerState",
@@ -30,6 +34,7 @@ class TaskOverride(models.Model):
     task_name = NameField(_("task name"), max_length=255)
     kind = models.CharField(_("act"), max_length=16, choices=Kind.choices)
     until = InstantField(_("until"), null=True, blank=True)
+    reason = models.CharField(_("reason"), max_length=32, blank=True)
     note = models.TextField(_("note"), blank=True)
     author = models.CharField(_("author"), max_length=255, blank=True)
     author_key = models.CharField(_("key of the author"), max_length=255, blank=True)

@@ -41,6 +41,7 @@ _SHARED = (
     "paused_since",
     "paused_until",
     "run_requested_at",
+    "skip_at",
     "waiting",
     "run_count",
 )
