@@ -92,6 +92,12 @@ class Stranger:
                 self._own.set_autocommit(False)
             cursor.execute(f"{rows} WHERE id = %s FOR UPDATE", [key])
 
+    def look_for_no_deadlocks(self) -> None:
+        """Leave it to the other one to find out that both wait for each other."""
+        if self._own.vendor == "postgresql":
+            with self._own.cursor() as cursor:
+                cursor.execute("SET deadlock_timeout = '10min'")
+
     def write(self) -> None:
         """Hold SQLite's one write lock until ``let_go``."""
         self._own.set_autocommit(False)
@@ -127,6 +133,8 @@ class Stranger:
 def stranger(transactional_db: None) -> Iterator[Stranger]:
     """Give somebody with a connection of their own."""
     own: BaseDatabaseWrapper = connection.copy()
+    # A test may let them wait in another thread.
+    own.inc_thread_sharing()
     yield Stranger(own)
     own.close()
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from django_declarative_cron.models import TaskOverride, TaskRun
 from django_declarative_cron.store import claims, database, overrides
 from django_declarative_cron.store.faults import is_conflict
 from django_declarative_cron.store.overrides import Act
 
+from ..elsewhere import elsewhere
 from .conftest import PATIENCE, WAITING, Deployment, Stranger
 
 pytestmark = pytest.mark.skipif(
@@ -35,21 +37,34 @@ def conflicts(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 def test_a_claim_that_has_to_end_a_deadlock_is_made_again(
     deployment: Deployment, stranger: Stranger, conflicts: list[BaseException]
 ) -> None:
+    # MySQL spares who has written more, PostgreSQL who has no limit of their own to look after.
+    stranger.look_for_no_deadlocks()
     overrides.request_run(["t1"], Act(author="an operator", at=deployment.now))
     stranger.hold("taskoverride", task_name="t1")
-    # Who has written more is spared by MySQL; who began to wait later, by PostgreSQL.
     stranger.write_much()
-    with ThreadPoolExecutor(1) as pool:
-        claim = pool.submit(
-            lambda: claims.claim_due(
-                deployment.member, deployment.by_name, deployment.now, reaping=False
-            )
-        )
-        stranger.wait_for_a_waiter()
+
+    def hold_and_let_go() -> None:
         stranger.hold("schedulerstate", deployment="default")
         stranger.let_go()
-        started = claim.result(PATIENCE).claims
-        pool.submit(connections.close_all).result(PATIENCE)
+
+    with elsewhere() as by_stranger, elsewhere() as by_claim:
+
+        def close_the_circle(execute: Any, sql: str, *rest: Any) -> Any:
+            """Let the stranger wait for us before we wait for the stranger."""
+            if not waits and sql.startswith("UPDATE") and "taskoverride" in sql:
+                waits.append(by_stranger(hold_and_let_go))
+                stranger.wait_for_a_waiter()
+            return execute(sql, *rest)
+
+        def claim() -> list[claims.Claim]:
+            with connection.execute_wrapper(close_the_circle):
+                return claims.claim_due(
+                    deployment.member, deployment.by_name, deployment.now, reaping=False
+                ).claims
+
+        waits: list[Future[None]] = []
+        started = by_claim(claim).result(PATIENCE)
+        waits[0].result(PATIENCE)
     assert len(started) == TaskRun.objects.filter(outcome="running").count() == 3
     assert TaskOverride.objects.get().ended_at is not None
     assert conflicts

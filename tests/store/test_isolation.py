@@ -7,12 +7,11 @@ look at the deployment's locked row first; a caller's may have looked long befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from django.db import OperationalError, connection, connections, transaction
+from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.store import claims, foreground, guard, overrides, results
@@ -21,6 +20,8 @@ from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.results import Result
 
+from .. import elsewhere as threads
+from ..elsewhere import Elsewhere
 from .conftest import PATIENCE, Deployment, Stranger
 
 LEVELS = {
@@ -31,9 +32,6 @@ LEVELS = {
 pytestmark = pytest.mark.skipif(
     connection.vendor not in LEVELS, reason="there is but one isolation level"
 )
-
-T = TypeVar("T")
-Elsewhere = Callable[[Callable[[], T]], "Future[T]"]
 
 
 def _option(level: str) -> Any:
@@ -58,9 +56,8 @@ def isolated(request: pytest.FixtureRequest, transactional_db: None) -> Iterator
 @pytest.fixture
 def elsewhere(isolated: None) -> Iterator[Elsewhere[Any]]:
     """Do things in another thread, which keeps its own connection."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit
-        pool.submit(connections.close_all).result(PATIENCE)
+    with threads.elsewhere() as submit:
+        yield submit
 
 
 def _claim(deployment: Deployment) -> list[claims.Claim]:
