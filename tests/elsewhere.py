@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from django.db import connections
 
+from .patience import PATIENCE
+
 T = TypeVar("T")
 Elsewhere = Callable[[Callable[[], T]], "Future[T]"]
-
-_PATIENCE = 60.0
 
 
 @contextmanager
@@ -25,4 +25,4 @@ def elsewhere() -> Iterator[Elsewhere[Any]]:
         try:
             yield pool.submit
         finally:
-            pool.submit(connections.close_all).result(_PATIENCE)
+            pool.submit(connections.close_all).result(PATIENCE)

@@ -9,7 +9,7 @@ import threading
 import uuid
 from pathlib import Path
 
-PATIENCE = 30.0
+from .patience import PATIENCE
 
 
 class Process:

@@ -18,9 +18,9 @@ from typing import Any
 
 from tests.process import Process
 
+from ..patience import PATIENCE
 from . import place
 
-PATIENCE = 60.0
 _BETWEEN = 2.5
 _STARTED = "SELECT count(*) FROM django_declarative_cron_taskrun WHERE started_at > %s"
 _DOUBLED = (

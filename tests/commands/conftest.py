@@ -19,6 +19,7 @@ from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.runtime.clock import Clock
 from django_declarative_cron.testing import ManualClock, Simulation
 
+from ..patience import PATIENCE
 from . import callbacks
 
 START = "2024-01-01T10:00:30Z"
@@ -113,5 +114,5 @@ def run_child(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
         env={**env, "DJANGO_SETTINGS_MODULE": "tests.commands.child_settings"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )

@@ -25,6 +25,7 @@ from django_declarative_cron.runtime import foreground
 from django_declarative_cron.runtime.scheduler import Scheduler
 from django_declarative_cron.store import guard, results
 
+from ..patience import PATIENCE
 from . import callbacks, child_settings
 from .conftest import DELAY, HERE, Cron, run_child
 
@@ -270,7 +271,7 @@ def test_ctrl_c_in_a_child(child_environment: dict[str, str]) -> None:
     assert child.stdout.readline().startswith("Running 'endless'")
     assert child.stdout.readline() == "waiting\n"
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=PATIENCE)
     run = _run()
     assert (child.returncode, run.outcome, run.error) == (1, "failed", "KeyboardInterrupt")
     assert "'endless' failed after" in err

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..conftest import PACKAGE
+from ..patience import PATIENCE
 from .pages import Block
 
-PATIENCE = 100.0
 CUT = "…"
 """What the pages leave out: part of a line, or lines."""
 

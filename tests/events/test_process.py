@@ -12,7 +12,7 @@ import pytest
 from django_declarative_cron.models import OutboxEvent, TaskRun
 
 from ..process import Process
-from .receiver import Receiver
+from .receiver import PATIENCE, Receiver
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def test_what_was_committed_is_delivered_although_its_process_was_killed(
     scheduler_process: Callable[..., Process], receiver: Receiver, run_now: Any
 ) -> None:
     hanging = threading.Event()
-    receiver.behave = lambda got: 200 if hanging.wait(30) else 500
+    receiver.behave = lambda got: 200 if hanging.wait(PATIENCE) else 500
     # Its events are its own for a little longer than twice the timeout.
     process = scheduler_process(timeout=1)
     run_now("note")

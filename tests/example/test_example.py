@@ -15,10 +15,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from ..patience import PATIENCE
 from .conftest import Example
 
 MALFORMED = "porcelain-2231.csv"
-PATIENCE = 60.0
 
 
 @pytest.mark.slow

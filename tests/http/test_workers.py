@@ -35,6 +35,8 @@ from django_declarative_cron.store.sentences import sentence
 from django_declarative_cron.store.status import status_query
 from django_declarative_cron.testing import Simulation
 
+from ..elsewhere import elsewhere
+from ..patience import PATIENCE
 from .client import Caller
 
 FETCH, ACK, NACK, BEAT = (f"/v1/workers/{name}" for name in ("fetch", "ack", "nack", "heartbeat"))
@@ -484,18 +486,20 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
     barrier = threading.Barrier(3)
 
     def work(name: str) -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         mine: list[int] = []
-        for _ in range(6):
-            mine += [run.pk for run in jobs.fetch(["slow"], 1, name, MINUTE)]
+        try:
+            for _ in range(6):
+                mine += [run.pk for run in jobs.fetch(["slow"], 1, name, MINUTE)]
+        finally:
+            connections.close_all()
         found.append(mine)
-        connections.close_all()
 
     threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     fetched = [pk for mine in found for pk in mine]
     assert len(fetched) == len(set(fetched)) == 6
     sim.crash()
@@ -517,18 +521,10 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
     assert declaration is not None
     posting.post(declaration, sim.now)
     sim.advance_to("2024-01-01T11:00:01Z")
-    found: list[Any] = []
-
-    def work() -> None:
-        found.append(jobs.fetch(["slow"], 1, "w", MINUTE))
-        connections.close_all()
-
-    with transaction.atomic():
+    with transaction.atomic(), elsewhere() as submit:
         list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join(10)
-    assert found == [[]]
+        found = submit(lambda: jobs.fetch(["slow"], 1, "w", MINUTE)).result(PATIENCE)
+    assert found == []
     sim.crash()
 
 

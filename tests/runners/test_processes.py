@@ -193,7 +193,7 @@ def test_the_runs_of_a_scheduler_that_is_killed_end_with_it(
     pid = int(bench.noted("began")[0].split()[1])
     assert is_there(pid)
     process.child.kill()
-    assert eventually(lambda: not is_there(pid), 5.0)
+    assert eventually(lambda: not is_there(pid))
 
 
 def test_a_project_without_a_settings_module_is_told_so(

@@ -14,7 +14,8 @@ from django_declarative_cron.runtime import engine
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 
-PATIENCE = 30.0
+from ..patience import PATIENCE
+
 NEVER_TODAY = "0 0 29 2 *"
 FIVE_MINUTES = timedelta(minutes=5)
 

@@ -180,8 +180,10 @@ def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
     assert began.wait(PATIENCE)
 
     def stop() -> None:
-        scheduler.stop()
-        connections.close_all()
+        try:
+            scheduler.stop()
+        finally:
+            connections.close_all()
 
     stopping = threading.Thread(target=stop)
     stopping.start()

@@ -21,7 +21,8 @@ from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.instances import Process
 
-PATIENCE = 30.0
+from ..patience import PATIENCE
+
 WAITING = {
     "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
     "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",

@@ -25,7 +25,7 @@ from django_declarative_cron.store.guard import Bid, Member, Standing
 from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.peek import peek
 
-PATIENCE = 30.0
+from ..patience import PATIENCE
 
 
 def _nothing() -> None:
