@@ -1,0 +1,76 @@
+"""``python -m benchmarks PART``, ``python -m benchmarks all``, ``python -m benchmarks report``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from .harness import results, tables
+from .harness.contenders import CONTENDERS
+from .harness.parts import NAMES, Part, part
+from .harness.rounds import Turns
+from .harness.server import Server
+from .harness.workers import Worker
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(each.replace("_", "")) for each in text.split(","))
+
+
+def _asked(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("what", choices=[*NAMES, "all", "report"])
+    parser.add_argument("--rounds", type=int, help="how often everything is measured")
+    parser.add_argument("--sizes", type=_numbers, help="how much there is, such as 1000,10000")
+    parser.add_argument("--only", help="ids of contenders, such as product,limit")
+    parser.add_argument("--budget", type=float, default=0, help="minutes, for all parts together")
+    parser.add_argument("--patience", type=float, default=600, help="seconds for one answer")
+    parser.add_argument("--durable", action="store_true", help="wait for the disk at each commit")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/PART.json")
+    return parser.parse_args(arguments)
+
+
+def _tell(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _measure(one: Part, asked: argparse.Namespace, server: Server, minutes: float) -> None:
+    chosen = asked.only.split(",") if asked.only else one.contenders
+    turns = Turns(
+        one,
+        [CONTENDERS[each] for each in one.contenders if each in chosen],
+        asked.sizes if asked.sizes and one.sizes != (0,) else one.sizes,
+        asked.rounds or one.rounds,
+        time.monotonic() + minutes * 60 if minutes else float("inf"),
+        _tell,
+    )
+    facts = {**results.machine(), "postgresql": server.version(), **server.facts()}
+    rows = turns.take(lambda who, size: Worker(one, who, size, server, asked.patience))
+    facts["load_after"] = round(os.getloadavg()[0], 2)
+    print(tables.text(one, rows), end="\n\n", flush=True)
+    if asked.keep:
+        results.save(one.name, rows, facts, turns.rounds)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure what is asked for.
+
+    Args:
+        arguments: of the command line.
+    """
+    asked = _asked(arguments)
+    if asked.what == "report":
+        from .harness import report
+
+        report.write()
+        return
+    names = NAMES if asked.what == "all" else (asked.what,)
+    server = Server(is_durable=asked.durable)
+    for name in names:
+        _measure(part(name), asked, server, asked.budget / len(names))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Everybody in turns: one round is one measurement of each, and there are several rounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .contenders import Contender
+from .parts import Part, Sample
+from .workers import WorkerError
+
+
+class Measured(Protocol):
+    """What a round asks of a contender's process."""
+
+    contender: Contender
+    size: int
+    versions: dict[str, str]
+
+    def prepare(self) -> None:
+        """Let it get ready."""
+
+    def measure(self) -> list[Sample]:
+        """Let it do the work once more."""
+
+    def close(self) -> None:
+        """Let it go."""
+
+
+Begin = Callable[[Contender, int], Measured]
+
+
+@dataclass
+class Row:
+    """All samples of one contender at one size.
+
+    Args:
+        contender: its id.
+        size: of the part.
+        versions: by distribution.
+        samples: of all rounds.
+        trouble: why there are no more of them.
+    """
+
+    contender: str
+    size: int
+    versions: dict[str, str] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    trouble: str = ""
+
+
+@dataclass
+class Turns:
+    """The rounds of one part.
+
+    Args:
+        part: what is measured.
+        contenders: who, in this order.
+        sizes: how much.
+        rounds: how often.
+        deadline: the second of ``time.monotonic`` from which no further round begins.
+        tell: is told what happens.
+    """
+
+    part: Part
+    contenders: list[Contender]
+    sizes: tuple[int, ...]
+    rounds: int
+    deadline: float
+    tell: Callable[[str], None]
+
+    def take(self, begin: Begin) -> list[Row]:
+        """Measure everybody at every size.
+
+        Args:
+            begin: starts the process of a contender.
+        """
+        return [row for size in self.sizes for row in self._at(size, begin)]
+
+    def _at(self, size: int, begin: Begin) -> Iterator[Row]:
+        taking = [each for each in self.contenders if self.part.takes(each.id, size)]
+        rows = {each.id: Row(each.id, size) for each in taking}
+        open_: dict[str, Measured] = {}
+        try:
+            for number in range(self.rounds):
+                if number and time.monotonic() > self.deadline:
+                    self.tell(f"{self.part.name} {size:,}: {number} rounds, the time is up")
+                    break
+                self._round(_turned(taking, number), rows, open_, begin, size)
+                if self.part.is_fresh:
+                    _close(open_)
+        finally:
+            _close(open_)
+        return iter(rows.values())
+
+    def _round(
+        self,
+        taking: Iterable[Contender],
+        rows: dict[str, Row],
+        open_: dict[str, Measured],
+        begin: Begin,
+        size: int,
+    ) -> None:
+        for contender in taking:
+            row = rows[contender.id]
+            if row.trouble:
+                continue
+            began = time.monotonic()
+            try:
+                if contender.id not in open_:
+                    open_[contender.id] = begin(contender, size)
+                    open_[contender.id].prepare()
+                    row.versions = open_[contender.id].versions
+                row.samples += open_[contender.id].measure()
+            except (WorkerError, RuntimeError) as error:
+                row.trouble = str(error)
+            took = time.monotonic() - began
+            self.tell(f"{self.part.name} {size:,} {contender.id}: {took:.1f} s {row.trouble}")
+
+
+def _turned(taking: list[Contender], number: int) -> list[Contender]:
+    """Give them in another order each round, so that nobody always follows the same one."""
+    if not taking:
+        return []
+    first = number % len(taking)
+    return taking[first:] + taking[:first]
+
+
+def _close(open_: dict[str, Measured]) -> None:
+    while open_:
+        open_.popitem()[1].close()
