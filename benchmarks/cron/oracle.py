@@ -49,9 +49,7 @@ def _instants(text: str, zone: ZoneInfo, start: datetime, *, backward: bool) -> 
         day += step
 
 
-def _first_passes(
-    day: date, times: list[tuple[int, int]], zone: ZoneInfo
-) -> Iterator[datetime]:
+def _first_passes(day: date, times: list[tuple[int, int]], zone: ZoneInfo) -> Iterator[datetime]:
     for hour, minute in times:
         local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
         instant = local.astimezone(UTC)

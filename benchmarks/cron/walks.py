@@ -119,7 +119,7 @@ class Walker(ABC):
             if self.goes_back or not walk.backward:
                 yield self._take(walk)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - not everybody holds something
         """Leave."""
 
     def _parse_all(self, texts: Sequence[str]) -> float:

@@ -1,1 +1,1 @@
-"""What every part shares: contenders in turns, each in a process of its own, and what came of it."""
+"""What every part shares: contenders in turns, each in its own process, and what came of it."""

@@ -13,6 +13,9 @@ from .contenders import Contender
 DATABASE = "BENCHMARK_DATABASE"
 """Names the variable that holds where the database is, as libpq's parameters in JSON."""
 
+STANDARD = ("admin", "auth", "contenttypes", "messages", "sessions")
+"""The apps of ``django.contrib`` that every project here has, as most projects do."""
+
 
 def dsn() -> dict[str, Any]:
     """Give libpq's parameters of the contender's database."""
@@ -42,7 +45,7 @@ def set_up(contender: Contender) -> None:
     given = dict(contender.settings)
     is_file = given.pop("SQLITE", False)
     settings.configure(
-        INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", *(contender.apps or ())],
+        INSTALLED_APPS=[*(f"django.contrib.{name}" for name in STANDARD), *(contender.apps or ())],
         DATABASES={"default": _sqlite() if is_file else _postgres(dsn())},
         SECRET_KEY="for benchmarks only",
         USE_TZ=True,

@@ -43,7 +43,9 @@ class Server:
     def facts(self) -> dict[str, str]:
         """Give what decides how durable a commit is."""
         with psycopg.connect(**self._where) as connection:
-            return {name: connection.execute(_text(f"SHOW {name}")).fetchall()[0][0] for name in LOOSE}
+            return {
+                name: connection.execute(_text(f"SHOW {name}")).fetchall()[0][0] for name in LOOSE
+            }
 
     def new_database(self) -> dict[str, str]:
         """Make a database; give the environment in which a process uses it."""

@@ -56,7 +56,9 @@ def table(part: Part, rows: list[Row]) -> list[list[str]]:
         name = f"{contender.label} {version}".strip()
         cells = [cell(summary(row.samples, each.name)) for each in shown]
         if row.trouble:
-            cells = [row.trouble[:60] if each == NOTHING else each for each in cells[:1]] + cells[1:]
+            cells = [row.trouble[:60] if each == NOTHING else each for each in cells[:1]] + cells[
+                1:
+            ]
         body.append([name, *([f"{row.size:,}"] if sizes else []), *cells])
     return [head, *body]
 
