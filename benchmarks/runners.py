@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -54,6 +55,9 @@ from django_declarative_cron.store.results import Result
 CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
 HEAD = """| runner | median start, ms | slowest, ms | median whole run, ms |
 | --- | --- | --- | --- |"""
+HANDED = """| handed over | seconds | workers killed | lost | called twice at once \
+| succeeded twice | called again | interrupted |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
 CALLBACKS = "benchmarks.runner_callbacks"
 WORKER = ["rqworker", "default", "--job-class", "django_tasks_rq.Job"]
 WORKER += ["--worker-class", "rq.worker.SimpleWorker"]
@@ -183,12 +187,26 @@ def handed(runs: int, kill_every: float) -> None:
     for each in workers:
         os.killpg(each.pid, signal.SIGKILL)
         each.wait()
+    print(HANDED)
     judge(names, seconds, killed, dict(kills))
     scheduler.stop()
 
 
 def judge(names: list[str], seconds: float, killed: int, kills: dict[int, float]) -> None:
-    done = set(TaskRun.objects.filter(outcome="succeeded").values_list("task_name", flat=True))
+    rows = Counter(TaskRun.objects.filter(outcome="succeeded").values_list("task_name", flat=True))
+    spans, finished = noted(kills)
+    print(
+        f"| {len(names)} | {seconds:.0f} | {killed} "
+        f"| {len(set(names) - rows.keys() | rows.keys() - finished)} "
+        f"| {sum(overlaps(each) for each in spans.values())} "
+        f"| {sum(count - 1 for count in rows.values())} "
+        f"| {sum(len(each) - 1 for each in spans.values())} "
+        f"| {TaskRun.objects.filter(outcome='interrupted').count()} |"
+    )
+
+
+def noted(kills: dict[int, float]) -> tuple[dict[str, list[tuple[float, float]]], set[str]]:
+    """Give from when to when each task was being called, and which were called to the end."""
     spans: dict[str, list[tuple[float, float]]] = {}
     opened: dict[tuple[str, str], float] = {}
     for line in Path(os.environ["BENCHMARK_NOTES"]).read_text().splitlines():
@@ -197,19 +215,20 @@ def judge(names: list[str], seconds: float, killed: int, kills: dict[int, float]
             opened[name, pid] = float(at)
         else:
             spans.setdefault(name, []).append((opened.pop((name, pid)), float(at)))
+    finished = set(spans)
     for (name, pid), at in opened.items():
+        # A call that was cut off lasted until its worker was seen dead, at the most.
         spans.setdefault(name, []).append((at, kills.get(int(pid), at)))
-    doubled = sum(
-        later[0] < earlier[1]
-        for each in spans.values()
-        for earlier, later in zip(sorted(each), sorted(each)[1:], strict=False)
-    )
-    print(
-        f"{len(names)} hand-offs in {seconds:.0f} s, {killed} workers killed: "
-        f"{len(set(names) - done)} lost, {doubled} doubled at once, "
-        f"{sum(len(each) - 1 for each in spans.values())} called again, "
-        f"{TaskRun.objects.filter(outcome='interrupted').count()} interrupted"
-    )
+    return spans, finished
+
+
+def overlaps(spans: list[tuple[float, float]]) -> int:
+    """Count the calls that began while an earlier one of the task had not ended."""
+    count, until = 0, 0.0
+    for began, ended in sorted(spans):
+        count += began < until
+        until = max(until, ended)
+    return count
 
 
 def main() -> None:
@@ -222,10 +241,11 @@ def main() -> None:
         cursor.execute(f"DROP DATABASE IF EXISTS {connection.settings_dict['NAME']}")
         cursor.execute(f"CREATE DATABASE {connection.settings_dict['NAME']}")
     call_command("migrate", verbosity=0)
-    print(HEAD)
-    starts(asked.runs)
-    limits()
-    leftovers(asked.runs)
+    if asked.runs:
+        print(HEAD)
+        starts(asked.runs)
+        limits()
+        leftovers(asked.runs)
     if asked.handed:
         with redis():
             handed(asked.handed, asked.kill_every)

@@ -31,6 +31,7 @@ E030   the database keeps no transactions
 E040   two functions are to answer to the same type
 E050   ``EVENT_SINK`` is set and urllib3 is not installed
 E060   the runner cannot do what the entry asks of it
+E061   the engine behind ``TASKS`` cannot take the runs of a task
 W001   both day fields are restricted: either one is enough to run
 W002   every minute of certain hours
 W003   a dict entry without a time zone is read in UTC
@@ -47,6 +48,8 @@ W013   something in an expression does not mean what it seems to
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 W060   a thread cannot be ended when its time is over
+W061   the backend in ``TASKS`` hands runs to nobody
+W062   this system has no processes for runs
 W070   very many tasks begin in one minute
 W071   a step that does not go into its hour or day
 I001   runs only in some years
@@ -67,10 +70,11 @@ from django.core.checks import CheckMessage, register
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from . import conf, handlers
+from . import conf, djangotasks, handlers
 from .core.advice import advise
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
+from .core.runners import DJANGO_TASKS, PROCESS
 
 TAG = "declarative_cron"
 
@@ -81,7 +85,7 @@ _LEVELS = {"E": checks.Error, "W": checks.Warning, "I": checks.Info}
 def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong or surprising in ``SCHEDULED_TASKS``."""
     declared, problems = conf.survey(conf.registrations())
-    return _messages([*problems, *_advice(declared)])
+    return _messages([*problems, *_advice(declared), *_runners(declared)])
 
 
 @register(TAG)
@@ -149,6 +153,44 @@ def _advice(declared: list[Declared]) -> Iterator[Problem]:
     except UnresolvableError:
         project_zone = None
     yield from advise(declared, system_clock.now(), project_zone)
+
+
+def _runners(declared: list[Declared]) -> Iterator[Problem]:
+    """Say which runners this project and this system do not have."""
+    from .runtime.forking import can_fork
+
+    for each in declared:
+        runner = each.declaration.runner
+        if runner == DJANGO_TASKS:
+            yield from _engine(each)
+        elif runner == PROCESS and not can_fork():
+            yield _problem_of(
+                each,
+                Check.NO_FORK,
+                "its runs are called in processes, and this system cannot fork: here they fail",
+                'Write "runner": "thread", or run the scheduler on Linux or another Unix.',
+            )
+
+
+def _engine(each: Declared) -> Iterator[Problem]:
+    declaration = each.declaration
+    asked = djangotasks.asked_of_engine(declaration.target.function, declaration.options)
+    if (flaw := djangotasks.flaw(asked)) is not None:
+        yield _problem_of(each, Check.ENGINE, *flaw)
+    elif (says := djangotasks.stand_in(asked)) is not None:
+        hint = "In production let TASKS name a backend with workers."
+        yield _problem_of(each, Check.NO_ENGINE, says, hint)
+
+
+def _problem_of(each: Declared, check: Check, message: str, hint: str) -> Problem:
+    return Problem(
+        check=check,
+        place=each.place,
+        message=message,
+        hint=hint,
+        index=each.index,
+        task=each.declaration.name,
+    )
 
 
 def _messages(problems: Iterable[Problem]) -> list[CheckMessage]:

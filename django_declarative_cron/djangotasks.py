@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +11,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+_OF_OPTIONS = (("backend", "backend"), ("queue", "queue_name"), ("priority", "priority"))
+_STAND_INS = {
+    "immediate": "calls runs in the scheduler itself",
+    "dummy": "keeps runs and calls none",
+}
 _MODULES = ("django.tasks", "django_tasks")
 _context: ContextVar[Any] = ContextVar("declarative_cron_task_context", default=None)
 
@@ -74,6 +79,70 @@ def tasks_module() -> ModuleType:
     raise TasksUnavailableError(
         "Django 5.2 has no Tasks: install django-declarative-cron[tasks], or take Django 6"
     )
+
+
+def asked_of_engine(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a task asks of its engine: ``backend``, ``queue_name``, ``priority``, where said.
+
+    Args:
+        function: its callback; a Django ``Task`` says all three.
+        options: of its declaration, which go before that.
+    """
+    asked: dict[str, Any] = {}
+    if isinstance(function, DjangoTask):
+        asked = {name: getattr(function.task, name) for _, name in _OF_OPTIONS}
+    return asked | {name: options[option] for option, name in _OF_OPTIONS if option in options}
+
+
+def flaw(asked: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Tell why an engine would refuse runs, and what to do about it.
+
+    Args:
+        asked: as ``asked_of_engine`` gave it.
+
+    Returns:
+        ``None`` where it takes them; nothing is enqueued and nobody is asked over a network.
+    """
+    try:
+        module = tasks_module()
+    except TasksUnavailableError as error:
+        return str(error), "Or choose another runner."
+    known = sorted(module.task_backends.settings)
+    alias = asked.get("backend") or _first(known, module.DEFAULT_TASK_BACKEND_ALIAS)
+    if alias not in known:
+        return f"TASKS has no backend {alias!r}", f"It has {_listed(known)}."
+    try:
+        backend = module.task_backends[alias]
+        queue, queues = asked.get("queue_name"), sorted(backend.queues)
+        if queue is not None and queues and queue not in queues:
+            reason = f"the backend {alias!r} of TASKS has no queue {queue!r}"
+            return reason, f"It has {_listed(queues)}; add to its QUEUES what a worker serves."
+        make_task(_probe, **asked)
+    except Exception as error:
+        # Backends are foreign code, and raise what they like.
+        reason = f"the backend {alias!r} of TASKS does not take it: {error}"
+        return reason, "Change `options`, or the backend."
+    return None
+
+
+def stand_in(asked: Mapping[str, Any]) -> str | None:
+    """Say what a backend without workers does; ``None`` for those that have some.
+
+    Args:
+        asked: of a backend that takes it, see ``flaw``.
+    """
+    task = make_task(_probe, **asked)
+    kind = type(task.get_backend()).__module__.rpartition(".")[2]
+    does = _STAND_INS.get(kind)
+    return does and f"the backend {task.backend!r} of TASKS is the {kind} one, which {does}"
+
+
+def _probe(context: Any, run: int, instance: str, deployment: str) -> None:
+    """Be asked about in the place of what is enqueued."""
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
 
 
 def make_task(function: Any, *, is_found: bool = False, **given: Any) -> Any:

@@ -23,6 +23,7 @@ EVERYWHERE = {"exceptions", "__init__"}
 # One module that a part may import out of one it may not, and why.
 LOANS = {
     ("checks", "runtime.clock"): "a warning about the next occurrences starts at the present",
+    ("checks", "runtime.forking"): "what forks knows what a system needs for that",
 }
 # Parts beside the order, and parts that may read a little more than it says.
 BESIDE = {
@@ -32,7 +33,7 @@ BESIDE = {
     "targets": {"handlers", "djangotasks"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
-    "checks": {"conf", "targets", "handlers", "core", "cron"},
+    "checks": {"conf", "targets", "handlers", "djangotasks", "core", "cron"},
     "management": {"theory"},
     "apps": {"checks", "signals"},
 }

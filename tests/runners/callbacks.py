@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron import current_run
 from django_declarative_cron.runtime.work import Run
@@ -59,6 +60,15 @@ def ok(run: Run) -> None:
 def gives_value(first: int, second: int) -> dict[str, Any]:
     """Return what JSON has."""
     return {"sum": first + second, "of": [first, second]}
+
+
+def gives_its_run(run: Run) -> dict[str, Any]:
+    """Return all that it was told."""
+    return {
+        each.name: str(getattr(run, each.name))
+        for each in fields(Run)
+        if each.name not in ("stopping", "cancelled")
+    }
 
 
 def gives_object() -> object:
@@ -145,6 +155,22 @@ def exits() -> None:
     os._exit(7)
 
 
+def closes_everything() -> None:
+    """Close all but where it prints, then open what gets the numbers of what was closed."""
+    os.closerange(3, 4096)
+    path = os.environ["DDC_TEST_NOTES"]
+    opened = [os.open(f"{path}.opened", os.O_RDWR | os.O_CREAT) for _ in range(260)]
+    logger.warning("not to be written into a file")
+    note(f"went on with {os.path.getsize(f'{path}.opened')} bytes in {len(opened)} files")
+
+
+def closes_everything_and_waits() -> None:
+    """Close what a daemon closes, then never return."""
+    os.closerange(0, 4096)
+    note("began")
+    threading.Event().wait(60)
+
+
 def eats_memory() -> int:
     """Take more than any limit allows."""
     return len(bytearray(2**33))
@@ -173,6 +199,11 @@ async def gives_value_asynchronously(first: int, second: int) -> dict[str, Any]:
     """Return what JSON has."""
     await asyncio.sleep(0)
     return gives_value(first, second)
+
+
+async def gives_its_run_asynchronously(run: Run) -> dict[str, Any]:
+    """Return all that it was told."""
+    return gives_its_run(run)
 
 
 async def fails_asynchronously() -> None:
@@ -213,6 +244,20 @@ def works_atomically(run: Run) -> str:
     User.objects.create(username=f"first of {run.task_name}")
     User.objects.create(username=f"second of {run.task_name}")
     return "done"
+
+
+def works_and_loses_its_connection(at: int, run: Run) -> None:
+    """Do work; let one statement fail from now on: of the work, or of the record of its success."""
+    statements: list[str] = []
+
+    def execute(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        statements.append(sql)
+        if len(statements) - 1 == at:
+            raise OperationalError(f"lost at {at}")
+        return execute(sql, params, many, context)
+
+    connection.execute_wrappers.append(execute)
+    works_atomically(run)
 
 
 def works_and_fails(run: Run) -> None:

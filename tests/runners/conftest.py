@@ -36,6 +36,7 @@ HERE = "tests.runners.callbacks"
 _ASYNCHRONOUS = {
     "ok": "asynchronous",
     "gives_value": "gives_value_asynchronously",
+    "gives_its_run": "gives_its_run_asynchronously",
     "fails": "fails_asynchronously",
     "leaves": "leaves_asynchronously",
     "fails_unreadably": "fails_unreadably_asynchronously",

@@ -108,6 +108,28 @@ def test_at_whichever_statement_it_fails_effects_and_success_never_part(
     assert len(outcomes) > 8
 
 
+@pytest.mark.slow
+def test_a_process_too_never_parts_effects_and_success(
+    share_server: None, make_bench: Callable[..., Bench]
+) -> None:
+    bench = make_bench("process")
+    outcomes = []
+    for at in itertools.count():
+        name = f"t{at}"
+        task = bench.task(name, "works_and_loses_its_connection", at, atomic=True)
+        bench.scheduler.initialize([task])
+        User.objects.all().delete()
+        bench.ask(name)
+        run = bench.ended(name)
+        assert User.objects.count() == (2 if run.outcome == "succeeded" else 0), (at, run.error)
+        outcomes.append(run.outcome)
+        if run.outcome == "succeeded":
+            break
+        assert run.error == f"OperationalError: lost at {at}"
+    assert set(outcomes[:-1]) == {"failed"}
+    assert len(outcomes) > 6
+
+
 def _failing_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let one statement of a run's transaction fail, or its commit, which comes last."""
     statements: list[str] = []

@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
+from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.store import cancelling
 
@@ -39,6 +40,28 @@ def test_a_run_does_its_work_and_succeeds(bench: Bench) -> None:
 
 def test_what_it_returns_is_kept(bench: Bench) -> None:
     assert bench.run("gives_value", 2, 3).result == {"sum": 5, "of": [2, 3]}
+
+
+def test_it_is_told_everything_of_its_run(bench: Bench) -> None:
+    given = {"shop": ["north", 1]}
+    run = bench.run("gives_its_run", meta=given, retry=RetryPolicy(max_attempts=7))
+    assert run.result == {
+        "task_name": "t",
+        "scheduled_for": str(run.scheduled_for),
+        "started_at": str(run.started_at),
+        "attempt": "1",
+        "reason": "manual",
+        "timezone": "UTC",
+        "id": str(run.pk),
+        "meta": str(
+            {
+                "shop": ["north", 1],
+                "cron_name": "t",
+                "cron_triggered_at": run.scheduled_for.isoformat().replace("+00:00", "Z"),
+            }
+        ),
+        "max_attempts": "7",
+    }
 
 
 @pytest.mark.parametrize(
@@ -98,8 +121,6 @@ def test_a_run_within_its_time_limit_succeeds(bench: Bench) -> None:
 
 
 def test_a_stop_is_told_to_the_run_and_waits_for_its_end(bench: Bench) -> None:
-    if bench.kind == "django_tasks":
-        pytest.skip("the run is a worker's, for which the scheduler does not wait")
     bench.start(bench.task("t", "until_stopping"))
     bench.noted("began")
     assert bench.scheduler.stop()

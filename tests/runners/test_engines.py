@@ -21,6 +21,7 @@ from django_declarative_cron.models import SchedulerInstance, TaskRun
 from django_declarative_cron.runtime.runners import engines
 from django_declarative_cron.store import cancelling
 
+from ..runtime.conftest import PATIENCE
 from .conftest import HERE, Bench, eventually
 
 pytestmark = [
@@ -166,6 +167,20 @@ def test_a_run_that_waits_is_let_go_at_a_stop_and_its_message_does_nothing(
     eventually(lambda: TaskRun.objects.filter(outcome="succeeded").exists())
     assert sorted(TaskRun.objects.values_list("outcome", flat=True)) == ["interrupted", "succeeded"]
     assert engine.notes.read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_told_to_stop_tells_its_run(
+    engine: Bench, worker: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    if engine.engine == "redis":  # type: ignore[attr-defined]
+        pytest.skip("RQ calls in a process of its own, which it does not tell")
+    process = worker()
+    engine.start(engine.task("t", "until_stopping"))
+    engine.noted("began")
+    process.terminate()
+    assert engine.ended().outcome == "succeeded"
+    assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow

@@ -67,6 +67,26 @@ def test_a_process_that_leaves_without_a_result_is_a_failure_that_says_how(
     assert (run.outcome, run.error, run.traceback) == ("failed", error, "")
 
 
+def test_a_process_that_closes_every_descriptor_is_a_failure_that_names_it(bench: Bench) -> None:
+    run = bench.run("closes_everything")
+    assert (run.outcome, run.error) == (
+        "failed",
+        "RunLostError: the callback closed descriptors that are not its own:"
+        " how it ended is not known",
+    )
+    assert bench.noted("went on") == ["went on with 0 bytes in 260 files"]
+
+
+@pytest.mark.slow
+def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "GRACE", 0.2)
+    bench.start(bench.task("t", "closes_everything_and_waits", timeout=0.5))
+    bench.noted("began")
+    assert bench.ended().outcome == "timed_out"
+
+
 def test_a_memory_limit_is_a_failure_of_the_run_only(bench: Bench) -> None:
     run = bench.run("eats_memory", options={"memory_limit": 2**30})
     assert (run.outcome, run.error) == ("failed", "MemoryError")

@@ -26,9 +26,11 @@ from ..ended import failed
 from ..tail import Tail
 from ..work import Work, perform
 from . import limits
-from .wire import MOST_AT_ONCE, Lines, pack_result, send_line, unpack_member
+from .talk import Talk
+from .wire import UNHEARD, Lines, pack_result, unpack_member
 
 _LOOKS_FOR_WORD, _BETWEEN_LOOKS = 50, 0.01
+_LOOK_AGAIN = 0.5
 
 
 class RunEndedError(BaseException):
@@ -41,23 +43,23 @@ class RunEndedError(BaseException):
 class _SentTail(Tail):
     """Lines that go to the scheduler at once, so that they outlive this process."""
 
-    def __init__(self, conversation: socket.socket) -> None:
+    def __init__(self, talk: Talk) -> None:
         super().__init__()
-        self._conversation = conversation
-        self._lock_of_lines = threading.Lock()
+        self._talk = talk
 
     def add(self, line: str) -> None:
-        with suppress(OSError), self._lock_of_lines:
-            send_line(self._conversation, log=line)
+        self._talk.say(log=line)
 
 
 class _Listener:
     """Hear what the scheduler says while the callback runs."""
 
-    def __init__(self, conversation: socket.socket, work: Work, lines: Lines) -> None:
-        self._conversation = conversation
+    def __init__(self, talk: Talk, work: Work, lines: Lines) -> None:
+        self._talk = talk
         self._work = work
         self._lines = lines
+        self._parent = os.getppid()
+        self._is_to_stop = False
 
     def start(self) -> None:
         """Begin, and let a signal end the callback once the scheduler said that it is to end."""
@@ -72,33 +74,45 @@ class _Listener:
                 raise RunEndedError(self._work.ending.why)
             select.select([], [], [], _BETWEEN_LOOKS)
         # Somebody stops everything around the scheduler, which waits for its runs.
-        self._work.run.stopping.set()
+        self._is_to_stop = True
 
     def _listen(self) -> None:
-        while piece := _received(self._conversation):
-            for said in self._lines.add(piece):
-                if said.get("stopping"):
-                    self._work.run.stopping.set()
+        while (piece := self._next()) != b"":
+            for said in self._lines.add(piece or b""):
+                self._is_to_stop |= "stopping" in said
                 if "ending" in said:
                     self._work.ending.ask(said["ending"])
+            if self._is_to_stop:
+                self._work.run.stopping.set()
         # The scheduler is gone, and its run with it.
         os.killpg(0, signal.SIGKILL)
 
+    def _next(self) -> bytes | None:
+        if self._talk.is_ours:
+            return self._talk.hear(_LOOK_AGAIN)
+        # The callback closed it; whether somebody still waits for the run, the system knows.
+        select.select([], [], [], _LOOK_AGAIN)
+        return None if os.getppid() == self._parent else b""
 
-def be_run(conversation: socket.socket) -> None:
+
+def be_run(conversation: socket.socket) -> int:
     """Call one callback in this process, which was forked for it.
 
     Args:
         conversation: with the scheduler.
+
+    Returns:
+        the exit code of the process.
     """
-    lines = Lines()
-    order = _order(conversation, lines)
+    talk, lines = Talk(conversation), Lines()
+    order = _order(talk, lines)
     if order is None:
-        return
-    work = _work(order, conversation)
-    _Listener(conversation, work, lines).start()
+        return 0
+    work = _work(order, talk)
+    _Listener(talk, work, lines).start()
     try:
-        send_line(conversation, began=os.getpid())
+        if not talk.say(began=os.getpid()):
+            return 0
         result = _called(order, work)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -106,9 +120,16 @@ def be_run(conversation: socket.socket) -> None:
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
-    connections.close_all()
+    with suppress(Exception):
+        connections.close_all()
+    return _told(talk, result)
+
+
+def _told(talk: Talk, result: Result) -> int:
+    """Say how the run ended; the exit code tells where nobody can hear it."""
     with suppress(OSError):
-        send_line(conversation, ended=pack_result(result))
+        talk.break_line()
+    return 0 if talk.say(ended=pack_result(result)) or talk.is_ours else UNHEARD
 
 
 def _called(order: dict[str, Any], work: Work) -> Result:
@@ -121,8 +142,8 @@ def _called(order: dict[str, Any], work: Work) -> Result:
     return perform(work, system_clock)
 
 
-def _work(order: dict[str, Any], conversation: socket.socket) -> Work:
-    tail = _SentTail(conversation)
+def _work(order: dict[str, Any], talk: Talk) -> Work:
+    tail = _SentTail(talk)
     nothing = Target("", lambda: None)
     stopping = threading.Event()
     work = Work(order["id"], None, nothing, lambda result: None, tail=tail)  # type: ignore[arg-type]
@@ -137,20 +158,15 @@ def _work(order: dict[str, Any], conversation: socket.socket) -> Work:
         stopping=stopping,
         cancelled=work.ending.asked,
         id=order["id"],
+        meta=said["meta"],
+        max_attempts=said["max_attempts"],
     )
     member = order["member"] and unpack_member(order["member"], system_clock)
     return replace(work, run=run, member=member)
 
 
-def _order(conversation: socket.socket, lines: Lines) -> dict[str, Any] | None:
-    while piece := _received(conversation):
+def _order(talk: Talk, lines: Lines) -> dict[str, Any] | None:
+    while piece := talk.hear():
         for said in lines.add(piece):
             return said
     return None
-
-
-def _received(conversation: socket.socket) -> bytes:
-    try:
-        return conversation.recv(MOST_AT_ONCE)
-    except OSError:
-        return b""

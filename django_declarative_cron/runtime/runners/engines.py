@@ -23,6 +23,7 @@ from ..clock import Clock
 from ..ended import cancelled, failed
 from ..work import Work
 from . import Load
+from .hands import handing
 from .pool import Pool
 
 LONGEST_QUIET = 60.0
@@ -81,13 +82,16 @@ class TasksRunner(Pool):
             handed = dict(self._handed)
         if not handed or member is None:
             return
-        stopping = [run for run, each in handed.items() if each.work.run.stopping.is_set()]
-        if stopping:
-            handover.let_go(member, stopping)
         here = handover.in_hands(member, handed)
         for run in handed.keys() - here:
-            self._forget(run)
-        waiting = [each for run, each in handed.items() if run in here]
+            # An engine that calls at once has not come back yet: a stop waits for such a run.
+            if handed[run].result is not None:
+                self._forget(run)
+        if stopping := [run for run in here if handed[run].work.run.stopping.is_set()]:
+            handover.let_go(member, stopping)
+            for run in stopping:
+                self._forget(run)
+        waiting = [each for run, each in handed.items() if run in here.difference(stopping)]
         self._tell_of_quiet([each.since for each in waiting])
         self._ask_for(waiting, member)
 
@@ -109,7 +113,8 @@ class TasksRunner(Pool):
             self._handed[work.id] = handed
         try:
             # A worker may be quicker than this thread.
-            handed.result = _enqueue(work, member)
+            with handing(work):
+                handed.result = _enqueue(work, member)
         except Exception as error:
             self._take_back(work)
             return failed(work, error, self._clock.now(), 0.0)
@@ -182,12 +187,5 @@ def _task(work: Work) -> Any:
     from .handed import FUNCTION
 
     assert work.declaration is not None
-    options, given = work.declaration.options, {}
-    function = work.target.function
-    if isinstance(function, djangotasks.DjangoTask):
-        for name in ("backend", "queue_name", "priority"):
-            given[name] = getattr(function.task, name)
-    for option, name in (("backend", "backend"), ("queue", "queue_name"), ("priority", "priority")):
-        if option in options:
-            given[name] = options[option]
-    return djangotasks.make_task(FUNCTION, **given)
+    asked = djangotasks.asked_of_engine(work.target.function, work.declaration.options)
+    return djangotasks.make_task(FUNCTION, **asked)

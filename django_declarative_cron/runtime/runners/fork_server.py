@@ -120,8 +120,7 @@ class ForkServer:
                 child.conversation.close()
             os.dup2(output, 1)
             os.dup2(output, 2)
-            be_run(conversation)
-            code = 0
+            code = be_run(conversation)
         finally:
             # Whatever it was: this copy of the server must never serve.
             os._exit(code)

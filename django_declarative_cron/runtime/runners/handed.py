@@ -29,7 +29,8 @@ from ..foreground import record
 from ..heartbeat import Heartbeat
 from ..work import Work, failed
 from .chosen import call_once
-from .relay import cancelled_when_asked
+from .hands import here_stopping
+from .relay import told_when_asked
 
 
 class _Worker:
@@ -111,8 +112,13 @@ def _called(taken: Taken, run: int, member: Member, clock: Clock) -> list[Any]:
     except Exception as error:
         result = failed(work, error, clock.now(), 0.0)
     else:
-        work = replace(work, target=target, declaration=declaration)
-        with cancelled_when_asked(work, member, clock):
+        told = replace(
+            work.run,
+            meta=declaration.meta_of(work.run.scheduled_for),
+            max_attempts=declaration.retry.max_attempts,
+        )
+        work = replace(work, run=told, target=target, declaration=declaration)
+        with told_when_asked(work, member, clock):
             result = call_once(work, clock)
     return record(member, result, clock)
 
@@ -126,7 +132,7 @@ def _work(taken: Taken, run: int) -> Work:
         attempt=started.attempt,
         reason=started.reason,
         timezone=taken.task.timezone,
-        stopping=threading.Event(),
+        stopping=here_stopping(run) or threading.Event(),
         cancelled=ending.asked,
         id=run,
     )
@@ -156,6 +162,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
         timeout=None if seconds is None else timedelta(seconds=seconds),
         runner=PROCESS if in_process else THREAD,
         options=data.get("options", {}),
+        meta=data.get("meta", {}),
     )
 
 

@@ -100,5 +100,7 @@ def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
             "attempt": run.attempt,
             "reason": run.reason,
             "timezone": run.timezone,
+            "meta": dict(run.meta),
+            "max_attempts": run.max_attempts,
         },
     }

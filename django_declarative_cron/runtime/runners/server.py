@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from .. import forking
 from ..descriptors import out_of_the_way
 from .wire import FORK, MESSAGE, SIGNAL, close_quietly
 
@@ -41,11 +42,6 @@ class Conversation:
         """Say and hear nothing more."""
         self.talk.close()
         close_quietly(self.output)
-
-
-def can_fork() -> bool:
-    """Tell whether this system has what runs in processes need."""
-    return hasattr(os, "fork") and hasattr(socket, "send_fds")
 
 
 class Server:
@@ -141,7 +137,7 @@ class Server:
         return self._control, self._process
 
     def _spawned(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-        if not can_fork():
+        if not forking.can_fork():
             raise ProcessesUnavailableError("this system cannot fork processes")
         if not os.environ.get(_SETTINGS):
             raise ProcessesUnavailableError(

@@ -18,7 +18,7 @@ from ..tail import Tail
 from ..work import Work
 from . import limits
 from .server import Conversation, Server
-from .wire import MOST_AT_ONCE, Lines, send_line, unpack_result
+from .wire import MOST_AT_ONCE, UNHEARD, Lines, send_line, unpack_result
 
 GRACE = 3.0
 """Seconds between the signal that asks a process to end and the one that ends it."""
@@ -178,6 +178,8 @@ class Supervision:
     def _words_of(self, code: int) -> str:
         if code < 0:
             return f"ended by {limits.words_of_signal(-code, self._limits)}"
+        if code == UNHEARD:
+            return "the callback closed descriptors that are not its own: how it ended is not known"
         return f"the process left with exit code {code} before the callback had ended"
 
     def _read_output(self) -> None:

@@ -32,6 +32,9 @@ SIGNAL = b"S"
 
 MOST_AT_ONCE = 64 * 1024
 
+UNHEARD = 97
+"""Exit code of a process whose callback closed the conversation of its run."""
+
 
 def send_line(conversation: socket.socket, **said: Any) -> None:
     """Say one thing.
