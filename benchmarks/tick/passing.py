@@ -1,0 +1,94 @@
+"""What everybody is asked in this part.
+
+``start`` is a pass that finds tasks due; ``record`` is what it takes until their results are
+written, where a contender writes any in the same process.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+from ..harness.parts import Sample
+from . import DUE
+
+
+class Passing(ABC):
+    """A contender of this part."""
+
+    most_due = 1000
+    records = False
+
+    @abstractmethod
+    def prepare(self, size: int) -> None:
+        """Have so many tasks, of which none is due.
+
+        Args:
+            size: how many.
+        """
+
+    @abstractmethod
+    def idle(self) -> int | None:
+        """Do a pass that finds nothing; give the number of statements, where it is counted."""
+
+    @abstractmethod
+    def make_due(self, number: int) -> None:
+        """Let so many tasks be due; not measured.
+
+        Args:
+            number: how many.
+        """
+
+    @abstractmethod
+    def start(self) -> int | None:
+        """Do the pass that starts what is due; give the number of statements."""
+
+    def end_runs(self) -> None:  # noqa: B027 - of those who record results only
+        """Let what was started end; not measured."""
+
+    def record(self) -> int | None:
+        """Write the results."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def right(self) -> int:
+        """Count what was started, and recorded where it records; then forget of it."""
+
+    def measure(self) -> Iterator[Sample]:
+        """Do a pass for each number of due tasks, and one for none."""
+        took, statements = _timed(self.idle)
+        yield Sample("idle", took, statements=statements)
+        for number in DUE:
+            if number <= min(self.size, self.most_due):
+                yield from self._pass(number)
+
+    def close(self) -> None:  # noqa: B027 - not everybody holds something
+        """Leave."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Give the number of tasks."""
+
+    def _pass(self, number: int) -> Iterator[Sample]:
+        self.make_due(number)
+        figure = f"{number:,} due"
+        took, statements = _timed(self.start)
+        if not self.records:
+            yield Sample(figure, took, self.right(), number, statements)
+            return
+        yield Sample(figure, took, statements=statements)
+        self.end_runs()
+        wrote, more = _timed(self.record)
+        yield Sample(f"{figure}, recorded", wrote, statements=more)
+        both = None if statements is None or more is None else statements + more
+        yield Sample(f"{figure}, in all", took + wrote, self.right(), number, both)
+
+
+def _timed(work: Callable[[], int | None]) -> tuple[float, int | None]:
+    gc.collect()
+    began = time.perf_counter()
+    statements = work()
+    return (time.perf_counter() - began) * 1000, statements
