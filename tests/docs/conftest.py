@@ -10,6 +10,11 @@ import pytest
 
 from django_declarative_cron import signals
 
+MODULES = (
+    *("shop", "shop.tasks", "shop.schedule", "shop.routers"),
+    *("garden", "garden.tasks"),
+)
+
 
 def _send_digests() -> None:
     """Send them."""
@@ -55,7 +60,7 @@ def _receivers_of_the_examples_go_with_them() -> Iterator[None]:
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     """Make the modules of the examples importable; blocks of the pages add to them."""
-    made = {name: ModuleType(name) for name in ("shop", "shop.tasks", "garden", "garden.tasks")}
+    made = {name: ModuleType(name) for name in MODULES}
     for name, module in made.items():
         monkeypatch.setitem(sys.modules, name, module)
         package, _, child = name.rpartition(".")

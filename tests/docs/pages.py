@@ -10,7 +10,7 @@ from pathlib import Path
 from ..conftest import CHECKOUT
 
 _MARKER = re.compile(r"<!-- (.+) -->")
-_FENCE = re.compile(r"```(\w*)")
+_FENCE = re.compile(r"```(\w*|\{[\w-]+\}.*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
 _HEADING = re.compile(r"#{1,6} (.+)")
 _CODE = re.compile(r"`([^`]+)`")

@@ -6,6 +6,7 @@ import argparse
 import logging
 import re
 import signal
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from django.contrib import admin
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
 
-from django_declarative_cron import conf, models, signals
+from django_declarative_cron import conf, exceptions, models, signals
 from django_declarative_cron.admin.acts import ACTS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
@@ -173,6 +174,60 @@ def test_what_is_refused_is_to_be_written_as_the_table_says() -> None:
     assert len(rows) > 3
     for row in rows:
         assert posix_equivalent(code(row["refused"])) == code(row["write"])
+
+
+# --- errors and extras ---------------------------------------------------------
+
+
+def test_the_table_of_errors_is_that_of_the_code() -> None:
+    rows = DOCS["errors.md"].table("error", "details", "raised when")
+    known = {
+        name
+        for name, each in vars(exceptions).items()
+        if isinstance(each, type) and issubclass(each, exceptions.DeclarativeCronError)
+    }
+    assert {code(row["error"]) for row in rows} == {
+        name for name in known if not name.startswith("_") and name != "DeclarativeCronError"
+    }
+
+
+MADE = [
+    exceptions.RegistrationsNotArrayError(),
+    exceptions.RegistrationShapeError(0, None),
+    exceptions.InvalidRegistrationError("name", "", "is empty"),
+    exceptions.ScheduleDuplicateTaskError("a"),
+    exceptions.CronExpressionInvalidError("x", "minute", "is no number"),
+    exceptions.NegativeRetryDelayError(-1),
+    exceptions.InvalidCronExpressionError("x", "minute", "is no number"),
+    exceptions.FieldParseError("is no number", "x", "minute"),
+    exceptions.CronCalculationError("x", "2024-01-01T00:00:00Z", ValueError()),
+    exceptions.ScheduleTaskError("a", "", ValueError()),
+    exceptions.StopSchedulerError(ValueError()),
+    exceptions.TaskListMismatchError(["a"], ["b"]),
+    exceptions.TaskTryDeserializeError("damaged"),
+    exceptions.TaskMissingFieldError("name"),
+    exceptions.TaskInvalidTypeError("name", 1, "string"),
+    exceptions.TaskInvalidValueError("name", "", "is empty"),
+    exceptions.TaskInvalidStructureError(None),
+]
+
+
+def test_each_error_has_the_details_that_are_said() -> None:
+    rows = DOCS["errors.md"].table("error", "details", "raised when")
+    said = {code(row["error"]): set(codes(row["details"])) for row in rows}
+    assert said == {type(error).__name__: set(error.details) for error in MADE}
+
+
+def test_the_table_of_extras_is_that_of_the_distribution() -> None:
+    rows = DOCS["security.md"].table("extra", "adds", "where it acts")
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    said = {code(row["extra"]): [row["adds"]] for row in rows}
+    extras = project["optional-dependencies"]
+    assert said == {
+        name: [re.split(r"[\[>]", wanted)[0] for wanted in extras[name]] for name in extras
+    }
+    assert len(project["dependencies"]) == 3
+    assert "Three of its own" in DOCS["security.md"].text
 
 
 # --- checks --------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_there_are_enough_faults_and_a_record_of_each() -> None:
 
 
 def test_the_table_of_faults_is_the_record() -> None:
-    rows = DOCS["development.md"].table("fault", _CATCHING, "by")
+    rows = DOCS["contributing.md"].table("fault", _CATCHING, "by")
     said = {row["fault"]: (int(row[_CATCHING]), set(row["by"].split(", "))) for row in rows}
     recorded = _recorded()
     assert said == {
