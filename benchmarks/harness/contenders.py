@@ -71,7 +71,7 @@ CONTENDERS = {
             "django-q2",
             ("django-q2>=1.8", "croniter", DJANGO, POSTGRES),
             ("django_q",),
-            {"Q_CLUSTER": {"name": "bench", "orm": "default", "workers": 2}},
+            {"Q_CLUSTER": {"name": "bench", "orm": "default", "workers": 2, "save_limit": 0}},
             ("django",),
         ),
         Contender(

@@ -29,6 +29,9 @@ class Passing(ABC):
             size: how many.
         """
 
+    def make_idle(self) -> None:  # noqa: B027 - few have to
+        """Get ready for a pass that finds nothing; not measured."""
+
     @abstractmethod
     def idle(self) -> int | None:
         """Do a pass that finds nothing; give the number of statements, where it is counted."""
@@ -58,6 +61,7 @@ class Passing(ABC):
 
     def measure(self) -> Iterator[Sample]:
         """Do a pass for each number of due tasks, and one for none."""
+        self.make_idle()
         took, statements = _timed(self.idle)
         yield Sample("idle", took, statements=statements)
         for number in DUE:
