@@ -83,6 +83,14 @@ def test_the_readme_links_every_page() -> None:
     assert {f"docs/{name}" for name in DOCS} <= set(README.links)
 
 
+def test_the_site_has_every_page() -> None:
+    lists = [block for block in DOCS["index.md"].blocks if block.language == "{toctree}"]
+    listed = {
+        f"{line}.md" for block in lists for line in block.text.splitlines() if line[:1].isalpha()
+    }
+    assert listed | {"index.md"} == set(DOCS)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_nothing_is_said_that_does_not_hold(page: Page) -> None:
     text = " ".join(page.text.split()).casefold()
