@@ -20,7 +20,7 @@ def test_an_operator_finds_and_mends_what_failed(project_environment: dict[str, 
         env=project_environment,
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -75,4 +75,4 @@ def test_a_week_of_two_hundred_tasks_is_quick(cron: Cron, declare: Declare) -> N
     assert data["starts"] == 67 * (7 * 24 * 60 + 1) + sum(
         7 * 24 + (n % 60 == 0) for n in range(200) if n % 3
     )
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 6

@@ -21,6 +21,7 @@ from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron import current_run
 from django_declarative_cron.runtime.work import Run
+from tests.patience import PATIENCE
 
 logger = logging.getLogger("tests.runners")
 
@@ -103,13 +104,13 @@ def logs(run: Run) -> None:
 def until_cancelled(run: Run) -> None:
     """Run until it is told to end, and listen to that."""
     note(f"began {run.id} {os.getpid()}")
-    run.cancelled.wait(60)
+    run.cancelled.wait(PATIENCE)
 
 
 def until_stopping(run: Run) -> None:
     """Run until the scheduler begins to stop."""
     note("began")
-    assert run.stopping.wait(60)
+    assert run.stopping.wait(PATIENCE)
 
 
 def spins() -> None:
@@ -140,7 +141,7 @@ def cleans_up(run: Run) -> None:
     """Do what is to be done at the end, also when the end comes early."""
     try:
         note("began")
-        threading.Event().wait(60)
+        threading.Event().wait(PATIENCE)
     finally:
         note("cleaned up")
 
@@ -229,7 +230,7 @@ async def logs_asynchronously(run: Run) -> None:
 async def until_cancelled_asynchronously(run: Run) -> None:
     """Run until it is cancelled."""
     note(f"began {run.id} {os.getpid()}")
-    await asyncio.sleep(60)
+    await asyncio.sleep(PATIENCE)
 
 
 async def until_stopping_asynchronously(run: Run) -> None:
@@ -282,7 +283,7 @@ def works_until_cancelled(run: Run) -> None:
     """Do work, then return because it was asked to."""
     works_atomically(run)
     note(f"began {run.id}")
-    run.cancelled.wait(60)
+    run.cancelled.wait(PATIENCE)
 
 
 def works_until_it_may_go_on(run: Run) -> None:
@@ -299,5 +300,5 @@ def leaves_a_fork_behind(run: Run) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if began:
         note(f"began {os.getpid()} {began}")
-    threading.Event().wait(60.0)
+    threading.Event().wait(PATIENCE)
     os._exit(0)

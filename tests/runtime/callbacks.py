@@ -8,6 +8,12 @@ import threading
 from pathlib import Path
 
 from django_declarative_cron.runtime.work import Run
+from django_declarative_cron.store import limits, stall
+from tests.patience import PATIENCE
+
+if longest := os.environ.get("DDC_TEST_LONGEST_WAIT"):
+    # Seconds that the process waits for the database; its settings cannot import this.
+    limits.LOCK = limits.STATEMENT = limits.IDLE = stall.PATIENCE = int(longest)
 
 
 def _note(line: str) -> None:
@@ -28,7 +34,7 @@ def note_environment() -> None:
 def until_stopping(run: Run) -> None:
     """Run until the scheduler begins to stop."""
     _note("began")
-    if run.stopping.wait(60):
+    if run.stopping.wait(PATIENCE):
         _note("saw the stop")
 
 
