@@ -124,8 +124,10 @@ class SinkThread:
     def _run(self) -> None:
         while not self._is_ended:
             self._woken.clear()
+            # A pass that began before may have looked before the last runs had ended.
+            is_last = self._is_leaving
             pause = self._pass()
-            if self._is_leaving and pause:
+            if is_last and pause:
                 break
             self._clock.wait(self._woken, pause)
         if self._poster is not None:

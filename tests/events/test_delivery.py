@@ -18,6 +18,7 @@ from django_declarative_cron import Scheduler, conf
 from django_declarative_cron.models import OutboxEvent, SchedulerState, TaskRun
 from django_declarative_cron.runtime import sink
 from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store import delivery
 
 from ..patience import PATIENCE
 from ..runtime.conftest import FIVE_MINUTES, NEVER_TODAY, Heard
@@ -47,6 +48,18 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink, "LOOK", 0.05)
     monkeypatch.setattr(sink, "LONGEST_PAUSE", timedelta(milliseconds=50))
     monkeypatch.setattr(sink, "LONGEST_BACKOFF", timedelta(milliseconds=50))
+
+
+def outbox_event(name: str, deployment: Deployment) -> None:
+    """Let an event wait that nobody in this process has been told of."""
+    OutboxEvent.objects.create(
+        scheduler=SchedulerState.objects.get(),
+        event_id=uuid.uuid4(),
+        type="job.started",
+        task_name=name,
+        body=json.dumps({"type": "job.started"}),
+        created_at=deployment.now,
+    )
 
 
 def waiting() -> int:
@@ -207,6 +220,31 @@ def test_a_stop_delivers_what_is_left(
         assert mine == ["cron.triggered", "job.started", "job.failed", "job.retrying"]
 
 
+def test_a_stop_during_a_look_that_finds_nothing_looks_once_more(
+    transactional_db: None, receiver: Receiver, post_to: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = Deployment(1)
+    deployment.initialize()
+    post_to(receiver.url)
+    thread = sink.SinkThread(system_clock, conf.options, lambda: deployment.member)
+    looks, looking = delivery.take, threading.Event()
+
+    def look(*args: Any, **kwargs: Any) -> Any:
+        found = looks(*args, **kwargs)
+        if not looking.is_set():
+            looking.set()
+            while not thread._is_leaving:
+                time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(delivery, "take", look)
+    thread.start()
+    assert looking.wait(PATIENCE)
+    outbox_event("a", deployment)
+    thread.stop(None)
+    assert receiver.kinds() == ["job.started"]
+
+
 def test_a_stop_does_not_wait_for_a_receiver_that_is_down(
     scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
 ) -> None:
@@ -250,14 +288,7 @@ def test_a_receiver_that_is_down_is_tried_with_one_event_at_a_time(
     deployment = Deployment(1)
     deployment.initialize()
     for name in "abcdef":
-        OutboxEvent.objects.create(
-            scheduler=SchedulerState.objects.get(),
-            event_id=uuid.uuid4(),
-            type="job.started",
-            task_name=name,
-            body=json.dumps({"type": name}),
-            created_at=deployment.now,
-        )
+        outbox_event(name, deployment)
     post_to(receiver.url)
     together = threading.Barrier(2)
 
