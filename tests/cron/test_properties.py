@@ -156,7 +156,7 @@ def test_p06_occurrences_rise_across_every_change_in_every_zone(first: int) -> N
     for key in zones()[first : first + 40]:
         random = Random(key)
         for change in change_instants(key, 2016, 2030):
-            climb(key, change - timedelta(days=2), random_text(random), 500)
+            climb(key, change - timedelta(days=2), random_text(random), 200)
 
 
 @settings(max_examples=60)

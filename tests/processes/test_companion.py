@@ -87,6 +87,7 @@ def test_a_process_that_leaves_in_the_middle_of_a_callback_is_buried_at_once(
     assert list(outcomes) == [("interrupted", 1), ("running", 2)]
 
 
+@pytest.mark.alike
 def test_a_companion_outlives_a_signal_to_the_group_but_not_its_scheduler(
     launch: Launch, run_now: RunNow
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_clean_stop_dismisses_the_companion(launch: Launch) -> None:
     assert row.heartbeat_at >= row.stopped_at
 
 
+@pytest.mark.alike
 def test_a_callback_that_closes_the_pipe_is_not_the_end(launch: Launch, run_now: RunNow) -> None:
     process = launch()
     run_now("close-the-pipe")
@@ -133,6 +135,7 @@ def test_a_callback_that_closes_the_pipe_is_not_the_end(launch: Launch, run_now:
     wait_until(lambda: leading_pid() == following.child.pid, "a new leader")
 
 
+@pytest.mark.alike
 def test_a_child_that_keeps_the_pipe_open_hides_no_end(
     launch: Launch, run_now: RunNow, notes: Path
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_child_that_keeps_the_pipe_open_hides_no_end(
         os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.alike
 def test_a_companion_that_is_killed_is_told_of_once_and_missed_by_nobody(
     launch: Launch, run_now: RunNow
 ) -> None:
@@ -164,6 +168,7 @@ def test_a_companion_that_is_killed_is_told_of_once_and_missed_by_nobody(
     assert process.output.count("The companion process failed") == 1
 
 
+@pytest.mark.alike
 def test_without_a_companion_nothing_is_forked(launch: Launch, run_now: RunNow) -> None:
     process = launch(COMPANION=False)
     assert companion_of(process) is None

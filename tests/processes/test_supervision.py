@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("thread", ["loop", "heartbeat", "watch-for-signals"])
 def test_a_process_whose_thread_ends_exits_with_1_and_leaves_its_lead(
     launch: Launch, run_now: RunNow, thread: str
@@ -45,6 +46,7 @@ def test_errors_that_would_end_a_thread_are_outlived(launch: Launch, run_now: Ru
     wait_until(lambda: SchedulerInstance.objects.get().heartbeat_at > before, "a sign of life")
 
 
+@pytest.mark.alike
 def test_callbacks_that_ask_the_process_to_end_only_fail(launch: Launch, run_now: RunNow) -> None:
     process = launch()
     run_now("raise-system-exit", "raise-keyboard-interrupt")

@@ -108,6 +108,7 @@ def test_the_end_of_what_it_prints_is_kept(bench: Bench) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,7 @@ def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: Bench) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
@@ -133,6 +135,7 @@ def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: 
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Bench) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
@@ -153,6 +156,7 @@ def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Ben
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 @pytest.mark.parametrize("killed", ["server", "process"])
 def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
     own_bench: Bench, killed: str
@@ -165,6 +169,7 @@ def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 def test_runs_end_although_their_server_hangs(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

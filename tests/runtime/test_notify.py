@@ -145,6 +145,7 @@ def test_a_manager_that_is_away_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 def test_a_service_tells_of_its_start_its_life_and_its_end(
     manager: Manager,
     start: Callable[..., Process],

@@ -66,6 +66,7 @@ def test_a_run_beyond_the_grace_is_found_interrupted_by_the_next_scheduler(
     assert (first.attempt, second.attempt) == (1, 2)
 
 
+@pytest.mark.alike
 def test_a_second_signal_ends_at_once(start: Callable[..., Process], run_now: RunNow) -> None:
     process = start("--grace", "600")
     process.wait_for("SIGTERM or Ctrl-C stops it")
@@ -107,6 +108,7 @@ def test_once_does_one_pass_and_waits_for_what_it_started(
     assert ScheduledTask.objects.count() == 8
 
 
+@pytest.mark.alike
 def test_p64_tasks_see_the_environment_of_the_scheduler(
     start: Callable[..., Process], run_now: RunNow, notes: Path
 ) -> None:
@@ -117,6 +119,7 @@ def test_p64_tasks_see_the_environment_of_the_scheduler(
     assert notes.read_text() == "environment seen\n"
 
 
+@pytest.mark.alike
 def test_a_mistake_in_the_declarations_starts_nothing(start: Callable[..., Process]) -> None:
     process = start(DDC_TEST_MISTAKE="1")
     assert process.exit_code() == 2
@@ -125,6 +128,7 @@ def test_a_mistake_in_the_declarations_starts_nothing(start: Callable[..., Proce
     assert not SchedulerState.objects.exists()
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "arguments", [("--workers", "0"), ("--grace", "-1"), ("--workers", "many"), ("--nonsense",)]
 )

@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
 
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse
@@ -184,8 +185,12 @@ def test_a_story_goes_as_its_policy_says(policy: str, seed: int) -> None:
     Story(policy, seed).play()
 
 
+# Each database plays stories that the others do not.
+_FURTHER = {"sqlite": range(2, 8), "postgresql": range(8, 11), "mysql": range(11, 14)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_many_stories_go_as_their_policies_say(policy: str) -> None:
-    for seed in range(2, 12):
+    for seed in _FURTHER[connection.vendor]:
         Story(policy, seed).play()

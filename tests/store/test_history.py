@@ -253,6 +253,7 @@ def test_instances_are_one_scheduler_to_the_theory(story: Callable[[Simulation],
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("zone", "begins", "ends"),
     [
@@ -410,6 +411,7 @@ ACTS = [
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 @pytest.mark.parametrize(("done", "aside"), ACTS, ids=lambda each: getattr(each, "__name__", ""))
 @pytest.mark.parametrize(
     ("outcomes", "duration"),
@@ -469,6 +471,7 @@ def test_many_acts_of_one_instant_change_the_list_once() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alike
 @pytest.mark.parametrize("back", ["11:57:00", "11:40:00", "11:10:00"])
 def test_minutes_that_were_lived_twice_are_not_judged(back: str) -> None:
     sim = start("11:30:00")
