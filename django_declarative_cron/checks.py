@@ -1,6 +1,7 @@
 """System checks of declarations, options and databases: stable ids, a hint for each.
 
-Only those of a database ask one: by ``migrate``, and by ``check --database``.
+Only those of a database ask one: by ``migrate``, and by ``check --database``. Only ``check
+--deploy`` asks what is for production.
 
 Run alone by ``manage.py check --tag declarative_cron``; an id in
 ``SILENCED_SYSTEM_CHECKS`` silences it.
@@ -52,6 +53,8 @@ W061   the backend in ``TASKS`` hands runs to nobody
 W062   this system has no processes for runs
 W070   very many tasks begin in one minute
 W071   a step that does not go into its hour or day
+W072   a task takes longer on average than its occurrences are apart
+W073   a task runs more often than once a minute, which ``check --deploy`` tells
 I001   runs only in some years
 I002   a local time that comes twice: it runs the first time only
 I003   containers have to be told to wait for a long grace
@@ -67,11 +70,13 @@ from typing import Any
 from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage, register
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import conf, djangotasks, handlers
 from .core.advice import advise
+from .core.linter import sub_minute
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.runners import DJANGO_TASKS, PROCESS
@@ -107,6 +112,36 @@ def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> 
     if ours not in (databases or ()):
         return []
     return _messages(_lacks(connections[ours], f"DATABASES[{ours!r}]"))
+
+
+# Not by our own tag: with that Django runs it although no database was named.
+@register(checks.Tags.database)
+def check_pace(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Report the tasks whose runs take longer than their occurrences are apart."""
+    from .runtime.clock import system_clock
+    from .store.pace import too_slow
+
+    ours = router.db_for_write(apps.get_model("django_declarative_cron", "ScheduledTask"))
+    if ours not in (databases or ()):
+        return []
+    try:
+        deployment = conf.options().DEPLOYMENT
+    except ImproperlyConfigured:
+        return []  # It is said already.
+    return _messages(too_slow(ours, deployment, system_clock.now()))
+
+
+@register(TAG, deploy=True)
+def check_deployment(**kwargs: Any) -> list[CheckMessage]:
+    """Report what costs more in production than it seems to."""
+    from .runtime.clock import system_clock
+
+    try:
+        kept = conf.options().HISTORY_MAX_RUNS
+    except ImproperlyConfigured:
+        return []  # It is said already.
+    declared, _ = conf.survey(conf.registrations())
+    return _messages(sub_minute(declared, system_clock.now(), kept))
 
 
 def _lacks_library() -> Iterator[Problem]:
@@ -196,7 +231,13 @@ def _problem_of(each: Declared, check: Check, message: str, hint: str) -> Proble
 def _messages(problems: Iterable[Problem]) -> list[CheckMessage]:
     return [
         _LEVELS[problem.check.level](
-            problem.message, hint=problem.hint or None, obj=problem.place, id=str(problem.check)
+            problem.message, hint=_hint(problem), obj=problem.place, id=str(problem.check)
         )
         for problem in problems
     ]
+
+
+def _hint(problem: Problem) -> str | None:
+    page = problem.check.page
+    more = f"More in {page}." if page else ""
+    return f"{problem.hint} {more}".strip() or None

@@ -38,6 +38,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .core.declaration import Declaration
 from .core.options import Options, read_options
+from .core.posting import FORBIDDEN
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read
@@ -99,7 +100,12 @@ def _one(
     entry: object, types: Types, *, stop_at_first: bool
 ) -> tuple[Declaration | None, list[Problem]]:
     found, problems = read(
-        [entry], types, project_zone, source="cron_job", stop_at_first=stop_at_first
+        [entry],
+        types,
+        project_zone,
+        source="cron_job",
+        stop_at_first=stop_at_first,
+        withheld=FORBIDDEN,
     )
     if not found or not isinstance(entry, dict):
         return None, problems

@@ -62,7 +62,7 @@ def read_entry(item: Item) -> Declared | None:
     if isinstance(name, str) and flaw is None:
         # Known early, so that what is reported before the name's turn can be found by it.
         item.name = plain_text(name)
-    refuse_unknown_keys(item, tuple(KINDS))
+    refuse_unknown_keys(item, item.allowed(KINDS))
     typed = well_typed(item)
     if flaw is not None:
         refuse_name(item, name, flaw, _hint_for(name))
@@ -124,11 +124,13 @@ def _hint_for(name: str) -> str:
 
 
 def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
-    said = [key for key in WHAT_RUNS if key in item.given]
+    choices = item.allowed(WHAT_RUNS)
+    said = [key for key in choices if key in item.given]
     if len(said) != 1:
-        field = said[1] if said else WHAT_RUNS[0]
-        one = f"exactly one of {listed(WHAT_RUNS)} says what runs"
-        reason = f"stands beside `{said[0]}`: {one}" if said else f"is missing: {one}"
+        field = said[1] if said else choices[0]
+        one = f"exactly one of {listed(choices)}" if len(choices) > 1 else "it"
+        reason = f"stands beside `{said[0]}`" if said else "is missing"
+        reason = f"{reason}: {one} says what runs"
         hint = 'Write "callback": "app.module.function" or "command": ["name", "argument"].'
         item.refuse_field(Check.WHAT_RUNS, field, item.given.get(field), reason, hint)
         return None

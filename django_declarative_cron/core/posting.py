@@ -9,8 +9,8 @@ say, such as an import path, is refused by name before that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from .entry_keys import MANAGED
 
@@ -24,97 +24,106 @@ _INTO_OPTIONS: Final = ("queue", "timeout", "timeout_ms", "retry", "tags", "meta
 _TEMPLATE: Final = "job_template"
 
 
-class PostingError(ValueError):
-    """Refuse an object before the reader of entries sees it.
+class Flaw(NamedTuple):
+    """Say what is wrong before the reader of entries sees an object.
 
     Args:
         field: the key that is wrong.
         reason: what is wrong, readable after the name of the key.
     """
 
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field} {reason}")
-        self.field = field
-        self.reason = reason
+    field: str
+    reason: str
 
 
-def entry_of(posted: Mapping[str, Any]) -> dict[str, Any]:
+def entry_of(posted: Mapping[str, Any]) -> tuple[dict[str, Any], list[Flaw]]:
     """Give the dict entry that a posted object stands for (002 Complete CronJob Object).
 
     Args:
         posted: the JSON object, as a client sent it.
 
-    Raises:
-        PostingError: it says something twice, or what nobody may say from outside.
+    Returns:
+        the entry, without what is wrong; and what it says twice, or what nobody may say
+        from outside.
     """
-    entry = {key: value for key, value in posted.items() if key not in IGNORED}
-    for key, value in _template_of(entry):
-        _put(entry, key, value, f"{_TEMPLATE}.{key}")
-    if "expression" in entry:
-        _put(entry, "cron", entry.pop("expression"), "expression")
-    _refuse_forbidden(entry)
-    _gather_options(entry)
-    return {key: value for key, value in entry.items() if value is not None}
+    gathering = _Gathering(posted)
+    gathering.template()
+    if "expression" in gathering.entry:
+        expression = gathering.entry.pop("expression")
+        gathering.put(gathering.entry, "cron", expression, "expression")
+    gathering.forbid()
+    gathering.options()
+    entry = {key: value for key, value in gathering.entry.items() if value is not None}
+    return entry, gathering.flaws
 
 
-def _template_of(entry: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    template = entry.pop(_TEMPLATE, None)
-    if template is None:
-        return
-    if not isinstance(template, dict):
-        raise PostingError(_TEMPLATE, "must be an object")
-    for key, value in template.items():
-        if key not in ("type", "args", "options", *_INTO_OPTIONS, *IGNORED):
-            raise PostingError(f"{_TEMPLATE}.{key}", "is no known key")
-        if key not in IGNORED:
-            yield key, value
+class _Gathering:
+    """Bring one object into the form of an entry, and note what does not go into it."""
 
+    def __init__(self, posted: Mapping[str, Any]) -> None:
+        self.entry = {key: value for key, value in posted.items() if key not in IGNORED}
+        self.flaws: list[Flaw] = []
 
-def _put(entry: dict[str, Any], key: str, value: Any, said_as: str) -> None:
-    if entry.get(key) is not None and entry[key] != value:
-        raise PostingError(said_as, f"contradicts `{key}`: one of them says it")
-    entry[key] = value
+    def template(self) -> None:
+        """Take out what a client nests, as if it stood beside the rest."""
+        template = self.entry.pop(_TEMPLATE, None)
+        if not isinstance(template, dict | None):
+            self.flaws.append(Flaw(_TEMPLATE, "must be an object"))
+            return
+        for key, value in (template or {}).items():
+            if key not in ("type", "args", "options", *_INTO_OPTIONS, *IGNORED):
+                self.flaws.append(Flaw(f"{_TEMPLATE}.{key}", "is no known key"))
+            elif key not in IGNORED:
+                self.put(self.entry, key, value, f"{_TEMPLATE}.{key}")
 
+    def put(self, into: dict[str, Any], key: str, value: Any, said_as: str) -> None:
+        """Write down what may stand in two places, where both say the same."""
+        if into.get(key) is not None and into[key] != value:
+            self.flaws.append(Flaw(said_as, f"contradicts `{key}`: one of them says it"))
+        else:
+            into[key] = value
 
-def _refuse_forbidden(entry: Mapping[str, Any]) -> None:
-    for key in FORBIDDEN:
-        if key in entry:
-            raise PostingError(key, "cannot be said over HTTP: it is for SCHEDULED_TASKS")
+    def forbid(self) -> None:
+        """Take out what is not for callers from outside."""
+        for key in FORBIDDEN:
+            if key in self.entry:
+                del self.entry[key]
+                reason = "cannot be said over HTTP: it is for SCHEDULED_TASKS"
+                self.flaws.append(Flaw(key, reason))
 
+    def options(self) -> None:
+        """Bring what clients write beside ``options`` into it, with durations as 002 has them."""
+        beside = {key: self.entry.pop(key) for key in _INTO_OPTIONS if key in self.entry}
+        given = self.entry.get("options")
+        if not isinstance(given, dict | None):
+            return
+        options = {key: value for key, value in (given or {}).items() if value is not None}
+        for key, value in beside.items():
+            if value is not None:
+                self.put(options, key, value, key)
+        if "timeout_ms" in options:
+            number = self._milliseconds(options.pop("timeout_ms"), "options.timeout_ms")
+            if number is not None:
+                self.put(options, "timeout", math.ceil(number / 1000), "timeout_ms")
+        if isinstance(options.get("retry"), dict):
+            options["retry"] = self._with_durations(options["retry"])
+        if options or "options" in self.entry:
+            self.entry["options"] = options
 
-def _gather_options(entry: dict[str, Any]) -> None:
-    """Bring what clients write beside ``options`` into it, with durations as 002 has them."""
-    beside = {key: entry.pop(key) for key in _INTO_OPTIONS if key in entry}
-    options = entry.get("options")
-    if not isinstance(options, dict | None):
-        return
-    options = {key: value for key, value in (options or {}).items() if value is not None}
-    for key, value in beside.items():
-        if value is not None:
-            _put(options, key, value, key)
-    if "timeout_ms" in options:
-        _put(options, "timeout", _whole_seconds(options.pop("timeout_ms")), "timeout_ms")
-    if isinstance(options.get("retry"), dict):
-        options["retry"] = _with_durations(options["retry"])
-    if options or "options" in entry:
-        entry["options"] = options
+    def _with_durations(self, retry: Mapping[str, Any]) -> dict[str, Any]:
+        found = {key: value for key, value in retry.items() if value is not None}
+        for key in ("initial_interval", "max_interval"):
+            said_as = f"options.retry.{key}_ms"
+            number = None
+            if f"{key}_ms" in found:
+                number = self._milliseconds(found.pop(f"{key}_ms"), said_as)
+            if number is not None:
+                self.put(found, key, f"PT{number / 1000:.3f}S", said_as)
+        return found
 
-
-def _whole_seconds(milliseconds: Any) -> int:
-    return math.ceil(_number(milliseconds, "options.timeout_ms") / 1000)
-
-
-def _with_durations(retry: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in retry.items() if value is not None}
-    for key in ("initial_interval", "max_interval"):
-        if f"{key}_ms" in found:
-            number = _number(found.pop(f"{key}_ms"), f"options.retry.{key}_ms")
-            _put(found, key, f"PT{number / 1000:.3f}S", f"options.retry.{key}_ms")
-    return found
-
-
-def _number(value: Any, field: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1e12:
-        raise PostingError(field, "must be a number of milliseconds")
-    return float(value)
+    def _milliseconds(self, value: Any, field: str) -> float | None:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 <= value <= 1e12:
+            return float(value)
+        self.flaws.append(Flaw(field, "must be a number of milliseconds"))
+        return None

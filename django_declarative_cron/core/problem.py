@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from ..exceptions import DeclarativeCronError
 
@@ -55,6 +56,8 @@ class Check(StrEnum):
     NO_FORK = "declarative_cron.W062"
     CROWD = "declarative_cron.W070"
     UNEVEN_STEP = "declarative_cron.W071"
+    LONGER_THAN_INTERVAL = "declarative_cron.W072"
+    SUB_MINUTE = "declarative_cron.W073"
     SOME_YEARS = "declarative_cron.I001"
     FIRST_PASS_ONLY = "declarative_cron.I002"
     LONG_GRACE = "declarative_cron.I003"
@@ -63,6 +66,28 @@ class Check(StrEnum):
     def level(self) -> str:
         """Give the letter of its severity: E, W or I."""
         return self.rpartition(".")[2][0]
+
+    @property
+    def page(self) -> str:
+        """Give where the documentation says more of it, empty where the table says all."""
+        code = self.rpartition(".")[2]
+        return f"docs/checks.md#{code.lower()}" if self in LINTED else ""
+
+
+LINTED: Final = frozenset(
+    {
+        Check.EITHER_DAY,
+        Check.EVERY_MINUTE_OF_HOURS,
+        Check.LOST_IN_GAP,
+        Check.SILENT_IN_FOLD,
+        Check.FIRST_PASS_ONLY,
+        Check.CROWD,
+        Check.UNEVEN_STEP,
+        Check.LONGER_THAN_INTERVAL,
+        Check.SUB_MINUTE,
+    }
+)
+"""What is told of a schedule that works as it is written: each has a page of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ finds all mistakes; reading for ``initialize`` ends at the first report instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
@@ -72,6 +72,7 @@ class Reader:
             ``UnresolvableError``.
         source: what the list is called in messages.
         problems: takes what is wrong.
+        withheld: keys that this list may not have; no hint names them.
         names: every name so far.
     """
 
@@ -79,6 +80,7 @@ class Reader:
     project_zone: Callable[[], ZoneInfo]
     source: str
     problems: Problems
+    withheld: tuple[str, ...] = ()
     names: set[str] = field(default_factory=set)
 
 
@@ -121,9 +123,15 @@ class Item:
         """Report what is no error."""
         self._report(check, message, hint, None)
 
+    def allowed(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Give those of some keys that the list may have."""
+        return tuple(key for key in keys if key not in self.reader.withheld)
+
     def _report(
         self, check: Check, message: str, hint: str, error: DeclarativeCronError | None
     ) -> None:
+        if any(f'"{key}"' in hint for key in self.reader.withheld):
+            hint = ""
         self.reader.problems.add(
             Problem(
                 check=check,

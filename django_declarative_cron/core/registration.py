@@ -36,6 +36,7 @@ def read(
     *,
     source: str = "registrations",
     stop_at_first: bool = True,
+    withheld: tuple[str, ...] = (),
 ) -> tuple[list[Declared], list[Problem]]:
     """Understand a list of registrations (001 Registration Format, 002 CronJob Structure).
 
@@ -45,12 +46,14 @@ def read(
         project_zone: gives the time zone of 4-tuples.
         source: what the list is called in messages.
         stop_at_first: raise the first error; otherwise give all of them back.
+        withheld: keys that dict entries of this list may not have.
 
     Raises:
         DeclarativeCronError: of the kind the specifications name for what is wrong. Order:
             list, then for each item shape, types, name, duplicate, cron, delay.
     """
-    reader = Reader(resolver, project_zone, source, Problems(stop_at_first=stop_at_first))
+    problems = Problems(stop_at_first=stop_at_first)
+    reader = Reader(resolver, project_zone, source, problems, withheld)
     if not isinstance(registrations, list):
         reader.problems.add(_not_a_list(source, registrations))
         return [], reader.problems.found

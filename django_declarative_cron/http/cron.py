@@ -9,9 +9,10 @@ from django.http import HttpRequest, HttpResponse
 
 from .. import conf
 from ..core.plain import flaw_of_text
-from ..core.posting import PostingError, entry_of
-from ..core.problem import Problem
+from ..core.posting import Flaw, entry_of
+from ..core.problem import Check, Problem
 from ..core.runners import EXTERNAL
+from ..exceptions import InvalidRegistrationError
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import posting
@@ -36,16 +37,14 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     Raises:
         RefusedError: 400 with everything that is wrong, 409 for a task of settings.
     """
-    try:
-        entry = entry_of(read_object(request))
-    except PostingError as error:
-        raise invalid(f"`{error.field}` {error.reason}.", field=error.field) from None
+    entry, flaws = entry_of(read_object(request))
     owned = _of_settings(entry.get("name"))
-    if owned is not None:
+    if owned is not None and not flaws:
         return _unchanged(request, owned, entry)
     declaration, problems = conf.posted(entry)
-    if declaration is None:
-        raise _refused([each for each in problems if each.check.level == "E"])
+    if declaration is None or flaws:
+        errors = [each for each in problems if each.check.level == "E"]
+        raise _refused([*map(_flawed, flaws), *errors])
     if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
         raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
@@ -87,6 +86,12 @@ def _refused(problems: list[Problem]) -> RefusedError:
     fields = {} if first.error is None else first.error.details
     details = {key: fields[key] for key in _NAME_KEYS if isinstance(fields.get(key), str)}
     return invalid(first.message, **details, problems=[_told(each) for each in problems])
+
+
+def _flawed(flaw: Flaw) -> Problem:
+    error = InvalidRegistrationError(flaw.field, None, flaw.reason)
+    message = f"`{flaw.field}` {flaw.reason}."
+    return Problem(check=Check.KEY_VALUE, place="cron_job", message=message, error=error)
 
 
 def _told(problem: Problem) -> dict[str, str]:

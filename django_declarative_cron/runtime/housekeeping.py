@@ -18,6 +18,9 @@ EVERY = 20
 QUIET = timedelta(seconds=2)
 """How far away the next start must be for other work to begin."""
 
+PATIENCE = timedelta(seconds=10)
+"""How long it waits for a quiet moment; where tasks run every second none ever comes."""
+
 _NAMES_AT_ONCE = 5
 _AGES = timedelta(minutes=10)
 
@@ -35,6 +38,7 @@ class Housekeeping:
         self._names: deque[str] = deque()
         self._aged_at: datetime | None = None
         self._looked_through = 0
+        self._worked_at: datetime | None = None
         self._zones = ZoneWatch()
 
     def note(self, told: Iterable[Event]) -> None:
@@ -48,16 +52,21 @@ class Housekeeping:
                 self._names.append(event.task_name)
 
     def use_the_quiet(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
-        """Do a small piece of work where nothing is about to start.
+        """Do a small piece of work where nothing is about to start, or nothing else ever ends.
 
         Args:
             member: who leads.
             now: the instant of the tick.
             next_wake: when the next task is to be considered, ``None`` where none is.
         """
-        if next_wake is None or next_wake - now >= QUIET:
+        is_quiet = next_wake is None or next_wake - now >= QUIET
+        since = self._worked_at if self._worked_at is not None else now
+        if is_quiet or abs(now - since) >= PATIENCE:
+            self._worked_at = now
             self._zones.look(member, now)
             self.step(member, now)
+        elif self._worked_at is None:
+            self._worked_at = now
 
     def step(self, member: Member, now: datetime) -> bool:
         """Do a small piece of work.

@@ -68,7 +68,7 @@ def cron(request: pytest.FixtureRequest) -> Cron:
     """Call ``cron`` in this process, at the time of a simulation where there is one."""
 
     def call(*words: str, clock: Clock | None = None, is_terminal: bool = False) -> Answer:
-        out, err = Screen(is_terminal=is_terminal), Screen()
+        out, err = Screen(is_terminal=is_terminal), Screen(is_terminal=is_terminal)
         command = Command(stdout=out, stderr=err)
         if clock is not None:
             command.clock = clock

@@ -171,8 +171,8 @@ def test_lists_of_any_length_take_as_many_queries(
     cron: Cron, sim: Simulation, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     sim.initialize([(f"t{number}", YEARLY, sim.job(), DELAY) for number in range(50)])
-    # Three for tables and migrations, one for the deployment, one for the tasks.
-    with django_assert_num_queries(5):
+    # Three for tables and migrations, one for the deployment, one for the tasks, one for paces.
+    with django_assert_num_queries(6):
         cron("list", clock=sim.clock)
 
 
@@ -186,3 +186,10 @@ def test_a_task_that_may_end_its_process_is_named_with_the_count(
     assert line in cron("list", clock=crowd.clock).lines
     found = cron("list", "--format", "json", clock=crowd.clock).data["tasks"]
     assert {each["name"]: each["interruptions"] for each in found}["daily"] == 4
+
+
+def test_a_task_that_takes_longer_than_it_may_is_named(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("a", "* * * * *", sim.job(duration=timedelta(seconds=90)), DELAY)])
+    sim.advance_to("2024-01-01T10:09:30Z")
+    told = " ".join(cron("list", clock=sim.clock).out.split())
+    assert "'a' is too slow: its last 6 runs took 0:01:30 on average, and" in told

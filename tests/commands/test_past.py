@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -71,6 +72,17 @@ def test_show_says_why_what_comes_and_what_was(cron: Cron, three: Simulation) ->
     data = cron("show", "flaky", "--format", "json", clock=three.clock).data
     assert data["next"][:2] == ["2024-01-01T12:00:00.000Z", "2024-01-01T13:00:00.000Z"]
     assert [run["outcome"] for run in data["runs"]][:2] == ["succeeded", "failed"]
+
+
+def test_the_distances_of_what_show_dates_stand_below_each_other(
+    cron: Cron, three: Simulation
+) -> None:
+    three.advance_to("2024-01-01T11:40:10Z")
+    lines = cron("show", "flaky", clock=three.clock).lines
+    dated = lines[lines.index(next(line for line in lines if line.startswith("next"))) :][:6]
+    places = {re.search(r"(in )?[0-9]+ (s|min|h|d)( ago)?$", line).start() for line in dated}
+    assert len(places) == 1, "\n".join(dated)
+    assert {len(line) - len(line.rstrip()) for line in dated} == {0}
 
 
 def test_prune_keeps_the_newest_success_and_failure(cron: Cron, three: Simulation) -> None:

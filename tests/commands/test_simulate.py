@@ -1,4 +1,4 @@
-"""``cron simulate``: what would run, by the settings alone."""
+"""``cron simulate``: what would run, by the settings and what was posted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.testing import ManualClock
+from django_declarative_cron.management.cli import scope, simulating
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.testing import ManualClock, Simulation
 
 from .conftest import DELAY, Cron
 
+pytestmark = pytest.mark.django_db
+
 Declare = Callable[..., list[Any]]
+_COPIED = ("scheduler", "timezone", "registered_at", "callback", "scheduler_identifier")
 WEEK = ("--from", "2024-01-01T00:00Z", "--to", "2024-01-08T00:00Z")
 
 
-@pytest.mark.django_db
 def test_a_day_from_now_unless_said_otherwise(
     cron: Cron, declare: Declare, at_start: ManualClock
 ) -> None:
@@ -76,3 +80,45 @@ def test_a_week_of_two_hundred_tasks_is_quick(cron: Cron, declare: Declare) -> N
         7 * 24 + (n % 60 == 0) for n in range(200) if n % 3
     )
     assert time.process_time() - begun < 6
+
+
+def test_what_came_over_http_is_simulated_too(
+    cron: Cron, declare: Declare, sim: Simulation
+) -> None:
+    declare(a="0 5 * * *")
+    sim.initialize([("a", "0 5 * * *", sim.job(), DELAY)])
+    row = ScheduledTask.objects.get(name="a")
+    for name, origin, keys in (
+        ("posted", "http", {}),
+        ("switched-off", "http", {"enabled": False}),
+        ("gone-from-settings", "settings", {}),
+    ):
+        task = ScheduledTask(**{field: getattr(row, field) for field in _COPIED}, **keys)
+        task.name, task.origin, task.cron = name, origin, "@every 7h"
+        task.declaration = {**row.declaration, "dialect": "ojs"}
+        task.save()
+    data = cron("simulate", *WEEK, "--format", "json").data
+    assert [(each["name"], each["origin"], each["starts"]) for each in data["tasks"]] == [
+        ("a", "settings", 7),
+        ("posted", "http", 22),
+    ]
+    # Counted from its registration, which is later than the beginning of the week.
+    assert data["tasks"][1]["first"] == "2024-01-01T17:00:30.000Z"
+    assert "@every 7h  (over HTTP)" in cron("simulate", *WEEK).out
+
+
+def test_without_its_tables_the_settings_alone_are_simulated(
+    cron: Cron, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(a="0 5 * * *")
+    monkeypatch.setattr(scope, "flaw_of_tables", lambda using: "They are not there yet")
+    assert "7 starts of 1 task " in cron("simulate", *WEEK).out
+
+
+def test_a_terminal_is_told_how_far_it_is(
+    cron: Cron, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(a="0 5 * * *", b="0 6 * * *", c="0 7 * * *")
+    monkeypatch.setattr(simulating, "_TELL_EVERY", 0)
+    assert "2 of 3 tasks" in cron("simulate", *WEEK, is_terminal=True).err
+    assert cron("simulate", *WEEK).err == ""

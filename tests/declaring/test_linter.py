@@ -59,3 +59,40 @@ def test_fewer_and_hourly_and_switched_off_tasks_are_no_crowd(check: Check) -> N
     assert "W070" not in ids(check(*["0 3 * * *"] * (CROWD - 1)))
     assert "W070" not in ids(check(*["0 * * * *"] * CROWD))
     assert "W070" not in ids(check(*["0 3 * * *"] * CROWD, enabled=False))
+
+
+def deployed(settings: Any, cron: str, **keys: Any) -> list[CheckMessage]:
+    shared = {"callback": "tests.declaring.jobs.send_mail", "timezone": "UTC", **keys}
+    settings.SCHEDULED_TASKS = [{"name": "a", "cron": cron, **shared}]
+    found = run_checks(tags=[checks.TAG], include_deployment_checks=True)
+    return [each for each in found if str(each.id).endswith("W073")]
+
+
+@pytest.mark.parametrize(
+    ("cron", "said"),
+    [
+        ("*/10 * * * * *", "runs every 10 s at its closest, 8,640 times within a day"),
+        ("0,45 0 3 * * *", "runs every 45 s at its closest, 2 times within a day"),
+        ("@every 30s", "runs every 30 s at its closest, 2,880 times within a day"),
+    ],
+)
+def test_seconds_are_told_for_production_only(
+    check: Check, settings: Any, cron: str, said: str
+) -> None:
+    [message] = deployed(settings, cron)
+    assert said in message.msg
+    assert "keeps 1,000 of these runs" in str(message.hint)
+    assert "W073" not in ids(check(cron))
+
+
+def test_minutes_and_what_is_off_are_not_told(settings: Any) -> None:
+    assert deployed(settings, "* * * * *") == []
+    assert deployed(settings, "0 * * * * *") == []
+    assert deployed(settings, "*/10 * * * * *", enabled=False) == []
+
+
+def test_a_hint_leads_to_its_page_and_silencing_silences(check: Check, settings: Any) -> None:
+    [message] = [each for each in check("*/7 * * * *") if str(each.id).endswith("W071")]
+    assert str(message.hint).endswith("More in docs/checks.md#w071.")
+    settings.SILENCED_SYSTEM_CHECKS = ["declarative_cron.W071"]
+    assert message.is_silenced()

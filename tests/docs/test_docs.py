@@ -25,7 +25,7 @@ from django_declarative_cron.core.decide import Reason
 from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS
 from django_declarative_cron.core.entry_options import JobOptions
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.core.problem import Check
+from django_declarative_cron.core.problem import LINTED, Check
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.cron import posix_equivalent
@@ -251,6 +251,12 @@ def test_errors_stand_apart_from_warnings_and_notes() -> None:
     errors, _, remarks = DOCS["checks.md"].text.partition("## Warnings and notes")
     assert {check.level for check in Check if f"`{check}`" in errors} == {"E"}
     assert {check.level for check in Check if f"`{check}`" in remarks} == {"W", "I"}
+
+
+def test_each_remark_on_a_schedule_has_its_page() -> None:
+    pages = re.findall(r"^### ([WI][0-9]{3})$", DOCS["checks.md"].text, re.MULTILINE)
+    assert sorted(pages) == sorted(each.rpartition(".")[2] for each in LINTED)
+    assert {each.page for each in LINTED} == {f"docs/checks.md#{page.lower()}" for page in pages}
 
 
 # --- events --------------------------------------------------------------------

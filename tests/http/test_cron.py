@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from django_declarative_cron.core.posting import FORBIDDEN
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import overrides
@@ -154,6 +155,40 @@ def test_all_mistakes_are_told_at_once(caller: Caller) -> None:
     answer = caller.post("/v1/cron", {"name": "a", "cron": "x", "timezone": "EST", "type": "no"})
     problems = answer.data["error"]["details"]["problems"]
     assert {each["id"].rpartition(".")[2] for each in problems} == {"E007", "E010", "E012"}
+
+
+def test_a_key_that_is_not_for_callers_hides_no_other_mistake(caller: Caller) -> None:
+    posted = {
+        "name": "a",
+        "cron": "x",
+        "command": ["flush"],
+        "runner": "process",
+        "timezone": "EST",
+        "nmae": "a",
+        "options": {"timeout_ms": "soon", "priority": 3, "retry": {"max_attempts": "x"}},
+    }
+    details = caller.post("/v1/cron", posted).data["error"]["details"]
+    assert details["field"] == "command"
+    told = " ".join(each["message"] for each in details["problems"])
+    for word in ("`command`", "`runner`", "`options.timeout_ms`", "EST", "nmae", "type is missing"):
+        assert word in told
+    assert "max_attempts" in told
+    assert not ScheduledTask.objects.exists()
+
+
+def test_no_hint_names_a_key_that_is_for_settings(caller: Caller) -> None:
+    wrong = [
+        {"nmae": "a"},
+        {"type": None},
+        {"options": {"priority": 3, "memory_limit": 2**30}},
+        {"retry_delay": 5},
+        {"options": {"quue": 1}},
+    ]
+    for change in wrong:
+        details = caller.post("/v1/cron", {**ENTRY, **change}).data["error"]["details"]
+        hints = [each["hint"] for each in details["problems"]]
+        assert not [hint for hint in hints for key in FORBIDDEN if f'"{key}"' in hint]
+        assert not [hint for hint in hints for key in FORBIDDEN if f"`{key}`" in hint]
 
 
 # --- what settings declare ---

@@ -10,7 +10,7 @@ import pytest
 from django_declarative_cron.core.events import TaskRunStarted
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.models import RegistrationSet, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.runtime.housekeeping import EVERY, Housekeeping
+from django_declarative_cron.runtime.housekeeping import EVERY, PATIENCE, Housekeeping
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
@@ -118,6 +118,17 @@ def test_a_leader_looks_for_surplus_at_every_so_manieth_run(member: Member) -> N
     keeping.note([TaskRunStarted(at=NOW, task_name="t", scheduled_time=NOW, actual_time=NOW)])
     keeping.step(member, NOW)
     assert len(_left()) == 3
+
+
+def test_where_no_moment_is_quiet_it_takes_one_every_ten_seconds(member: Member) -> None:
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    _runs("t", "mm", age=100)
+    second = timedelta(seconds=1)
+    for number in range(10):
+        keeping.use_the_quiet(member, NOW + number * second, NOW + (number + 1) * second)
+        assert len(_left()) == 2
+    keeping.use_the_quiet(member, NOW + PATIENCE, NOW + PATIENCE + second)
+    assert _left() == set()
 
 
 def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:

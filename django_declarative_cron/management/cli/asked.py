@@ -8,7 +8,6 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.core.management.base import CommandError
-from django.db import Error as DatabaseError
 
 from ... import conf
 from ...core.nearest import nearest
@@ -19,10 +18,8 @@ from ...core.schedule import Schedule
 from ...cron import CronExpression, UnknownZoneError, parse, remarks_on, validate_zone
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
-from ...store import database
 from ...store.reading import read_schedule
-from ..ready import flaw_of_tables
-from .scope import Scope, shown
+from .scope import shown, tasks_if_any
 from .subcommand import Options
 from .words import local
 
@@ -70,13 +67,7 @@ def _task(name: str) -> ScheduledTask | None:
     """Look for a row; an answer about an expression needs no database."""
     if flaw_of_text(name) is not None:
         return None
-    try:
-        using = database.alias()
-        if flaw_of_tables(using) is not None:
-            return None
-        return Scope.current().tasks.filter(name=name).first()
-    except DatabaseError:
-        return None
+    return next(iter(tasks_if_any(name)), None)
 
 
 def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -> Schedule | None:

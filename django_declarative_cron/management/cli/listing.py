@@ -12,6 +12,7 @@ from ...core.status import Status
 from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
 from ...signals import safe
+from ...store.pace import judged, paces
 from ...store.reading import Reading, ran_before_change, read, with_waits
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
@@ -54,6 +55,7 @@ def _answer(context: Context, options: Options) -> None:
         _say_nothing_registered(context.terminal, scope)
     else:
         _say(context.terminal, readings, now)
+        _say_too_slow(context.terminal, scope, readings, now)
 
 
 def _say_nothing_registered(terminal: Terminal, scope: Scope) -> None:
@@ -77,6 +79,15 @@ def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None
             terminal.say(safe(f"{reading.task.name!r} {_suspicion(reading.task)}"))
     if found[Status.OVERDUE]:
         terminal.say("What is overdue waits for a scheduler: `python manage.py runscheduler`.")
+
+
+def _say_too_slow(
+    terminal: Terminal, scope: Scope, readings: Sequence[Reading], now: datetime
+) -> None:
+    found = paces(scope.using, scope.deployment)
+    for reading in readings:
+        for problem in judged(reading.task, found, now):
+            terminal.say(safe(f"{problem.task!r} is too slow: {problem.message}."))
 
 
 def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:

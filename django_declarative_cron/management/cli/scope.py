@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.core.management.base import CommandError
+from django.db import Error as DatabaseError
 from django.db.models import QuerySet
 
 from ... import conf
@@ -16,7 +17,7 @@ from ...core.problem import Problem
 from ...exceptions import DeclarativeCronError
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
-from ..ready import require_tables
+from ..ready import flaw_of_tables, require_tables
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
@@ -72,6 +73,22 @@ class Scope:
         for name in names:
             if name not in known:
                 raise unknown(name, known)
+
+
+def tasks_if_any(*names: str) -> list[ScheduledTask]:
+    """Give the rows of this project's tasks, none where no database answers for them.
+
+    Args:
+        names: of those that are wanted; all unless given.
+    """
+    try:
+        using = database.alias()
+        if flaw_of_tables(using) is not None:
+            return []
+        tasks = Scope.current().tasks
+        return list(tasks.filter(name__in=names) if names else tasks)
+    except DatabaseError:
+        return []
 
 
 def declared() -> list[Declaration]:

@@ -6,8 +6,10 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.utils import translation
 
@@ -88,17 +90,8 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     if task.pending_retry_until is not None:
         most = "" if policy is None else f" of {policy.max_attempts}"
         yield "to come", [f"attempt {task.attempt + 1}{most}"]
-    if schedule is not None and task.next_run_at is not None:
-        following = [task.next_run_at, *islice(schedule.upcoming(task.next_run_at), _NEXT - 1)]
-        yield "next", [f"{local(each, zone)}  {relative(each, now)}" for each in following]
-    for label, instant in (
-        ("last attempt", task.last_attempt_at),
-        ("last success", task.last_success_at),
-        ("retry pending", task.pending_retry_until),
-        ("registered", task.registered_at),
-    ):
-        if instant is not None:
-            yield label, [f"{local(instant, zone)}  {relative(instant, now)}"]
+    for label, lines in groupby(_instants(reading, zone, now), key=itemgetter(0)):
+        yield label, [line for _, line in lines]
     if ran_before_change(task):
         yield "last attempt", ["not since its schedule changed"]
     yield "runs so far", [f"{task.run_count:,}, {task.failures:,} failures in a row"]
@@ -107,6 +100,29 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
         note = f": {each.note}" if each.note else ""
         with translation.override(None):
             yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
+
+
+def _following(reading: Reading) -> list[datetime]:
+    schedule, first = reading.schedule, reading.task.next_run_at
+    if schedule is None or first is None:
+        return []
+    return [first, *islice(schedule.upcoming(first), _NEXT - 1)]
+
+
+def _instants(reading: Reading, zone: ZoneInfo, now: datetime) -> Iterator[tuple[str, str]]:
+    """Let the distances stand below each other, whether an instant has seconds or not."""
+    task = reading.task
+    dated = [
+        *(("next", each) for each in _following(reading)),
+        ("last attempt", task.last_attempt_at),
+        ("last success", task.last_success_at),
+        ("retry pending", task.pending_retry_until),
+        ("registered", task.registered_at),
+    ]
+    told = [(label, each, local(each, zone)) for label, each in dated if each is not None]
+    width = max((len(text) for _, _, text in told), default=0)
+    for label, instant, text in told:
+        yield label, f"{text.ljust(width)}  {relative(instant, now)}"
 
 
 def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -123,10 +139,6 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
     task, delay = reading.task, reading.task.retry_delay
     policy = read_retry(task)
-    following: list[datetime] = []
-    if reading.schedule is not None and task.next_run_at is not None:
-        rest = islice(reading.schedule.upcoming(task.next_run_at), _NEXT - 1)
-        following = [task.next_run_at, *rest]
     return {
         **listed(reading),
         "now": iso(now),
@@ -135,7 +147,7 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
         "retry_delay_seconds": None if delay is None else delay.total_seconds(),
         "retry": None if policy is None else policy.as_data(),
         "why": why,
-        "next": [iso(each) for each in following],
+        "next": [iso(each) for each in _following(reading)],
         "runs": [record(run) for run in runs],
     }
 

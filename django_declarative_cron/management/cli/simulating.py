@@ -1,23 +1,24 @@
-"""``cron simulate``: what would run in a span of time, by the settings alone."""
+"""``cron simulate``: what would run in a span of time: what is declared, and was posted."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.declaration import Declaration
 from ...core.schedule import Schedule
+from ...models import Origin
 from ...signals import safe
+from ...store.reading import read_schedule
 from .instants import read_instant
-from .scope import declared
+from .scope import declared, tasks_if_any
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
@@ -28,13 +29,23 @@ _TELL_EVERY = 0.3
 _LONGEST = timedelta(days=3660)
 
 
+class Planned(NamedTuple):
+    """Hold a task that would run."""
+
+    name: str
+    schedule: Schedule
+    origin: str = str(Origin.SETTINGS)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """What one task would do.
 
     Args:
         name: of the task.
-        schedule: its expression and zone, counted from the beginning of the span.
+        origin: where it is declared, ``settings`` or ``http``.
+        schedule: its expression and zone, ``@every`` counted from its registration where that
+            is known, else from the beginning of the span.
         runs: number of occurrences.
         first: the first of them.
         last: the last of them.
@@ -42,6 +53,7 @@ class Line:
     """
 
     name: str
+    origin: str
     schedule: Schedule
     runs: int
     first: datetime | None
@@ -60,8 +72,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     begin, end = _span(context, options)
-    declarations = [each for each in declared() if each.enabled]
-    lines = list(_lines(context, declarations, begin, end))
+    lines = list(_lines(context, _planned(begin), begin, end))
     context.terminal.progress()
     starts = list(islice(_starts(lines, begin, end), options["count"] or 0))
     if options["format"] == "json":
@@ -82,18 +93,36 @@ def _span(context: Context, options: Options) -> tuple[datetime, datetime]:
     return begin, end
 
 
+def _planned(begin: datetime) -> list[Planned]:
+    """Give what would run: the settings say it, and the database what came over HTTP."""
+    known = tasks_if_any()
+    anchors = {task.name: task.registered_at for task in known if task.registered_at <= begin}
+    found = [
+        Planned(each.name, each.schedule.anchored(anchors.get(each.name, begin)))
+        for each in declared()
+        if each.enabled
+    ]
+    for task in known:
+        schedule = read_schedule(task)[0] if task.origin == Origin.HTTP and task.enabled else None
+        if schedule is not None:
+            anchor = max(begin, task.registered_at) if task.name not in anchors else None
+            schedule = schedule if anchor is None else schedule.anchored(anchor)
+            found.append(Planned(task.name or "", schedule, str(Origin.HTTP)))
+    return found
+
+
 def _lines(
-    context: Context, declarations: Sequence[Declaration], begin: datetime, end: datetime
+    context: Context, planned: Sequence[Planned], begin: datetime, end: datetime
 ) -> Iterator[Line]:
     shown, before = context.clock.monotonic(), begin - timedelta(microseconds=1)
-    for number, declaration in enumerate(declarations):
+    for number, (name, schedule, origin) in enumerate(planned):
         if context.clock.monotonic() - shown >= _TELL_EVERY:
             shown = context.clock.monotonic()
-            context.terminal.progress(f"{number} of {count(len(declarations), 'task')}")
-        schedule = replace(declaration.schedule, anchor=begin)
+            context.terminal.progress(f"{number} of {count(len(planned), 'task')}")
         runs = schedule.count_between(before, end)
         yield Line(
-            declaration.name,
+            name,
+            origin,
             schedule,
             runs,
             schedule.next_after(before) if runs else None,
@@ -146,7 +175,8 @@ def _row(terminal: Terminal, line: Line) -> list[Cell]:
     numbers = tuple(filter(None, (f"{line.runs:,}", lost)))
     first = ("never",) if line.first is None else (civil(line.first, zone), zone.key)
     last = () if line.last is None else (civil(line.last, zone),)
-    schedule = f"{line.schedule.expression.text}"
+    over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
+    schedule = f"{line.schedule.expression.text}{over}"
     return [
         Cell((safe(line.name), safe(schedule))),
         Cell(numbers, terminal.paint("WARNING") if lost else None),
@@ -168,6 +198,7 @@ def _record(
         "tasks": [
             {
                 "name": line.name,
+                "origin": line.origin,
                 "starts": line.runs,
                 "first": iso(line.first),
                 "last": iso(line.last),

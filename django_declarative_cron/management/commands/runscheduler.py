@@ -35,6 +35,7 @@ from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown
 from ...store import database
+from ..cli import banner
 from ..ready import require_tables
 
 _LOOK_AT_THE_LOOP = 1.0
@@ -121,9 +122,9 @@ class Command(BaseCommand):
             self._initialize(scheduler, shutdown)
             self._once(scheduler, shutdown, options.GRACE)
             return
-        self._probes(scheduler, given)
+        port = self._probes(scheduler, given)
         self._initialize(scheduler, shutdown)
-        self._banner(scheduler, options)
+        self._banner(scheduler, options, port)
         notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
         notifier.ready()
         self._serve(scheduler, shutdown)
@@ -155,10 +156,10 @@ class Command(BaseCommand):
             notes = getattr(error, "__notes__", [])
             raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
 
-    def _probes(self, scheduler: Scheduler, given: dict[str, Any]) -> None:
+    def _probes(self, scheduler: Scheduler, given: dict[str, Any]) -> int | None:
         port, host = given["health_port"], given["health_host"]
         if port is None:
-            return
+            return None
         probes = Probes(lambda: health.report(scheduler))
         try:
             probes.start(host, port)
@@ -166,14 +167,11 @@ class Command(BaseCommand):
             where = f"{host or '*'}:{port}"
             raise CommandError(f"No probes at {where}: {error}", returncode=1) from error
         self._say(f"Probes: /live and /ready on port {probes.port}.")
+        return probes.port
 
-    def _banner(self, scheduler: Scheduler, options: conf.Options) -> None:
-        tasks = len(scheduler.declarations)
-        self._say(
-            f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}: "
-            f"{tasks} task{'' if tasks == 1 else 's'}, {options.WORKERS} workers, "
-            f"grace {options.GRACE.total_seconds():g} s. SIGTERM or Ctrl-C stops it."
-        )
+    def _banner(self, scheduler: Scheduler, options: conf.Options, port: int | None) -> None:
+        said = banner.lines(scheduler, options, database.alias(), port)
+        self._say("\n".join(said))
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
