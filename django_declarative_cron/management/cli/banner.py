@@ -27,7 +27,7 @@ def lines(
     vendor = connections[using].vendor
     probes = "none" if port is None else f"/live and /ready on port {port}"
     yield f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}:"
-    yield f"  database  {vendor} {using!r}, {scheduler.standing}"
+    yield f"  database  {vendor} {using!r}, {scheduler.standing.value}"
     yield f"  tasks     {_tasks(scheduler, options)}"
     yield (
         f"  runs      {options.WORKERS} workers, lease {_seconds(options.LEASE)}, "
