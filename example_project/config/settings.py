@@ -14,8 +14,8 @@ from pathlib import Path
 BASE_DIR = Path(__file__).resolve().parents[1]
 
 # Everything that the shop writes; remove this folder to begin afresh.
-SHOP_VAR = BASE_DIR / "var"
-SHOP_VAR.mkdir(exist_ok=True)
+SHOP_VAR = Path(os.environ.get("SHOP_VAR", BASE_DIR / "var"))
+SHOP_VAR.mkdir(parents=True, exist_ok=True)
 
 SCHEDULED_TASKS = [
     # The short form: name, cron expression, callback, delay before a failed run is tried

@@ -1,0 +1,151 @@
+"""The files that deploy the example: one command, one grace, one set of probes in all of them.
+
+What the formats demand is checked by linters, in the environment ``lint``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import load_command_class
+
+from django_declarative_cron.core.options import Options
+from django_declarative_cron.runtime.probes import PATHS
+
+from ..conftest import CHECKOUT
+
+DEPLOY = CHECKOUT / "example_project" / "deploy"
+MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
+UNIT = DEPLOY / "systemd" / "shop-scheduler.service"
+ENTRY = ["python", "manage.py", "runscheduler", "--health-port", "8080"]
+
+
+def documents() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS:
+        yield from yaml.safe_load_all(path.read_text(encoding="utf-8"))
+
+
+def pods() -> list[dict[str, Any]]:
+    return [each["spec"]["template"]["spec"] for each in documents() if "template" in each["spec"]]
+
+
+def schedulers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [
+        (pod, container)
+        for pod in pods()
+        for container in [*pod.get("initContainers", []), *pod["containers"]]
+        if "runscheduler" in container["command"]
+    ]
+
+
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8")))
+
+
+def test_the_same_command_starts_the_scheduler_everywhere() -> None:
+    (command,) = re.findall(r"^CMD (.+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    assert json.loads(command) == ENTRY
+    assert compose()["services"]["scheduler"]["command"] == ENTRY
+    assert [container["command"] for _, container in schedulers()] == [ENTRY, ENTRY]
+    parser = load_command_class("django_declarative_cron", "runscheduler")
+    assert parser.create_parser("manage.py", "runscheduler").parse_args(ENTRY[3:])
+
+
+def test_every_container_waits_longer_than_the_scheduler() -> None:
+    grace = Options().GRACE + timedelta(seconds=2)
+    waits = [pod["terminationGracePeriodSeconds"] for pod, _ in schedulers()]
+    waits.append(int(compose()["services"]["scheduler"]["stop_grace_period"].rstrip("s")))
+    waits.append(int(unit()["Service"]["TimeoutStopSec"]))
+    assert len(waits) == 4
+    assert all(timedelta(seconds=seconds) > grace for seconds in waits)
+
+
+def test_the_probes_are_those_that_are_answered() -> None:
+    probes = [
+        (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])
+        for _, container in schedulers()
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+        if probe in container
+    ]
+    assert {path for path, _ in probes} == set(PATHS)
+    assert {port for _, port in probes} == {"health"}
+
+
+def test_two_schedulers_are_asked_for_and_one_stays_while_nodes_are_drained() -> None:
+    assert compose()["services"]["scheduler"]["deploy"]["replicas"] == 2
+    by_kind = {(each["kind"], each["metadata"]["name"]): each for each in documents()}
+    budget = by_kind["PodDisruptionBudget", "shop-scheduler"]["spec"]
+    deployment = by_kind["Deployment", "shop-scheduler"]["spec"]
+    assert (deployment["replicas"], budget["minAvailable"]) == (2, 1)
+    assert budget["selector"] == deployment["selector"]
+
+
+@pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["containers"][0]["name"])
+def test_no_pod_has_rights_that_it_does_not_need(pod: dict[str, Any]) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    for container in [*pod.get("initContainers", []), *pod["containers"]]:
+        confined = container["securityContext"]
+        assert confined["allowPrivilegeEscalation"] is False
+        assert confined["readOnlyRootFilesystem"] is True
+        assert confined["capabilities"] == {"drop": ["ALL"]}
+
+
+def unit() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[method-assign, assignment]
+    parser.read(UNIT, encoding="utf-8")
+    return parser
+
+
+def test_the_unit_is_not_restarted_for_a_mistake_in_the_settings() -> None:
+    service = unit()["Service"]
+    assert (service["Type"], service["RestartPreventExitStatus"]) == ("notify", "2")
+    assert service["ExecStart"].split()[1:] == ENTRY[1:3]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    here = tmp_path / UNIT.name
+    text = UNIT.read_text(encoding="utf-8")
+    here.write_text(re.sub(r"(?m)^(ExecStart=)\S+", rf"\1{sys.executable}", text))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(here)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_pgbouncer_gives_a_connection_for_the_length_of_a_transaction() -> None:
+    parser = configparser.ConfigParser(comment_prefixes=";")
+    parser.read(DEPLOY / "pgbouncer.ini", encoding="utf-8")
+    assert parser["pgbouncer"]["pool_mode"] == "transaction"
+
+
+def test_the_settings_are_complete(project_environment: dict[str, str]) -> None:
+    given = {"SECRET_KEY": "x" * 60, "ALLOWED_HOSTS": "shop.example", "RELEASE": "1.2"}
+    environment = {**project_environment, **given, "DJANGO_SETTINGS_MODULE": "config.deployed"}
+    shown = (
+        "from django.conf import settings; from django_declarative_cron import conf; "
+        "print([each.name for each in conf.declarations(settings.SCHEDULED_TASKS)], conf.options().RELEASE)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "manage.py", "shell", "--no-imports", "--command", shown],
+        cwd=CHECKOUT / "example_project",
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "'sales-digest'" in done.stdout
+    assert "'backup-database'" not in done.stdout
+    assert done.stdout.endswith("1.2\n")
