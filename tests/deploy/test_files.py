@@ -136,7 +136,8 @@ def test_the_settings_are_complete(project_environment: dict[str, str]) -> None:
     environment = {**project_environment, **given, "DJANGO_SETTINGS_MODULE": "config.deployed"}
     shown = (
         "from django.conf import settings; from django_declarative_cron import conf; "
-        "print([each.name for each in conf.declarations(settings.SCHEDULED_TASKS)], conf.options().RELEASE)"
+        "tasks = conf.declarations(settings.SCHEDULED_TASKS); "
+        "print([each.name for each in tasks], conf.options().RELEASE)"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "manage.py", "shell", "--no-imports", "--command", shown],
