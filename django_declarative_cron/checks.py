@@ -31,6 +31,7 @@ E023   two options contradict each other
 E030   the database keeps no transactions
 E040   two functions are to answer to the same type
 E050   ``EVENT_SINK`` is set and urllib3 is not installed
+E051   check-ins or notifications are wanted, and what sends them is not installed
 E060   the runner cannot do what the entry asks of it
 E061   the engine behind ``TASKS`` cannot take the runs of a task
 W001   both day fields are restricted: either one is enough to run
@@ -48,6 +49,8 @@ W012   the longest interval of a retry policy cuts the first one short
 W013   something in an expression does not mean what it seems to
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
+W051   a webhook tells people something without a signature
+W052   a task is to be monitored, and nothing says by what
 W060   a thread cannot be ended when its time is over
 W061   the backend in ``TASKS`` hands runs to nobody
 W062   this system has no processes for runs
@@ -77,6 +80,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from . import conf, djangotasks, handlers
 from .core.advice import advise
 from .core.linter import sub_minute
+from .core.monitor import Monitoring
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.runners import DJANGO_TASKS, PROCESS
@@ -90,7 +94,8 @@ _LEVELS = {"E": checks.Error, "W": checks.Warning, "I": checks.Info}
 def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong or surprising in ``SCHEDULED_TASKS``."""
     declared, problems = conf.survey(conf.registrations())
-    return _messages([*problems, *_advice(declared), *_runners(declared)])
+    found = [*_advice(declared), *_runners(declared), *_monitored(declared)]
+    return _messages([*problems, *found])
 
 
 @register(TAG)
@@ -102,7 +107,7 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
 @register(TAG)
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
-    return _messages([*conf.option_problems(), *_lacks_library()])
+    return _messages([*conf.option_problems(), *_lacks_library(), *_lacks_what_sends()])
 
 
 @register(checks.Tags.database, TAG)
@@ -152,6 +157,47 @@ def _lacks_library() -> Iterator[Problem]:
             message="needs urllib3, which is not installed",
             hint='Install "django-declarative-cron[events]".',
         )
+
+
+def _lacks_what_sends() -> Iterator[Problem]:
+    found = conf.lenient_options()
+    monitoring = found.MONITOR or Monitoring()
+    posts = any(channel.url for channel in found.NOTIFY)
+    if monitoring.sentry:
+        yield from _needs("sentry_sdk", "sentry-sdk", "MONITOR")
+    if monitoring.needs_http:
+        yield from _needs("urllib3", "django-declarative-cron[events]", "MONITOR")
+    if posts:
+        yield from _needs("urllib3", "django-declarative-cron[events]", "NOTIFY")
+
+
+def _needs(module: str, package: str, option: str) -> Iterator[Problem]:
+    if find_spec(module) is None:
+        yield Problem(
+            check=Check.WATCH_LIBRARY,
+            place=f"DECLARATIVE_CRON[{option!r}]",
+            message=f"needs {module}, which is not installed",
+            hint=f'Install "{package}".',
+        )
+
+
+def _monitored(declared: Iterable[Declared]) -> Iterator[Problem]:
+    """Report tasks that ask for a monitor which nothing names."""
+    common = conf.lenient_options().MONITOR or Monitoring()
+    for each in declared:
+        own = each.declaration.monitor
+        if own is None or not own.is_wanted:
+            continue
+        ping = common.ping if own.ping is None else own.ping
+        if not (ping or (common.sentry if own.sentry is None else own.sentry)):
+            yield Problem(
+                check=Check.MONITORED_BY_NOBODY,
+                place=each.place,
+                message="has `monitor`, and nothing says where its check-ins go",
+                hint='Set DECLARATIVE_CRON["MONITOR"], or give the task a `ping` of its own.',
+                index=each.index,
+                task=each.declaration.name,
+            )
 
 
 def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:

@@ -20,6 +20,9 @@ HTTP_MAX_BODY       262144     the largest body of an HTTP request, in bytes
 HTTP_RATE           600        how many requests a minute one caller has
 EXTERNAL_WORKERS    False      whether workers outside may have types of their own
 RESERVATION         10 min     how long a worker unheard of keeps a run
+METRICS_TASKS       200        how many tasks have a label of their own
+MONITOR             None       where check-ins go, see ``core.monitor``
+NOTIFY              []         whom people are told by, see ``core.channel``
 ==================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.
@@ -180,6 +183,11 @@ def option_problems() -> list[Problem]:
     return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[1]
 
 
+def lenient_options() -> Options:
+    """Give the options, with the default of each that is refused."""
+    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[0]
+
+
 def posts_events() -> bool:
     """Tell whether ``EVENT_SINK`` names a receiver that can be understood."""
-    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[0].EVENT_SINK is not None
+    return lenient_options().EVENT_SINK is not None

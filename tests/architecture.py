@@ -17,6 +17,7 @@ ORDER = (
     ("conf", "targets", "handlers", "djangotasks", "models", "fields", "signals"),
     ("store",),
     ("runtime",),
+    ("watch",),
     ("admin", "management", "http"),
 )
 EVERYWHERE = {"exceptions", "__init__"}
@@ -36,7 +37,7 @@ BESIDE = {
     "migrations": {"models", "fields"},
     "checks": {"conf", "targets", "handlers", "djangotasks", "core", "cron"},
     "management": {"theory"},
-    "apps": {"checks", "signals"},
+    "apps": {"checks", "signals", "watch"},
 }
 ANYTHING = {"testing", "__init__"}
 PURE = {"cron", "core", "theory", "exceptions"}

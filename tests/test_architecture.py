@@ -45,6 +45,8 @@ REFUSED = [
     ("imports", "store/a.py", "from ..runtime.clock import Clock"),
     ("imports", "runtime/a.py", "from ..admin import pages"),
     ("imports", "admin/a.py", "from ..http import urls"),
+    ("imports", "runtime/a.py", "from ..watch import metrics"),
+    ("imports", "watch/a.py", "from ..http import callers"),
     ("imports", "management/commands/a.py", "from ...admin import pages"),
     ("imports", "theory/a.py", "from ..store import guard"),
     ("imports", "exceptions.py", "from .cron import parse"),

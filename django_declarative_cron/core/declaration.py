@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from .monitor import Monitor
 from .overlap import Policy
 from .retry import FixedDelay, Retry, RetryPolicy
 from .schedule import Schedule
@@ -64,6 +65,7 @@ class Declaration:
         options: the object ``options`` as it was written, JSON-native.
         origin: where it is declared, ``settings`` or ``http``.
         entry: the object it was read from, where its row keeps that.
+        monitor: who watches it from outside; of its process only, so that no row has an address.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Declaration:
     options: Mapping[str, Any] = field(default_factory=dict)
     origin: str = "settings"
     entry: Mapping[str, Any] | None = None
+    monitor: Monitor | None = field(default=None, compare=False)
 
     @property
     def dialect(self) -> str:

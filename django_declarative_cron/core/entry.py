@@ -26,6 +26,7 @@ from .entry_keys import (
 )
 from .entry_options import JobOptions, read_job, read_retry
 from .entry_runner import read_runner
+from .monitor import Monitor, read_monitor
 from .nearest import listed
 from .overlap import Policy
 from .parts import (
@@ -76,6 +77,7 @@ def read_entry(item: Item) -> Declared | None:
     judge_the_rest(item, typed)
     job = read_job(item, typed.get("options", {}))
     runner = read_runner(item, typed, target, job.timeout)
+    monitor = _monitor(item, typed)
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -85,7 +87,7 @@ def read_entry(item: Item) -> Declared | None:
         cast(Fold, typed.get("fold", "first")),
     )
     declaration = _declaration(typed, schedule, cast(Target, target), retry, job)
-    declaration = replace(declaration, runner=runner)
+    declaration = replace(declaration, runner=runner, monitor=monitor)
     return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
 
 
@@ -161,6 +163,18 @@ def _flaw_of_words(command: Any, words: tuple[Any, ...]) -> tuple[str | None, st
     if isinstance(command, str) and len(command.split()) > 1:
         return "must be a list when it has several words", f"Write {command.split()}."
     return next((flaw for word in words if (flaw := flaw_of_text(word))), None), hint
+
+
+def _monitor(item: Item, typed: Mapping[str, Any]) -> Monitor | None:
+    if "monitor" not in typed:
+        return None
+    try:
+        return read_monitor(typed["monitor"])
+    except ValueError as error:
+        # What was given may have an address in it that is nobody else's business.
+        hint = 'Write True, an address, or {"slug": "…", "margin": 300}.'
+        item.refuse_field(Check.KEY_VALUE, "monitor", "…", str(error), hint)
+        return None
 
 
 def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:

@@ -44,6 +44,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "options": _DICT,
     "runner": _TEXT,
     "atomic": _FLAG,
+    "monitor": Kind((bool, str, dict), "True, False, a URL or a dict"),
 }
 REQUIRED: Final = ("name", "cron")
 WHAT_RUNS: Final = ("callback", "type", "command")

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from .channel import Channel, read_channels
+from .channel import remarks as remarks_on_channels
+from .monitor import Monitoring, read_monitoring
 from .nearest import listed, nearest
 from .parts import LONGEST_NAME
 from .plain import flaw_of_text, in_short, name_of_key, seconds_of
@@ -43,6 +46,9 @@ class Options:
         HTTP_RATE: how many requests a minute one caller has in one process.
         EXTERNAL_WORKERS: whether types without a function here are taken for external workers.
         RESERVATION: how long a worker that is not heard of keeps a run.
+        METRICS_TASKS: of how many tasks the metrics have a label of their own.
+        MONITOR: where check-ins of tasks go, ``None`` for nowhere.
+        NOTIFY: whom people are told by that something needs them.
     """
 
     WORKERS: int = 10
@@ -60,6 +66,9 @@ class Options:
     HTTP_RATE: int = 600
     EXTERNAL_WORKERS: bool = False
     RESERVATION: timedelta = timedelta(minutes=10)
+    METRICS_TASKS: int = 200
+    MONITOR: Monitoring | None = None
+    NOTIFY: tuple[Channel, ...] = ()
 
     @property
     def longest_silence(self) -> timedelta:
@@ -126,6 +135,9 @@ def _relations(options: Options) -> Iterator[Problem]:
     for remark in () if options.EVENT_SINK is None else remarks(options.EVENT_SINK):
         hint = "Give it an https `url`, and a `secret` that the receiver knows too."
         yield _problem(Check.UNSAFE_SINK, "EVENT_SINK", remark, hint)
+    for remark in remarks_on_channels(options.NOTIFY):
+        hint = "Give it a `secret` that the receiver knows too."
+        yield _problem(Check.UNSIGNED_NOTICE, "NOTIFY", remark, hint)
     grace, killed = options.GRACE.total_seconds(), _KILLED_AFTER.total_seconds()
     if grace >= killed:
         message = f"leaves no time to end in order where a stop is cut off after {killed:g} s"
@@ -193,13 +205,18 @@ def _text(least: int) -> Callable[[Any], str]:
     return read
 
 
-def _sink(value: Any) -> Sink | None:
-    if value is None:
-        return None
-    try:
-        return read_sink(value)
-    except ValueError as error:
-        raise _RefusedError(str(error)) from None
+def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def reader(value: Any) -> Any:
+        try:
+            return read(value)
+        except ValueError as error:
+            raise _RefusedError(str(error)) from None
+
+    return reader
+
+
+def _unless_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
 
 
 _SECOND = timedelta(seconds=1)
@@ -207,16 +224,19 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "WORKERS": _whole,
     "LEASE": _duration(_SECOND),
     "RENEW": _duration(timedelta(milliseconds=100)),
-    "DEAD_AFTER": lambda value: None if value is None else _duration(_SECOND)(value),
+    "DEAD_AFTER": _unless_none(_duration(_SECOND)),
     "GRACE": _duration(timedelta(0)),
     "COMPANION": _truth,
     "DEPLOYMENT": _text(1),
     "RELEASE": _text(0),
     "HISTORY_MAX_AGE": _duration(_SECOND),
     "HISTORY_MAX_RUNS": _whole,
-    "EVENT_SINK": _sink,
+    "EVENT_SINK": _unless_none(_read_by(read_sink)),
     "HTTP_MAX_BODY": _whole,
     "HTTP_RATE": _whole,
     "EXTERNAL_WORKERS": _truth,
     "RESERVATION": _duration(_SECOND),
+    "METRICS_TASKS": _whole,
+    "MONITOR": _unless_none(_read_by(read_monitoring)),
+    "NOTIFY": _read_by(read_channels),
 }

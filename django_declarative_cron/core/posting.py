@@ -17,8 +17,8 @@ from .entry_keys import MANAGED
 IGNORED: Final = (*MANAGED, "id", "status", "state", "updated_at", "last_job_id", "specversion")
 """Keys that only the scheduler sets (CRON-06), as the known clients spell them."""
 
-FORBIDDEN: Final = ("callback", "command", "dialect", "retry_delay", "runner", "atomic")
-"""Keys of a dict entry that decide on code, and are for those who have it."""
+FORBIDDEN: Final = ("callback", "command", "dialect", "retry_delay", "runner", "atomic", "monitor")
+"""Keys of a dict entry that decide on code and addresses, and are for those who have it."""
 
 _INTO_OPTIONS: Final = ("queue", "timeout", "timeout_ms", "retry", "tags", "meta")
 _TEMPLATE: Final = "job_template"

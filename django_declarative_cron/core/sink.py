@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from .envelope import TYPES
 from .nearest import listed, nearest
-from .plain import name_of_key, seconds_of
-from .webhook import key_of
+from .plain import name_of_key
+from .receivers import duration, headers, read_keys, secrets, url, whole
 
 LONGEST_BACKOFF: Final = timedelta(hours=1)
 """The longest time between two attempts to deliver one event."""
@@ -76,19 +76,7 @@ def read_sink(given: object) -> Sink:
     Raises:
         ValueError: it is refused; the message never has a secret.
     """
-    if not isinstance(given, Mapping):
-        raise ValueError(f"must be a dict or None, not {type(given).__name__}")
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in _READERS:
-            name = name_of_key(key)
-            near = nearest(name, _READERS)
-            tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(_READERS)}"
-            raise ValueError(f"has an unknown key `{name[:40]}`{tail}")
-        try:
-            values[_FIELDS.get(str(key), str(key))] = _READERS[key](value)
-        except ValueError as error:
-            raise ValueError(f"has a `{key}` that {error}") from None
+    values = read_keys(given, _READERS, _FIELDS, "a dict or None")
     if "url" not in values:
         raise ValueError("must have a `url`")
     return Sink(**values)
@@ -111,33 +99,6 @@ def _is_local(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.") or "." not in host
 
 
-def _url(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"must be a text, not {type(value).__name__}")
-    try:
-        parts = urlsplit(value)
-        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname)
-        is_fine = is_fine and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_fine = False
-    if not is_fine or not value.isprintable() or " " in value:
-        raise ValueError("must be a URL such as https://hooks.example.org/cron")
-    if parts.username or parts.password:
-        raise ValueError("must not have a user or a password; write `headers` instead")
-    return value
-
-
-def _secrets(value: Any) -> tuple[str, ...]:
-    secrets = (value,) if isinstance(value, str) else value
-    if not isinstance(secrets, list | tuple) or not secrets:
-        raise ValueError("must be a text, or a list of texts with the newest first")
-    for secret in secrets:
-        if not isinstance(secret, str):
-            raise ValueError(f"must be a text, not {type(secret).__name__}")
-        key_of(secret)
-    return tuple(secrets)
-
-
 def _patterns(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError("must be a list of types of events")
@@ -149,26 +110,6 @@ def _patterns(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
-    def read(value: Any) -> timedelta:
-        is_duration = isinstance(value, timedelta)
-        seconds = value.total_seconds() if is_duration else seconds_of(value)
-        if seconds is None:
-            raise ValueError("must be a timedelta or a number of seconds")
-        if not least.total_seconds() <= seconds <= longest.total_seconds():
-            bounds = f"{least.total_seconds():g} s to {longest.total_seconds():g} s"
-            raise ValueError(f"must be from {bounds}, not {seconds:g} s")
-        return timedelta(seconds=seconds)
-
-    return read
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError("must be a whole number of at least 1")
-    return value
-
-
 def _source(value: Any) -> str:
     if not isinstance(value, str) or not value.isascii() or not value.isprintable():
         raise ValueError("must be a URI")
@@ -177,26 +118,14 @@ def _source(value: Any) -> str:
     return value
 
 
-def _headers(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"must be a dict, not {type(value).__name__}")
-    for name, text in value.items():
-        texts = isinstance(name, str) and isinstance(text, str)
-        if not texts or not name or not all(w.isascii() and w.isprintable() for w in (name, text)):
-            raise ValueError("must have names and values of printable ASCII")
-        if name.lower() == "content-type" or name.lower().startswith("webhook-"):
-            raise ValueError(f"must not set {name[:40]}")
-    return dict(value)
-
-
 _FIELDS: Final = {"secret": "secrets"}
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "url": _url,
-    "secret": _secrets,
+    "url": url,
+    "secret": secrets,
     "events": _patterns,
-    "timeout": _duration(timedelta(milliseconds=100), timedelta(minutes=1)),
-    "give_up_after": _duration(timedelta(minutes=1), timedelta(days=365)),
-    "most": _whole,
+    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+    "give_up_after": duration(timedelta(minutes=1), timedelta(days=365)),
+    "most": whole,
     "source": _source,
-    "headers": _headers,
+    "headers": headers,
 }

@@ -39,6 +39,9 @@ def test_defaults(settings: Any) -> None:
         "HTTP_RATE": 600,
         "EXTERNAL_WORKERS": False,
         "RESERVATION": timedelta(minutes=10),
+        "METRICS_TASKS": 200,
+        "MONITOR": None,
+        "NOTIFY": (),
     }
     assert conf.option_problems() == []
 

@@ -1,0 +1,307 @@
+"""Which tasks are watched from outside, by what, and what a monitor is told of a schedule; pure.
+
+A monitor expects a check-in at each occurrence and raises an alarm where none comes. The
+option ``MONITOR`` says where check-ins go, the key ``monitor`` of a task whether, and what is
+its own. Monitors speak cron of five fields; a schedule that has no such words is a heartbeat:
+an interval that is never longer than its longest rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from ..cron import CronExpression
+from .receivers import duration, read_keys, url, whole
+from .schedule import Schedule
+
+if TYPE_CHECKING:
+    from .declaration import Declaration
+
+LONGEST_SLUG: Final = 50
+"""Characters that every monitor takes for the name of a check."""
+
+_MINUTE = timedelta(minutes=1)
+_YEAR = timedelta(days=366)
+_LOOKED_AT: Final = 64
+_SLUG: Final = re.compile(r"[a-z0-9_-]+")
+_PLACE: Final = "{slug}"
+
+
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """The option ``MONITOR``: where check-ins go.
+
+    Args:
+        sentry: by the project's Sentry SDK.
+        ping: address that is asked for at each start and end, with ``{slug}`` in it.
+        api: address of the management API that keeps the definitions of ``ping``.
+        api_key: for it.
+        every_task: tasks without the key ``monitor`` are watched too.
+        margin: how late a check-in may be.
+        max_runtime: how long a run may take, where its task has no ``timeout``.
+        timeout: how long an address may take to answer.
+    """
+
+    sentry: bool = False
+    ping: str = field(default="", repr=False)
+    api: str = ""
+    api_key: str = field(default="", repr=False)
+    every_task: bool = False
+    margin: timedelta = timedelta(minutes=5)
+    max_runtime: timedelta = timedelta(hours=1)
+    timeout: timedelta = timedelta(seconds=5)
+
+    @property
+    def needs_http(self) -> bool:
+        """Tell whether addresses are asked for."""
+        return bool(self.ping or self.api)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """The key ``monitor`` of a task: what is its own; ``None`` leaves it to the option.
+
+    Args:
+        is_wanted: whether it is watched.
+        sentry: by Sentry.
+        ping: an address of its own.
+        slug: name of its check.
+        margin: how late a check-in may be.
+        max_runtime: how long a run may take.
+        failures: failed check-ins in a row that raise an alarm.
+        recoveries: good ones in a row that end it.
+    """
+
+    is_wanted: bool = True
+    sentry: bool | None = None
+    ping: str | None = field(default=None, repr=False)
+    slug: str | None = None
+    margin: timedelta | None = None
+    max_runtime: timedelta | None = None
+    failures: int | None = None
+    recoveries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a monitor is told of a task.
+
+    Args:
+        slug: name of the check.
+        cron: five fields, empty for a heartbeat.
+        every: the interval of a heartbeat.
+        timezone: IANA name.
+        margin: how late a check-in may be.
+        max_runtime: how long a run may take.
+        failures: failed check-ins in a row that raise an alarm.
+        recoveries: good ones in a row that end it.
+        sentry: check-ins go to Sentry.
+        ping: address that is asked for, empty for none.
+    """
+
+    slug: str
+    cron: str
+    every: timedelta
+    timezone: str
+    margin: timedelta
+    max_runtime: timedelta
+    failures: int | None
+    recoveries: int | None
+    sentry: bool
+    ping: str = field(repr=False)
+
+    @property
+    def is_heartbeat(self) -> bool:
+        """Tell whether the monitor knows an interval only."""
+        return not self.cron
+
+
+def define(declaration: Declaration, option: Monitoring | None, now: datetime) -> Definition | None:
+    """Say what a monitor is told of a task, ``None`` where nobody watches it.
+
+    Args:
+        declaration: of the task.
+        option: the project's; a task may have an address of its own without one.
+        now: the instant from which a heartbeat's longest rest is looked for.
+    """
+    own, common = declaration.monitor, option or Monitoring()
+    if own is None:
+        own = Monitor(is_wanted=common.every_task)
+    slug = own.slug or slug_of(declaration.name)
+    ping = common.ping.replace(_PLACE, slug) if own.ping is None else own.ping
+    sentry = common.sentry if own.sentry is None else own.sentry
+    if not own.is_wanted or not (ping or sentry):
+        return None
+    margin = own.margin or common.margin
+    limit = declaration.timeout
+    longest = own.max_runtime or (common.max_runtime if limit is None else limit + margin)
+    cron = five_fields(declaration.schedule.expression)
+    return Definition(
+        slug=slug,
+        cron=cron or "",
+        every=timedelta(0) if cron else longest_rest(declaration.schedule, now),
+        timezone=declaration.timezone,
+        margin=margin,
+        max_runtime=longest,
+        failures=own.failures,
+        recoveries=own.recoveries,
+        sentry=sentry,
+        ping=ping,
+    )
+
+
+def slug_of(name: str) -> str:
+    """Give the name of a task's check: its own, or one that no other task has.
+
+    Args:
+        name: of the task.
+    """
+    if _SLUG.fullmatch(name) and len(name) <= LONGEST_SLUG:
+        return name
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    words = re.sub(r"[^a-z0-9_-]+", "-", name.lower())[: LONGEST_SLUG - 9].strip("-")
+    return f"{words}-{mark}" if words else mark
+
+
+def five_fields(expression: CronExpression) -> str | None:
+    """Write an expression in the cron that every monitor reads, ``None`` where that has no words.
+
+    Steps, names and macros of our languages become lists of numbers.
+
+    Args:
+        expression: of any dialect.
+    """
+    cannot = expression.every is not None or expression.seconds != {0}
+    if cannot or expression.day_rules or expression.weekday_rules:
+        return None
+    days = expression.days if expression.day_restricted else range(1, 32)
+    weekdays = expression.weekdays if expression.weekday_restricted else range(7)
+    fields = (
+        (expression.minutes, 0, 59),
+        (expression.hours, 0, 23),
+        (days, 1, 31),
+        (expression.months, 1, 12),
+        (weekdays, 0, 6),
+    )
+    written = [_field(values, first, last) for values, first, last in fields]
+    # A star would make an alternative of the two day fields a demand for both.
+    if expression.restricted_both:
+        written[2] = "1-31" if written[2] == "*" else written[2]
+        written[4] = "0-6" if written[4] == "*" else written[4]
+    return " ".join(written)
+
+
+def longest_rest(schedule: Schedule, now: datetime) -> timedelta:
+    """Give the longest time between two of the next occurrences, in whole minutes, one at least.
+
+    Args:
+        schedule: of a task.
+        now: the instant from which they are looked for.
+    """
+    every = schedule.expression.every
+    if every is None:
+        coming = islice(schedule.upcoming(now), _LOOKED_AT)
+        every = max((later - earlier for earlier, later in pairwise(coming)), default=_YEAR)
+    return max(math.ceil(every / _MINUTE), 1) * _MINUTE
+
+
+def _field(values: Iterable[int], first: int, last: int) -> str:
+    numbers = sorted(values)
+    if numbers == list(range(first, last + 1)):
+        return "*"
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
+    )
+
+
+def read_monitoring(given: object) -> Monitoring:
+    """Understand the option ``MONITOR``.
+
+    Args:
+        given: a dictionary.
+
+    Raises:
+        ValueError: it is refused; the message has no address and no key.
+    """
+    found = Monitoring(**read_keys(given, _OPTION, {}, "a dict or None"))
+    if not (found.sentry or found.ping):
+        raise ValueError("must have `sentry` or `ping`")
+    if bool(found.api) != bool(found.api_key):
+        raise ValueError("must have both of `api` and `api_key`, or none")
+    return found
+
+
+def read_monitor(given: object) -> Monitor:
+    """Understand the key ``monitor`` of a task.
+
+    Args:
+        given: ``True``, ``False``, an address, or a dictionary.
+
+    Raises:
+        ValueError: it is refused; the message has no address.
+    """
+    if isinstance(given, bool):
+        return Monitor(is_wanted=given)
+    if isinstance(given, str):
+        return Monitor(ping=url(given))
+    return Monitor(**read_keys(given, _KEY, {}, "True, False, a URL or a dict"))
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be True or False")
+    return value
+
+
+def _template(value: Any) -> str:
+    url(value.replace(_PLACE, "slug") if isinstance(value, str) else value)
+    if _PLACE not in value:
+        raise ValueError("must have {slug} in it, in place of which stands the task")
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
+        raise ValueError("must be a text of printable ASCII")
+    return value
+
+
+def _slug(value: Any) -> str:
+    if not isinstance(value, str) or not _SLUG.fullmatch(value) or len(value) > LONGEST_SLUG:
+        raise ValueError(f"must be 1 to {LONGEST_SLUG} of the characters a-z, 0-9, - and _")
+    return value
+
+
+_margin = duration(_MINUTE, timedelta(days=30))
+_OPTION: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "sentry": _truth,
+    "ping": _template,
+    "api": url,
+    "api_key": _text,
+    "every_task": _truth,
+    "margin": _margin,
+    "max_runtime": _margin,
+    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+}
+_KEY: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "sentry": _truth,
+    "ping": url,
+    "slug": _slug,
+    "margin": _margin,
+    "max_runtime": _margin,
+    "failures": whole,
+    "recoveries": whole,
+}

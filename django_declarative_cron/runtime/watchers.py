@@ -1,0 +1,83 @@
+"""What watches from within a process that has runs: who tells monitors and people of events.
+
+A watcher is begun where runs are: by a scheduler with a loop, by ``cron run``, by the worker
+of an engine. A test begins none, because its simulation has no loop.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..core.declaration import Declaration
+from ..signals import report
+
+if TYPE_CHECKING:
+    from ..store.guard import Member
+
+FAREWELL = 3.0
+"""Seconds that what is still to be sent has at the end of a process."""
+
+Whose = Callable[[], "Member | None"]
+
+
+class Watcher(Protocol):
+    """Hear events, and tell others."""
+
+    def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
+        """Hear events from now on, where the options want it; again with another set.
+
+        Args:
+            declarations: the registration set, ``None`` where the settings have it.
+            whose: gives the instance of this process, ``None`` before it is one.
+        """
+
+    def end(self, seconds: float) -> None:
+        """Send what waits, and hear no more.
+
+        Args:
+            seconds: the longest that may take.
+        """
+
+
+_watchers: list[Watcher] = []
+_busy = threading.RLock()
+
+
+def register(watcher: Watcher) -> None:
+    """Let a watcher be begun wherever runs are.
+
+    Args:
+        watcher: one of the process.
+    """
+    _watchers.append(watcher)
+
+
+def begin(declarations: Sequence[Declaration] | None, whose: Whose = lambda: None) -> None:
+    """Begin every watcher; none that fails disturbs the others, nor the caller.
+
+    Args:
+        declarations: the registration set, ``None`` where the settings have it.
+        whose: gives the instance of this process.
+    """
+    with _busy:
+        for watcher in _watchers:
+            try:
+                watcher.begin(declarations, whose)
+            except Exception as error:
+                report("Beginning to watch", error, then="nobody is told of events")
+
+
+def end(seconds: float = FAREWELL) -> None:
+    """End every watcher.
+
+    Args:
+        seconds: the longest that each may take.
+    """
+    with _busy:
+        for watcher in _watchers:
+            try:
+                watcher.end(seconds)
+            except Exception as error:
+                report("Ending to watch", error, then="what was not sent is lost")
