@@ -14,5 +14,7 @@ class DeclarativeCronConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system checks; start nothing and ask the database nothing."""
-        from . import checks  # noqa: F401
+        """Register checks and watchers; start nothing and ask the database nothing."""
+        from . import checks, watch  # noqa: F401
+
+        watch.register()

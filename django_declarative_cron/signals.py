@@ -223,6 +223,20 @@ def tell_quiet(runs: int, waited: float) -> None:
         )
 
 
+def tell_other(most: int) -> None:
+    """Say that the metrics count further tasks together.
+
+    Args:
+        most: how many have a label of their own.
+    """
+    with suppress(Exception):
+        logger.warning(
+            "The metrics have labels for %d tasks; the others are counted as 'other'. "
+            "Raise METRICS_TASKS to tell them apart.",
+            most,
+        )
+
+
 def report_zones() -> None:
     """Say that another time zone database is followed from now on."""
     with suppress(Exception):

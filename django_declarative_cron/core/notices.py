@@ -8,7 +8,6 @@ together, make a handful of messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -164,14 +163,15 @@ class Ledger:
             return
         self._tell(key, notice, now)
 
-    def due(self, now: float) -> Message | None:
+    def due(self, now: float, *, hurry: bool = False) -> Message | None:
         """Give what is to be told now, ``None`` where nothing is.
 
         Args:
             now: monotonic second.
+            hurry: there will be no later.
         """
         self._collect_counted(now)
-        if not self._waiting or now < self._quiet_until:
+        if not self._waiting or (now < self._quiet_until and not hurry):
             return None
         notices, more = self._waiting, self._more
         self._waiting, self._more = [], 0
@@ -183,15 +183,6 @@ class Ledger:
         """Give the monotonic second at which something is to be told, as far as is known."""
         counted = [told.until for told in self._told.values() if told.times]
         return min([*counted, *([self._quiet_until] if self._waiting else [])], default=None)
-
-    def has_told(self, occasion: str, task: str) -> bool:
-        """Tell whether something was told, or is to be.
-
-        Args:
-            occasion: one of ``channel.OCCASIONS``.
-            task: its name.
-        """
-        return (occasion, task) in self._told
 
     def _tell(self, key: tuple[str, str], notice: Notice, now: float) -> None:
         self._told.pop(key, None)
@@ -225,13 +216,3 @@ def test_message(deployment: str, at: datetime, author: str) -> Message:
     """
     words = f"{author} asked for this message, to see whether it arrives; nothing is wrong"
     return Message(deployment, (Notice("test", "", at, words),), 1)
-
-
-def failures_told(ledgers: Sequence[Ledger], task: str) -> bool:
-    """Tell whether any channel has told that a task fails.
-
-    Args:
-        ledgers: of all channels.
-        task: its name.
-    """
-    return any(ledger.has_told("failure", task) for ledger in ledgers)

@@ -23,6 +23,7 @@ from ..store.guard import Member
 from ..store.instances import Process
 from ..store.overrides import Act
 from ..store.results import Result
+from . import watchers
 from .clock import Clock
 from .companion import Companion
 from .connections import renew
@@ -81,12 +82,16 @@ def run_now(
     member = _member(options, clock)
     process = Process(socket.gethostname(), os.getpid(), options.RELEASE)
     start = foreground.start(member, process, declaration, act)
-    with _living(member, clock, companion):
-        publish(start.events)
-        started()
-        result = call_once(_work(start, declaration, member), clock)
-        told = record(member, result, clock)
-    publish(told)
+    watchers.begin([declaration])
+    try:
+        with _living(member, clock, companion):
+            publish(start.events)
+            started()
+            result = call_once(_work(start, declaration, member), clock)
+            told = record(member, result, clock)
+        publish(told)
+    finally:
+        watchers.end()
     return Ran(result, told[0] if told else None)
 
 

@@ -31,6 +31,7 @@ from .loop import Loop
 from .pulse import Pulse
 from .runners import Load, Runner
 from .sink import SinkThread
+from .watchers import Watching
 
 __all__ = ["Scheduler", "State"]
 
@@ -84,6 +85,11 @@ class Scheduler:
         return self._engine.running
 
     @property
+    def unrecorded(self) -> int:
+        """Count the results that wait to be written."""
+        return max(self._engine.unfinished - self._engine.running, 0)
+
+    @property
     def loads(self) -> list[Load]:
         """Give how busy each runner is: threads, coroutines, processes."""
         return self._engine.runners.loads
@@ -134,11 +140,8 @@ class Scheduler:
         begun = self._begin_initialize()
         with inside(self._life, alone=True):
             try:
-                announce.tell(
-                    [begun],
-                    self.clock.now(),
-                    total_registrations=announce.size(registrations),
-                )
+                size = announce.size(registrations)
+                announce.tell([begun], self.clock.now(), total_registrations=size)
                 self._initialize(registrations)
             finally:
                 self._life.give_back()
@@ -171,20 +174,16 @@ class Scheduler:
             failed = self._life.conclude(Step.FAIL)
             announce.tell([failed], self.clock.now(), error=announce.reason(error))
             raise
-        announce.tell(
-            [self._life.conclude(Step.SUCCEED)],
-            self.clock.now(),
-            total_registrations=len(declarations),
-            scheduled_count=written,
-            skipped_count=len(declarations) - written,
-        )
+        counts = {"total_registrations": len(declarations), "scheduled_count": written}
+        counts["skipped_count"] = len(declarations) - written
+        announce.tell([self._life.conclude(Step.SUCCEED)], self.clock.now(), **counts)
         self._poll(active=bool(declarations))
 
     def _poll(self, *, active: bool) -> None:
         """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
         announce.tell(self._life.poll(active=active), self.clock.now())
         if self._background:
-            for thread in (self._heartbeat, self._loop, self._sink):
+            for thread in (self._heartbeat, self._loop, self._sink, self._watching):
                 thread.start()
         # A loop that was woken before may have gone to sleep without an end again.
         self._engine.woken.set()
@@ -315,8 +314,8 @@ class Scheduler:
     def _leave(self, told: list[type[Event]]) -> None:
         """Leave the deployment, once every run has ended."""
         member = self._engine.member
-        self._loop.stop()
-        self._heartbeat.stop()
+        for thread in (self._loop, self._heartbeat, self._watching):
+            thread.stop()
         try:
             if member is not None:
                 instances.leave(member, self.clock.now())
@@ -348,3 +347,4 @@ class Scheduler:
             self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )
         self._sink = SinkThread(self.clock, self._options, lambda: engine.member)
+        self._watching = Watching(lambda: engine.declarations, lambda: engine.member)

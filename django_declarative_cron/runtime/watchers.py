@@ -81,3 +81,28 @@ def end(seconds: float = FAREWELL) -> None:
                 watcher.end(seconds)
             except Exception as error:
                 report("Ending to watch", error, then="what was not sent is lost")
+
+
+class Watching:
+    """The watchers of one scheduler, begun and ended with its loop.
+
+    Args:
+        declarations: gives its registration set.
+        whose: gives its instance.
+    """
+
+    def __init__(self, declarations: Callable[[], Sequence[Declaration]], whose: Whose) -> None:
+        self._declarations = declarations
+        self._whose = whose
+        self._has_begun = False
+
+    def start(self) -> None:
+        """Begin, or go on with another set."""
+        self._has_begun = True
+        begin(self._declarations(), self._whose)
+
+    def stop(self) -> None:
+        """Send what waits, and end."""
+        if self._has_begun:
+            self._has_begun = False
+            end()

@@ -74,9 +74,11 @@ from .tasks import (
     TaskScheduled,
     TaskStateDamaged,
 )
+from .watching import CheckInFailed, NotificationFailed
 
 __all__ = [
     "ALL",
+    "CheckInFailed",
     "ClockMoved",
     "Event",
     "EventDeliveryFailed",
@@ -87,6 +89,7 @@ __all__ = [
     "LeadershipGained",
     "LeadershipLost",
     "Level",
+    "NotificationFailed",
     "PersistenceFailed",
     "PollCompleted",
     "PollStarted",

@@ -35,6 +35,8 @@ from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown
 from ...store import database
+from ...watch.exporter import Exporter
+from ...watch.metrics import MetricsUnavailableError
 from ..cli import banner
 from ..ready import require_tables
 
@@ -84,6 +86,18 @@ class Command(BaseCommand):
             metavar="HOST",
             help="address to answer probes at; all addresses of the machine unless given",
         )
+        parser.add_argument(
+            "--metrics-port",
+            type=_port,
+            metavar="PORT",
+            help="answer Prometheus at /metrics on this port; 0 takes one that is free",
+        )
+        parser.add_argument(
+            "--metrics-host",
+            default="",
+            metavar="HOST",
+            help="address to answer Prometheus at; all addresses of the machine unless given",
+        )
 
     def handle(self, *args: Any, **given: Any) -> None:
         step_aside()
@@ -123,6 +137,7 @@ class Command(BaseCommand):
             self._once(scheduler, shutdown, options.GRACE)
             return
         port = self._probes(scheduler, given)
+        self._metrics(scheduler, given)
         self._initialize(scheduler, shutdown)
         self._banner(scheduler, options, port)
         notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
@@ -168,6 +183,20 @@ class Command(BaseCommand):
             raise CommandError(f"No probes at {where}: {error}", returncode=1) from error
         self._say(f"Probes: /live and /ready on port {probes.port}.")
         return probes.port
+
+    def _metrics(self, scheduler: Scheduler, given: dict[str, Any]) -> None:
+        port, host = given["metrics_port"], given["metrics_host"]
+        if port is None:
+            return
+        try:
+            exporter = Exporter(scheduler)
+            exporter.start(host, port)
+        except MetricsUnavailableError as error:
+            raise CommandError(str(error), returncode=2) from error
+        except OSError as error:
+            where = f"{host or '*'}:{port}"
+            raise CommandError(f"No metrics at {where}: {error}", returncode=1) from error
+        self._say(f"Metrics: /metrics on port {exporter.port}.")
 
     def _banner(self, scheduler: Scheduler, options: conf.Options, port: int | None) -> None:
         said = banner.lines(scheduler, options, database.alias(), port)

@@ -22,6 +22,7 @@ from ...store import database, handover, instances, rows
 from ...store.guard import Member
 from ...store.handover import Taken
 from ...store.instances import Process
+from .. import watchers
 from ..clock import Clock, system_clock
 from ..context import Run
 from ..ending import Ending
@@ -48,6 +49,8 @@ class _Worker:
             if self._pid != os.getpid() or self._member.deployment != deployment:
                 self._begin(deployment, clock)
             member = self._member
+            if not self._busy:
+                watchers.begin(None)
             self._busy += 1
             self._heartbeat.start()
         try:
@@ -60,6 +63,9 @@ class _Worker:
                     # Without runs it has nothing to live for; the next one registers it again.
                     with suppress(DatabaseError):
                         instances.leave(member, clock.now())
+                is_idle = not self._busy
+            if is_idle:
+                watchers.end()
 
     def _begin(self, deployment: str, clock: Clock) -> None:
         options = conf.options()

@@ -1,0 +1,42 @@
+"""The metrics that follow from the rows, as a view to include: for a web process.
+
+Nobody may see them until there is a token with the right to read, or a user who may view
+scheduled tasks.
+"""
+
+from __future__ import annotations
+
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from ..core.rights import Right
+from ..watch.metrics import MetricsUnavailableError, exposition, read_rows
+from .answers import RefusedError
+from .callers import admit
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Answer Prometheus.
+
+    Args:
+        request: with a bearer token, or of a user who is logged in.
+    """
+    try:
+        admit(request, Right.READ)
+        newer = "application/openmetrics-text" in request.headers.get("Accept", "")
+        body, kind = exposition(read_rows(), openmetrics=newer)
+    except RefusedError as error:
+        return _plain(error.message, error.status, error.headers)
+    except MetricsUnavailableError as error:
+        return _plain(str(error), 501)
+    except DatabaseError:
+        return _plain("The database does not answer.", 503)
+    return HttpResponse(body, content_type=kind, headers={"Cache-Control": "no-store"})
+
+
+def _plain(words: str, status: int, headers: object = None) -> HttpResponse:
+    given = headers if isinstance(headers, dict) else {}
+    kind = "text/plain; charset=utf-8"
+    return HttpResponse(words + "\n", status=status, content_type=kind, headers=given)

@@ -1,0 +1,78 @@
+"""``cron notify``: do messages arrive, and is anybody there who would send them?"""
+
+from __future__ import annotations
+
+import uuid
+from argparse import ArgumentParser
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.channel import Channel
+from ...core.notices import test_message
+from ...store import database
+from ...watch.absence import tell_absence
+from ...watch.channels import deliver
+from ...watch.courier import SendingError
+from .author import system_user
+from .subcommand import Context, Options, Subcommand
+from .words import count
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    act = parser.add_mutually_exclusive_group(required=True)
+    act.add_argument(
+        "--test", action="store_true", help="send a message that says that nothing is wrong"
+    )
+    act.add_argument(
+        "--check",
+        action="store_true",
+        help="tell people where no scheduler is at work or tasks are overdue; for a cron job",
+    )
+    parser.add_argument("--channel", metavar="NAME", help="only this channel")
+    parser.add_argument("--as", dest="author", metavar="NAME", help="who asks")
+
+
+def _answer(context: Context, options: Options) -> None:
+    channels = _channels(options["channel"])
+    if options["test"]:
+        _test(context, channels, options["author"] or system_user())
+        return
+    found = tell_absence(database.alias(), channels, context.clock)
+    for error in found.errors:
+        context.terminal.warn(error)
+    if found.notices:
+        lines = " ".join(notice.line for notice in found.notices)
+        told = count(found.told, "channel")
+        raise CommandError(f"Unhealthy: {lines} ({told} told.)", returncode=1)
+    context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")
+
+
+def _test(context: Context, channels: list[Channel], author: str) -> None:
+    now, deployment = context.clock.now(), conf.options().DEPLOYMENT
+    message, failed = test_message(deployment, now, author), []
+    for channel in channels:
+        try:
+            deliver(channel, message, uuid.uuid4(), now)
+        except SendingError as error:
+            failed.append(f"{channel.name}: {error}")
+        else:
+            context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
+    if failed:
+        raise CommandError("Not sent. " + " ".join(f"{each}." for each in failed), returncode=1)
+
+
+def _channels(name: str | None) -> list[Channel]:
+    known = conf.options().NOTIFY
+    if not known:
+        raise CommandError("NOTIFY names no channel.", returncode=2)
+    found = [each for each in known if name in (None, each.name)]
+    if not found:
+        names = ", ".join(repr(each.name) for each in known)
+        raise CommandError(f"There is no channel {name!r}; there are {names}.", returncode=2)
+    return found
+
+
+NOTIFY = Subcommand(
+    "notify", "test notifications, and tell people that no scheduler is there", _arguments, _answer
+)

@@ -1,0 +1,146 @@
+"""A check-in: what a monitor is told of one run, by Sentry's SDK or by asking for an address."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+from ..core.monitor import Definition, Monitoring
+from .courier import SendingError
+from .posting import ask
+
+State = Literal["in_progress", "ok", "error"]
+
+_MINUTE = timedelta(minutes=1)
+_PATHS: dict[State, str] = {"in_progress": "/start", "ok": "", "error": "/fail"}
+_LONGEST_BODY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIn:
+    """What a monitor is told of one run.
+
+    Args:
+        definition: of the monitor.
+        state: of the run.
+        run: the same at its start and its end, in every process.
+        duration: in seconds, where it has ended.
+        words: why it failed.
+    """
+
+    definition: Definition
+    state: State
+    run: UUID
+    duration: float | None = None
+    words: str = ""
+
+
+def to_sentry(checkin: CheckIn) -> None:
+    """Hand a check-in to the project's Sentry SDK, which sends it in a thread of its own.
+
+    The definition goes with it, so that the monitor is made, and kept as it is declared.
+
+    Args:
+        checkin: of a run.
+
+    Raises:
+        SendingError: the SDK is not installed, or not set up.
+    """
+    try:
+        import sentry_sdk
+        from sentry_sdk import crons
+    except ImportError:
+        words = 'sentry_sdk is not installed: install "sentry-sdk"'
+        raise SendingError(words, is_final=True) from None
+    if not sentry_sdk.get_client().is_active():
+        raise SendingError("sentry_sdk.init was not called in this process", is_final=True)
+    crons.capture_checkin(
+        monitor_slug=checkin.definition.slug,
+        check_in_id=checkin.run.hex,
+        status=checkin.state,
+        duration=checkin.duration,
+        monitor_config=sentry_config(checkin.definition),  # type: ignore[arg-type]
+    )
+
+
+def sentry_config(definition: Definition) -> dict[str, Any]:
+    """Give the definition as Sentry's SDK takes it.
+
+    Args:
+        definition: of a monitor.
+    """
+    schedule: dict[str, Any] = {"type": "crontab", "value": definition.cron}
+    if definition.is_heartbeat:
+        minutes = definition.every // _MINUTE
+        schedule = {"type": "interval", "value": minutes, "unit": "minute"}
+        if minutes % 1440 == 0:
+            schedule = {"type": "interval", "value": minutes // 1440, "unit": "day"}
+    found = {
+        "schedule": schedule,
+        "timezone": definition.timezone,
+        "checkin_margin": _minutes(definition.margin),
+        "max_runtime": _minutes(definition.max_runtime),
+        "failure_issue_threshold": definition.failures,
+        "recovery_threshold": definition.recoveries,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def ping(checkin: CheckIn, timeout: timedelta) -> None:
+    """Ask for the address of a check, as Healthchecks has it: ``/start``, nothing, ``/fail``.
+
+    Args:
+        checkin: of a run.
+        timeout: how long the address may take to answer.
+
+    Raises:
+        SendingError: it was not taken.
+    """
+    parts = urlsplit(checkin.definition.ping)
+    path = parts.path.rstrip("/") + _PATHS[checkin.state]
+    query = "&".join(filter(None, [parts.query, f"rid={checkin.run}"]))
+    url = urlunsplit(parts._replace(path=path, query=query))
+    ask(url, timeout, body=checkin.words.encode()[:_LONGEST_BODY])
+
+
+def define_check(definition: Definition, option: Monitoring) -> None:
+    """Make a check, or bring it in step, by the management API of Healthchecks (v3).
+
+    Args:
+        definition: of the check.
+        option: says where the API is.
+
+    Raises:
+        SendingError: it was not taken.
+    """
+    body: dict[str, Any] = {
+        "name": definition.slug,
+        "slug": definition.slug,
+        "grace": round((definition.margin + definition.max_runtime).total_seconds()),
+        "unique": ["slug"],
+    }
+    if definition.is_heartbeat:
+        body["timeout"] = max(round(definition.every.total_seconds()), 60)
+    else:
+        body |= {"schedule": definition.cron, "tz": definition.timezone}
+    url = f"{option.api.rstrip('/')}/checks/"
+    headers = {"content-type": "application/json", "x-api-key": option.api_key}
+    ask(url, option.timeout, body=json.dumps(body).encode(), headers=headers)
+
+
+def is_of_api(definition: Definition, option: Monitoring) -> bool:
+    """Tell whether a check has the common address, and so a definition that we keep.
+
+    Args:
+        definition: of a check.
+        option: the project's.
+    """
+    return bool(option.api) and definition.ping == option.ping.replace("{slug}", definition.slug)
+
+
+def _minutes(length: timedelta) -> int:
+    return max(-(-length // _MINUTE), 1)

@@ -1,0 +1,56 @@
+"""Serving the metrics of a scheduler's process at a port of its own."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+from .. import conf
+from ..runtime.scheduler import Scheduler
+from .latest import Latest
+from .metrics import EventMetrics, Memory, Names, Rows, library, read_rows
+
+
+class Exporter:
+    """The metrics of one scheduler.
+
+    Args:
+        scheduler: of this process.
+
+    Raises:
+        MetricsUnavailableError: the client library of Prometheus is not installed.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.registry = library().CollectorRegistry(auto_describe=False)
+        names = Names(conf.options().METRICS_TASKS)
+        self._events = EventMetrics(self.registry, names)
+        self.registry.register(Memory(scheduler))
+        self.registry.register(Rows(Latest(read_rows, scheduler.clock), names))
+        self.port = 0
+
+    def start(self, host: str, port: int) -> None:
+        """Count from now on, and answer until the process ends.
+
+        Args:
+            host: address or name to listen at; all addresses of the machine where empty.
+            port: number; 0 for any that is free.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        server = _listen(host, port, self)
+        self.port = server.server_port
+        self._events.start()
+
+    def stop(self) -> None:
+        """Count no more."""
+        self._events.stop()
+
+
+def _listen(host: str, port: int, exporter: Exporter):  # type: ignore[no-untyped-def]
+    start = library().start_http_server
+    if not host and socket.has_dualstack_ipv6():
+        with suppress(OSError):
+            return start(port, "::", registry=exporter.registry)[0]
+    return start(port, host or "0.0.0.0", registry=exporter.registry)[0]

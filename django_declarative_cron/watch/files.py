@@ -1,0 +1,17 @@
+"""The files that come with the package: a dashboard for Grafana, alert rules for Prometheus."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+FILES: Final = {"dashboard": "grafana-dashboard.json", "alerts": "prometheus-alerts.yml"}
+
+
+def text_of(name: str) -> str:
+    """Give the text of a file.
+
+    Args:
+        name: ``dashboard`` or ``alerts``.
+    """
+    return (files(__package__) / "files" / FILES[name]).read_text(encoding="utf-8")

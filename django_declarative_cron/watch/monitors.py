@@ -1,0 +1,132 @@
+"""Checking in with monitors at the start and the end of each run of a task that is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid5
+
+from .. import conf
+from ..core import events
+from ..core.declaration import Declaration
+from ..core.monitor import Definition, Monitoring, define
+from ..runtime.clock import Clock, system_clock
+from ..runtime.watchers import Whose
+from ..signals import signal_of
+from .checkins import CheckIn, State, define_check, is_of_api, ping, to_sentry
+from .courier import Courier, Failure
+
+_STATES: Mapping[type[events.Event], State] = {
+    events.TaskRunStarted: "in_progress",
+    events.TaskRunFetched: "in_progress",
+    events.TaskRunCompleted: "ok",
+    events.TaskRunFailed: "error",
+    events.TaskRunCancelled: "error",
+    events.TaskRunInterrupted: "error",
+}
+
+
+class Monitors:
+    """Hear of runs, and check in.
+
+    Args:
+        clock: dates what a heartbeat is made from.
+    """
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._couriers: dict[str, Courier] = {}
+        self._definitions: Mapping[str, Definition] = {}
+        self._option = Monitoring()
+
+    def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
+        """Hear of runs from now on, where a task is watched.
+
+        Args:
+            declarations: the registration set, ``None`` where the settings have it.
+            whose: gives the instance of this process.
+        """
+        option = conf.options().MONITOR
+        if declarations is None:
+            declarations = _declared(option)
+        now = self._clock.now()
+        found = ((each.name, define(each, option, now)) for each in declarations)
+        self._definitions = {name: each for name, each in found if each is not None}
+        self._option = option or Monitoring()
+        for kind in _STATES:
+            change = signal_of(kind).connect if self._definitions else signal_of(kind).disconnect
+            change(self._hear)
+        change_lead = signal_of(events.LeadershipGained)
+        (change_lead.connect if self._keeps() else change_lead.disconnect)(self._keep)
+
+    def end(self, seconds: float) -> None:
+        """Send what waits, and hear no more.
+
+        Args:
+            seconds: the longest that may take.
+        """
+        for kind in (*_STATES, events.LeadershipGained):
+            signal_of(kind).disconnect(self._hear)
+            signal_of(kind).disconnect(self._keep)
+        until = self._clock.monotonic() + seconds
+        for courier in self._couriers.values():
+            courier.finish(until - self._clock.monotonic())
+
+    def _hear(self, event: Any, **_: object) -> None:
+        definition = self._definitions.get(event.task_name)
+        if definition is None or event.run is None:
+            return
+        checkin = CheckIn(
+            definition,
+            _STATES[type(event)],
+            _name_of(event),
+            getattr(event, "duration", None),
+            getattr(event, "error", "") or _WORDS.get(type(event), ""),
+        )
+        if definition.sentry:
+            self._send("sentry", partial(to_sentry, checkin))
+        if definition.ping:
+            self._send("ping", partial(ping, checkin, self._option.timeout))
+
+    def _keeps(self) -> list[Definition]:
+        return [each for each in self._definitions.values() if is_of_api(each, self._option)]
+
+    def _keep(self, **_: object) -> None:
+        """Bring the definitions in step; only one process of a deployment does."""
+        for definition in self._keeps():
+            self._send("api", partial(define_check, definition, self._option))
+
+    def _send(self, monitor: str, attempt: Callable[[], None]) -> None:
+        courier = self._couriers.get(monitor)
+        if courier is None:
+            tell = partial(_failed, self._clock, monitor)
+            courier = Courier(f"declarative-cron-{monitor}", tell, self._clock)
+            self._couriers[monitor] = courier
+        courier.send(attempt)
+
+
+def _declared(option: Monitoring | None) -> Sequence[Declaration]:
+    """Read the settings, where anything is watched."""
+    given: Any = conf.registrations()
+    own = (isinstance(each, dict) and "monitor" in each for each in given)
+    return conf.declarations(given) if option is not None or any(own) else []
+
+
+_WORDS: Mapping[type[events.Event], str] = {
+    events.TaskRunCancelled: "cancelled",
+    events.TaskRunInterrupted: "its process died",
+}
+
+
+def _name_of(event: Any) -> UUID:
+    """Name a run the same in each process."""
+    facts = event.facts
+    deployment = UUID(int=0) if facts is None else facts.deployment
+    return uuid5(deployment, str(event.run))
+
+
+def _failed(clock: Clock, monitor: str, failure: Failure) -> events.Event:
+    return events.CheckInFailed(
+        at=clock.now(), monitor=monitor, error=failure.error, failures=failure.failures
+    )

@@ -1,0 +1,219 @@
+"""Telling people what needs them: by events, and by a look at the rows now and then.
+
+Events tell at once what happens in this process. A look finds what others recorded, such as
+the worker of an engine, and what no event tells: tasks that are overdue, and that nobody leads.
+The leader tells of tasks; that nobody leads is told by the living instance with the least id.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from django.db import connections
+
+from .. import conf
+from ..core import events
+from ..core.channel import Channel
+from ..core.declaration import Declaration
+from ..core.notices import Ledger, Message, Notice
+from ..core.observing import Look, Observer
+from ..core.options import Options
+from ..runtime.clock import Clock, system_clock
+from ..runtime.connections import renew
+from ..runtime.watchers import Whose
+from ..signals import report, signal_of
+from ..store import watching
+from ..store.attendance import patience
+from ..store.guard import Member
+from .channels import deliver
+from .courier import Courier, Failure
+
+LOOK = 15.0
+"""Seconds between two looks at the rows."""
+
+_JOIN = 1.0
+
+_HEARD = (
+    events.TaskRunFailed,
+    events.TaskRunCompleted,
+    events.TaskSkipped,
+    events.TaskBroken,
+    events.LeadershipGained,
+)
+
+
+class Notifications:
+    """Hear events, look at rows, and tell people.
+
+    Args:
+        clock: by which limits are kept.
+    """
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._ledgers: list[Ledger] = []
+        self._couriers: dict[str, Courier] = {}
+        self._observer = Observer()
+        self._busy = threading.RLock()
+        self._woken = threading.Event()
+        self._whose: Whose = lambda: None
+        self._thread: threading.Thread | None = None
+        self._is_ending = False
+        self._looked: float | None = None
+
+    def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
+        """Tell people from now on, where the options name channels and this process may lead.
+
+        Args:
+            declarations: the registration set, ``None`` in the worker of an engine, of whose
+                runs a scheduler's look tells.
+            whose: gives the instance of this process.
+        """
+        options = conf.options()
+        if declarations is None or not options.NOTIFY:
+            return
+        self._whose = whose
+        with self._busy:
+            if [each.channel for each in self._ledgers] != list(options.NOTIFY):
+                self._ledgers = [Ledger(each, options.DEPLOYMENT) for each in options.NOTIFY]
+        for kind in _HEARD:
+            signal_of(kind).connect(self._hear)
+        if self._thread is None or not self._thread.is_alive():
+            self._is_ending, self._observer, self._looked = False, Observer(), None
+            self._thread = threading.Thread(
+                target=self._run, name="declarative-cron-notify", daemon=True
+            )
+            self._thread.start()
+
+    def end(self, seconds: float) -> None:
+        """Send what waits, and hear no more.
+
+        Args:
+            seconds: the longest that may take.
+        """
+        for kind in _HEARD:
+            signal_of(kind).disconnect(self._hear)
+        self._is_ending = True
+        self._woken.set()
+        until = self._clock.monotonic() + seconds
+        if self._thread is not None:
+            self._thread.join(min(seconds, _JOIN))
+            self._thread = None
+        self._hand_out(hurry=True)
+        for courier in self._couriers.values():
+            courier.finish(until - self._clock.monotonic())
+
+    def add(self, notice: Notice) -> None:
+        """Take in something that people are to be told.
+
+        Args:
+            notice: what.
+        """
+        now = self._clock.monotonic()
+        with self._busy:
+            for ledger in self._ledgers:
+                ledger.add(notice, now)
+        self._woken.set()
+
+    # --- events ---
+
+    def _hear(self, event: Any, **_: object) -> None:
+        match event:
+            case events.TaskRunFailed(task_name=task):
+                with self._busy:
+                    self._observer.hear_failure(task)
+                self.add(Notice("failure", task, event.at, event.error or "it failed"))
+            case events.TaskRunCompleted(task_name=task):
+                with self._busy:
+                    was_failing = self._observer.hear_success(task)
+                if was_failing:
+                    self.add(Notice("recovery", task, event.at, "it succeeds again"))
+            case events.TaskSkipped(task_name=task, outcome="missed"):
+                words = f"no scheduler was there at {event.scheduled_time:%Y-%m-%d %H:%M} UTC"
+                self.add(Notice("missed", task, event.at, words, event.count))
+            case events.TaskBroken(task_name=task):
+                self.add(Notice("failure", task, event.at, f"it was set aside: {event.reason}"))
+            case events.LeadershipGained():
+                self._woken.set()
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        while not self._is_ending:
+            self._woken.clear()
+            try:
+                self._look_now_and_then()
+                self._hand_out()
+            except BaseException as error:
+                renew(error)
+                report("A look for what people are to be told", error)
+            self._clock.wait(self._woken, self._pause())
+        connections.close_all()
+
+    def _pause(self) -> float:
+        with self._busy:
+            due = [ledger.due_at for ledger in self._ledgers]
+        now = self._clock.monotonic()
+        looked = now if self._looked is None else self._looked
+        soonest = min([looked + LOOK, *(each for each in due if each is not None)])
+        return max(soonest - now, 0.05)
+
+    def _look_now_and_then(self) -> None:
+        now, member = self._clock.monotonic(), self._whose()
+        if member is None or (self._looked is not None and now - self._looked < LOOK):
+            return
+        self._looked = now
+        with self._busy:
+            self._observer.begin_look()
+        look = self._look(member, conf.options())
+        with self._busy:
+            found = [] if look is None else self._observer.compare(look)
+        for notice in found:
+            self.add(notice)
+
+    def _look(self, member: Member, options: Options) -> Look | None:
+        using, deployment = member.using, member.deployment
+        lead = watching.lead_of(using, deployment, member.database_time)
+        if lead is None:
+            return None
+        at = self._clock.now()
+        leaderless = lead.leaderless()
+        if leaderless is not None and leaderless < patience(options.LEASE).total_seconds():
+            leaderless = None
+        lives = patience(options.LEASE).total_seconds()
+        living = [each for each, silent in lead.present.items() if silent <= lives]
+        speaks = member.instance == min(living, default=None)
+        if lead.leader != member.instance:
+            return Look(at, leads=False, speaks=speaks, leaderless=leaderless)
+        troubles = watching.troubles_of(using, deployment, at)
+        news = self._observer.unknown(troubles.failing)
+        errors = watching.errors_of(using, deployment, news)
+        failing = {name: (n, errors.get(name, "")) for name, n in troubles.failing.items()}
+        return Look(at, True, speaks, leaderless, failing, troubles.overdue)
+
+    def _hand_out(self, *, hurry: bool = False) -> None:
+        now = self._clock.monotonic()
+        with self._busy:
+            found = [(each.channel, each.due(now, hurry=hurry)) for each in self._ledgers]
+        for channel, message in found:
+            if message is not None:
+                self._send(channel, message)
+
+    def _send(self, channel: Channel, message: Message) -> None:
+        courier = self._couriers.get(channel.name)
+        if courier is None:
+            tell = partial(_failed, self._clock, channel.name)
+            courier = Courier(f"declarative-cron-notify-{channel.name}", tell, self._clock)
+            self._couriers[channel.name] = courier
+        message_id = uuid.uuid4()
+        courier.send(lambda: deliver(channel, message, message_id, self._clock.now()))
+
+
+def _failed(clock: Clock, channel: str, failure: Failure) -> events.Event:
+    return events.NotificationFailed(
+        at=clock.now(), channel=channel, error=failure.error, failures=failure.failures
+    )
