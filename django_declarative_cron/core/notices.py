@@ -206,7 +206,7 @@ class Ledger:
                 self._tell(key, again, now)
 
 
-def test_message(deployment: str, at: datetime, author: str) -> Message:
+def trial_message(deployment: str, at: datetime, author: str) -> Message:
     """Give a message that only shows that messages arrive.
 
     Args:

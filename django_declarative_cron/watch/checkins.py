@@ -18,6 +18,7 @@ State = Literal["in_progress", "ok", "error"]
 _MINUTE = timedelta(minutes=1)
 _PATHS: dict[State, str] = {"in_progress": "/start", "ok": "", "error": "/fail"}
 _LONGEST_BODY = 10_000
+_UNITS = (("day", 1440), ("hour", 60), ("minute", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,8 @@ def sentry_config(definition: Definition) -> dict[str, Any]:
     schedule: dict[str, Any] = {"type": "crontab", "value": definition.cron}
     if definition.is_heartbeat:
         minutes = definition.every // _MINUTE
-        schedule = {"type": "interval", "value": minutes, "unit": "minute"}
-        if minutes % 1440 == 0:
-            schedule = {"type": "interval", "value": minutes // 1440, "unit": "day"}
+        unit, size = next(each for each in _UNITS if minutes % each[1] == 0)
+        schedule = {"type": "interval", "value": minutes // size, "unit": unit}
     found = {
         "schedule": schedule,
         "timezone": definition.timezone,

@@ -39,6 +39,7 @@ class Monitors:
         self._couriers: dict[str, Courier] = {}
         self._definitions: Mapping[str, Definition] = {}
         self._option = Monitoring()
+        self._sent: dict[str, Definition] = {}
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
         """Hear of runs from now on, where a task is watched.
@@ -57,8 +58,8 @@ class Monitors:
         for kind in _STATES:
             change = signal_of(kind).connect if self._definitions else signal_of(kind).disconnect
             change(self._hear)
-        change_lead = signal_of(events.LeadershipGained)
-        (change_lead.connect if self._keeps() else change_lead.disconnect)(self._keep)
+        if whose() is not None:
+            self._keep()
 
     def end(self, seconds: float) -> None:
         """Send what waits, and hear no more.
@@ -66,9 +67,8 @@ class Monitors:
         Args:
             seconds: the longest that may take.
         """
-        for kind in (*_STATES, events.LeadershipGained):
+        for kind in _STATES:
             signal_of(kind).disconnect(self._hear)
-            signal_of(kind).disconnect(self._keep)
         until = self._clock.monotonic() + seconds
         for courier in self._couriers.values():
             courier.finish(until - self._clock.monotonic())
@@ -89,13 +89,13 @@ class Monitors:
         if definition.ping:
             self._send("ping", partial(ping, checkin, self._option.timeout))
 
-    def _keeps(self) -> list[Definition]:
-        return [each for each in self._definitions.values() if is_of_api(each, self._option)]
-
-    def _keep(self, **_: object) -> None:
-        """Bring the definitions in step; only one process of a deployment does."""
-        for definition in self._keeps():
-            self._send("api", partial(define_check, definition, self._option))
+    def _keep(self) -> None:
+        """Bring the definitions in step, those that this process has not sent before."""
+        ours = [each for each in self._definitions.values() if is_of_api(each, self._option)]
+        for definition in ours:
+            if self._sent.get(definition.slug) != definition:
+                self._sent[definition.slug] = definition
+                self._send("api", partial(define_check, definition, self._option))
 
     def _send(self, monitor: str, attempt: Callable[[], None]) -> None:
         courier = self._couriers.get(monitor)

@@ -147,7 +147,9 @@ def test_declarations_get_the_remarks_announced(
     monkeypatch.setattr(clock, "system_clock", StandingClock())
     for earlier in _modules_before(page, block):
         runner.run(page, earlier)
-    settings.SCHEDULED_TASKS = runner.run(page, block)["SCHEDULED_TASKS"]
+    left = runner.run(page, block)
+    settings.SCHEDULED_TASKS = left["SCHEDULED_TASKS"]
+    settings.DECLARATIVE_CRON = left.get("DECLARATIVE_CRON", {})
     found: list[set[str]] = [set() for _ in settings.SCHEDULED_TASKS]
     expected = announced(block.text)
     for message in checks.run_checks(tags=[TAG]):
@@ -199,7 +201,7 @@ def test_the_logging_can_be_configured(find: Find) -> None:
 
 
 def test_lines_of_the_log_can_name_their_run(find: Find, run: Run) -> None:
-    shown = find("NameRun")["LOGGING"]
+    shown = find("%(scheduled_task)s")["LOGGING"]
     handler = shown["handlers"]["console"]
     record = logging.LogRecord("shop", logging.INFO, "", 1, "Sent.", (), None)
     said = logging.config.DictConfigurator(shown)

@@ -21,13 +21,13 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     if options["file"]:
-        context.terminal.say(text_of(options["file"]).rstrip())
+        context.terminal.as_it_is(text_of(options["file"]))
         return
     try:
         body, _ = exposition(read_rows())
     except MetricsUnavailableError as error:
         raise CommandError(str(error), returncode=2) from error
-    context.terminal.say(body.decode().rstrip())
+    context.terminal.as_it_is(body.decode())
 
 
 METRICS = Subcommand(

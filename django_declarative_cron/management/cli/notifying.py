@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.channel import Channel
-from ...core.notices import test_message
+from ...core.notices import trial_message
 from ...store import database
 from ...watch.absence import tell_absence
 from ...watch.channels import deliver
@@ -50,7 +50,7 @@ def _answer(context: Context, options: Options) -> None:
 
 def _test(context: Context, channels: list[Channel], author: str) -> None:
     now, deployment = context.clock.now(), conf.options().DEPLOYMENT
-    message, failed = test_message(deployment, now, author), []
+    message, failed = trial_message(deployment, now, author), []
     for channel in channels:
         try:
             deliver(channel, message, uuid.uuid4(), now)

@@ -85,6 +85,14 @@ class Terminal:
         heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
         self._write(self._out, "\n".join(table([heading, *rows] if header else rows, self.width)))
 
+    def as_it_is(self, text: str) -> None:
+        """Write a text for another program, of which no line may be broken.
+
+        Args:
+            text: of any length.
+        """
+        self._write(self._out, text.rstrip("\n"))
+
     def data(self, value: Any) -> None:
         """Write JSON.
 

@@ -1,0 +1,109 @@
+"""The page about watching says what the code does, and its recipe makes the JSON it shows."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import logging.config
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import signals
+from django_declarative_cron.core import channel, events, monitor
+from django_declarative_cron.core.channel import OCCASIONS, Channel
+from django_declarative_cron.core.monitor import Monitoring
+from django_declarative_cron.watch.catalogue import METRICS
+
+from .pages import DOCS, code, codes
+
+PAGE = DOCS["watching.md"]
+
+
+def test_the_table_of_metrics_is_the_catalogue() -> None:
+    rows = PAGE.table("metric", "kind", "labels", "from", "what")
+    said = [
+        (code(row["metric"]), row["kind"], codes(row["labels"]), row["from"], row["what"])
+        for row in rows
+    ]
+    assert said == [
+        (each.exposed, each.kind, list(each.labels), each.source, each.help) for each in METRICS
+    ]
+
+
+def test_the_tables_of_keys_are_those_of_the_code() -> None:
+    common = PAGE.table("key of `MONITOR`", "default", "what")
+    assert [code(row["key of `MONITOR`"]) for row in common] == list(monitor._OPTION)
+    for row in common:
+        default = getattr(Monitoring(), code(row["key of `MONITOR`"]))
+        seconds = f"{default.total_seconds():g} s" if isinstance(default, timedelta) else ""
+        assert row["default"] == (seconds or ("none" if default == "" else f"`{default}`"))
+    own = PAGE.table("key of `monitor`", "what")
+    assert [key for row in own for key in codes(row["key of `monitor`"])] == list(monitor._KEY)
+
+
+def test_the_table_of_channels_is_that_of_the_code() -> None:
+    rows = {
+        code(row["key of `NOTIFY`"]): row
+        for row in PAGE.table("key of `NOTIFY`", "default", "what")
+    }
+    assert set(rows) == set(channel._READERS)
+    assert set(codes(rows["kind"]["what"])) == set(channel.KINDS)
+    for field in fields(Channel):
+        if isinstance(field.default, timedelta):
+            assert rows[field.name]["default"] == f"{field.default.total_seconds():g} s"
+    occasions = PAGE.table("occasion", "when")
+    assert [code(row["occasion"]) for row in occasions] == list(OCCASIONS)
+
+
+@pytest.fixture
+def lines() -> Any:
+    """Give what is logged by the recipe of the page, as it is shown there."""
+    (block,) = [each for each in PAGE.blocks if "pythonjsonlogger" in each.text]
+    left: dict[str, Any] = {}
+    exec(block.text, left)  # noqa: S102
+    told = logging.config.DictConfigurator(left["LOGGING"])
+    shown = left["LOGGING"]
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(told.configure_formatter(shown["formatters"]["json"]))
+    handler.addFilter(told.configure_filter(shown["filters"]["run"]))
+    logger = logging.getLogger("django_declarative_cron")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield lambda: [json.loads(line) for line in out.getvalue().splitlines()]
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+def test_the_recipe_makes_the_object_that_is_shown(lines: Any) -> None:
+    ended = datetime(2024, 1, 1, 10, 0, 2, 250_000, tzinfo=UTC)
+    failed = events.TaskRunFailed(
+        at=ended, task_name="water", duration=2.2, error="RuntimeError: the barrel is empty", run=42
+    )
+    signals.publish([failed])
+    (made,) = lines()
+    (block,) = [each for each in PAGE.blocks if each.marker == "json log"]
+    shown = json.loads(block.text)
+    for key in shown.keys() - {"time", "message"}:
+        assert made[key] == shown[key], key
+    assert made["message"].startswith("TaskRunFailed at=2024")
+    assert {"time", "nextRetryAt"} <= made.keys()
+
+
+def test_every_event_is_one_json_object_with_its_name(lines: Any) -> None:
+    at = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    signals.publish(
+        [
+            events.LeadershipGained(at=at, term=7, instance="x"),
+            events.NotificationFailed(at=at, channel="mail", error='"\n', failures=2),
+        ]
+    )
+    first, second = lines()
+    assert (first["event"], first["term"], first["level"]) == ("LeadershipGained", 7, "INFO")
+    assert (second["event"], second["channel"]) == ("NotificationFailed", "mail")
+    assert second["error"] == '"\\n'

@@ -1,0 +1,261 @@
+"""What Prometheus is told: counted by events, known from memory, read in the rows."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.core.rights import Right
+from django_declarative_cron.http.callers import rates
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.signals import SIGNALS
+from django_declarative_cron.store import tokens
+from django_declarative_cron.testing import Simulation
+from django_declarative_cron.watch import exporter, latest, metrics
+from django_declarative_cron.watch.catalogue import METRICS, OTHER, PREFIX
+from django_declarative_cron.watch.exporter import Exporter
+from django_declarative_cron.watch.files import text_of
+from django_declarative_cron.watch.metrics import EventMetrics, Names, exposition, read_rows
+
+from ..runtime.conftest import Heard
+
+HOURLY = "0 * * * *"
+DELAY = timedelta(minutes=5)
+
+
+@pytest.fixture
+def counted() -> Iterator[CollectorRegistry]:
+    """Count what is published."""
+    registry = CollectorRegistry()
+    counting = EventMetrics(registry, Names(3))
+    counting.start()
+    yield registry
+    counting.stop()
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(PREFIX + name, labels)
+
+
+@pytest.mark.django_db
+def test_runs_are_counted_by_task_and_outcome(counted: CollectorRegistry) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    well = sim.job(duration=timedelta(seconds=4))
+    sim.initialize([("well", HOURLY, well, DELAY), ("ill", HOURLY, sim.job(["fail"]), DELAY)])
+    sim.advance_to("2024-01-01T12:01:00Z")
+    assert value(counted, "runs_total", task="well", outcome="succeeded") == 3
+    assert value(counted, "runs_total", task="ill", outcome="failed") == 25
+    assert value(counted, "run_duration_seconds_sum", task="well") == 12
+    assert value(counted, "run_lateness_seconds_count", task="well") == 2
+    assert value(counted, "run_lateness_seconds_bucket", task="well", le="0.01") == 2
+    assert (value(counted, "tick_duration_seconds_count") or 0) > 2
+    sim.stop()
+
+
+@pytest.mark.django_db
+def test_what_did_not_run_is_counted_by_its_reason(counted: CollectorRegistry) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    job = sim.job(duration=timedelta(minutes=90))
+    slow = {"name": "slow", "cron": HOURLY, "callback": job, "overlap_policy": "skip"}
+    sim.initialize([slow])
+    sim.advance_to("2024-01-01T12:30:00Z")
+    reasons = {
+        sample.labels["reason"]: sample.value
+        for family in counted.collect()
+        if family.name == PREFIX + "occurrences_not_run"
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+    assert sum(reasons.values()) == 1
+    sim.stop()
+
+
+@pytest.mark.django_db
+def test_tasks_beyond_the_limit_are_counted_together(
+    counted: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    sim = Simulation(start="2024-01-01T10:59:30Z")
+    job = sim.job()
+    sim.initialize([(f"task-{number}", HOURLY, job, DELAY) for number in range(6)])
+    sim.advance_to("2024-01-01T11:00:30Z")
+    ended = [
+        (sample.labels["task"], sample.value)
+        for family in counted.collect()
+        if family.name == PREFIX + "runs"
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    ]
+    assert len(ended) == 4
+    assert dict(ended)[OTHER] == 3
+    told = [each for each in caplog.records if "METRICS_TASKS" in each.getMessage()]
+    assert len(told) == 1
+    sim.stop()
+
+
+def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+@pytest.mark.django_db
+def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    ill = sim.job(["fail"])
+    sim.initialize([("well", HOURLY, sim.job(), DELAY), ("ill", HOURLY, ill, DELAY)])
+    sim.advance_to("2024-01-01T11:06:00Z")
+    found = samples(exposition(read_rows(sim.clock))[0].decode())
+    assert found[PREFIX + "has_leader"] == [({}, 1)]
+    assert found[PREFIX + "term"] == [({}, 1)]
+    by_status = {labels["status"]: number for labels, number in found[PREFIX + "tasks"]}
+    assert (by_status["active"], by_status["retrying"], by_status["overdue"]) == (1, 1, 0)
+    failing = {each["task"]: n for each, n in found[PREFIX + "task_failures_in_row"]}
+    assert failing == {"well": 0, "ill": 14}
+    starts = {each["task"]: n for each, n in found[PREFIX + "task_starts_total"]}
+    assert starts == {"well": 2, "ill": 14}
+    ended = {each["outcome"]: n for each, n in found[PREFIX + "ended_last_hour"]}
+    assert (ended["succeeded"], ended["failed"]) == (1, 12)
+    sim.stop()
+
+
+@pytest.mark.django_db
+def test_before_the_first_scheduler_there_is_little_to_tell() -> None:
+    found = samples(exposition(read_rows())[0].decode())
+    assert list(found) == [PREFIX + "rows_read"]
+
+
+def scraped(port: int) -> dict[str, list[tuple[dict[str, str], float]]]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        return samples(answer.read().decode())
+
+
+def test_a_scheduler_answers_prometheus_with_every_metric(
+    scheduler: Scheduler, heard: Heard, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {"EVENT_SINK": {"url": "https://hooks.example.org/a"}}
+    served = Exporter(scheduler)
+    served.start("127.0.0.1", 0)
+    try:
+        entry = {"name": "well", "cron": "0 0 29 2 *", "callback": "tests.watch.callbacks.well"}
+        scheduler.initialize([entry])
+        heard.wait_for("LeadershipGained")
+        found = scraped(served.port)
+    finally:
+        served.stop()
+    assert found[PREFIX + "leading"] == [({}, 1)]
+    assert found[PREFIX + "declared_tasks"] == [({}, 1)]
+    assert found[PREFIX + "results_waiting"] == [({}, 0)]
+    assert {labels["runner"] for labels, _ in found[PREFIX + "pool_size"]} >= {"thread", "process"}
+    names = {name.removesuffix("_count") for name in found}
+    # Those of single tasks and outcomes are there once something happened.
+    silent = {PREFIX + "task_last_success_timestamp_seconds"}
+    expected = {each.exposed for each in METRICS if each.source != "events"} - silent
+    assert expected - names == set()
+
+
+def test_where_the_database_is_silent_older_rows_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = ["first"]
+    monkeypatch.setattr(latest, "PATIENCE", 0.2)
+    monkeypatch.setattr(latest, "FRESH", 60.0)
+
+    def read() -> Any:
+        if not answers:
+            raise RuntimeError("the database is gone")
+        return answers.pop()
+
+    known = latest.Latest(read)
+    monkeypatch.setattr(latest, "PATIENCE", 60.0)
+    value, age, is_new = known.get()
+    assert (value, is_new) == ("first", True)
+    monkeypatch.setattr(latest, "FRESH", 0.0)
+    monkeypatch.setattr(latest, "PATIENCE", 0.2)
+    value, later, is_new = known.get()
+    assert (value, is_new) == ("first", False)
+    assert later > age
+
+
+def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
+    words = r'install "django-declarative-cron\[metrics\]"'
+    with pytest.raises(metrics.MetricsUnavailableError, match=words):
+        exporter.Exporter(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.django_db
+def test_the_command_prints_what_the_rows_say(capsys: pytest.CaptureFixture[str]) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
+    call_command("cron", "metrics")
+    assert PREFIX + "task_starts_total" in samples(capsys.readouterr().out)
+    sim.stop()
+
+
+def test_nobody_listens_where_nobody_asked() -> None:
+    polled = SIGNALS["poll_completed"].receivers
+    assert not any("metrics" in repr(each) for each in polled)
+
+
+# --- the view ---
+
+
+@pytest.fixture
+def view(settings: Any, db: None) -> Client:
+    settings.ROOT_URLCONF = "tests.watch.urls"
+    rates._left.clear()
+    return Client()
+
+
+def test_nobody_sees_the_view_until_it_is_said_who(view: Client) -> None:
+    assert view.get("/metrics").status_code == 401
+    user = User.objects.create_user("ada", is_staff=True)
+    view.force_login(user)
+    assert view.get("/metrics").status_code == 403
+    user.user_permissions.add(Permission.objects.get(codename="view_scheduledtask"))
+    answer = view.get("/metrics")
+    assert answer.status_code == 200
+    assert answer["Content-Type"].startswith("text/plain; version=")
+    assert view.post("/metrics").status_code == 405
+
+
+def test_prometheus_comes_with_a_token(view: Client) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
+    now = system_clock.now()
+    reads = tokens.create("prometheus", [Right.READ], now)
+    works = tokens.create("worker", [Right.WORK], now)
+    answer = view.get("/metrics", headers={"authorization": f"Bearer {reads}"})
+    assert PREFIX + "task_starts_total" in samples(answer.content.decode())
+    newer = {"authorization": f"Bearer {reads}", "accept": "application/openmetrics-text"}
+    assert view.get("/metrics", headers=newer).content.endswith(b"# EOF\n")
+    refused = view.get("/metrics", headers={"authorization": f"Bearer {works}"})
+    assert refused.status_code == 403
+    sim.stop()
+
+
+def test_a_port_that_is_taken_is_said(scheduler: Scheduler) -> None:
+    served = Exporter(scheduler)
+    served.start("127.0.0.1", 0)
+    with pytest.raises(OSError, match="in use"):
+        Exporter(scheduler).start("127.0.0.1", served.port)
+    served.stop()
+
+
+def test_the_files_are_printed_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("cron", "metrics", "--file", "alerts")
+    assert capsys.readouterr().out == text_of("alerts")
+    call_command("cron", "metrics", "--file", "dashboard")
+    assert capsys.readouterr().out == text_of("dashboard")
+    with pytest.raises(CommandError):
+        call_command("cron", "metrics", "--file", "nothing")

@@ -1,0 +1,173 @@
+"""Check-ins by the real Sentry SDK and to a server of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sentry_sdk
+from sentry_sdk.envelope import Envelope
+from sentry_sdk.transport import Transport
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.watch import monitors
+
+from ..events.receiver import Got, Receiver
+from ..runtime.conftest import Heard
+
+HERE = "tests.watch.callbacks"
+NEVER_TODAY = "0 0 29 2 *"
+
+
+def task(name: str = "well", **more: Any) -> dict[str, Any]:
+    entry = {"name": name, "cron": NEVER_TODAY, "timezone": "Europe/Berlin"}
+    options = {"retry": {"max_attempts": 1}}
+    return {**entry, "callback": f"{HERE}.{name}", "options": options, "monitor": True, **more}
+
+
+class Captured(Transport):
+    """Keep what the SDK would send."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.checkins: list[dict[str, Any]] = []
+
+    def capture_envelope(self, envelope: Envelope) -> None:
+        for item in envelope.items:
+            if item.type == "check_in":
+                self.checkins.append(json.loads(item.get_bytes()))
+
+
+@pytest.fixture
+def sentry() -> Iterator[Captured]:
+    transport = Captured()
+    with sentry_sdk.isolation_scope():
+        sentry_sdk.init(dsn="https://key@sentry.example/1", transport=transport)
+        yield transport
+    sentry_sdk.get_client().close(timeout=0.1)
+    sentry_sdk.get_global_scope().set_client(None)
+
+
+def states(got: list[Got]) -> list[str]:
+    return [each.path.partition("?")[0] for each in got]
+
+
+def rid(got: Got) -> UUID:
+    return UUID(got.path.partition("rid=")[2])
+
+
+def test_a_run_is_checked_in_at_its_start_and_its_end(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
+    scheduler.initialize(
+        [task(), task("fails"), task("unwatched", callback=f"{HERE}.well", monitor=False)]
+    )
+    run_now("well", "unwatched")
+    receiver.wait(lambda it: len(it.taken) == 2)
+    assert states(receiver.taken) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
+    assert rid(receiver.taken[0]) == rid(receiver.taken[1])
+    run_now("fails")
+    receiver.wait(lambda it: len(it.taken) == 4)
+    assert states(receiver.taken[2:]) == ["/hook/s3cret/fails/start", "/hook/s3cret/fails/fail"]
+    assert receiver.taken[3].body == b"ValueError: it went wrong"
+    assert rid(receiver.taken[2]) == rid(receiver.taken[3]) != rid(receiver.taken[0])
+
+
+def test_sentry_gets_the_definition_with_each_check_in(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    sentry: Captured,
+    settings: Any,
+) -> None:
+    settings.DECLARATIVE_CRON = {"MONITOR": {"sentry": True, "margin": 90}}
+    beat = task("beat", callback=f"{HERE}.well", cron="0 0 L * *", monitor={"failures": 2})
+    scheduler.initialize([task(), beat])
+    run_now("well")
+    heard.wait_for("TaskRunCompleted", 1)
+    run_now("beat")
+    heard.wait_for("TaskRunCompleted", 2)
+    scheduler.stop()
+    first, second, third, fourth = sentry.checkins
+    assert [each["status"] for each in sentry.checkins] == ["in_progress", "ok"] * 2
+    assert first["check_in_id"] == second["check_in_id"] != third["check_in_id"]
+    assert first["monitor_slug"] == "well"
+    assert first["monitor_config"] == {
+        "schedule": {"type": "crontab", "value": NEVER_TODAY},
+        "timezone": "Europe/Berlin",
+        "checkin_margin": 2,
+        "max_runtime": 60,
+    }
+    assert second["duration"] >= 0
+    # A month of 31 days in which the clock is set back.
+    assert fourth["monitor_config"]["schedule"] == {
+        "type": "interval",
+        "value": 745,
+        "unit": "hour",
+    }
+    assert fourth["monitor_config"]["failure_issue_threshold"] == 2
+
+
+def test_the_checks_of_an_api_are_brought_in_step(
+    scheduler: Scheduler, heard: Heard, receiver: Receiver, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {
+        "MONITOR": {
+            "ping": f"{receiver.url}/{{slug}}",
+            "api": f"{receiver.url}/api/v3/",
+            "api_key": "k3y",
+        }
+    }
+    own = task("own", callback=f"{HERE}.well", monitor={"ping": "https://hc.example/x"})
+    scheduler.initialize([task(), own])
+    receiver.wait(lambda it: len(it.taken) >= 1)
+    (got,) = receiver.taken
+    assert got.path == "/hook/s3cret/api/v3/checks/"
+    assert got.headers["x-api-key"] == "k3y"
+    assert json.loads(got.body) == {
+        "name": "well",
+        "slug": "well",
+        "schedule": NEVER_TODAY,
+        "tz": "Europe/Berlin",
+        "grace": 3900,
+        "unique": ["slug"],
+    }
+
+
+def test_a_monitor_that_is_down_delays_nobody_and_is_told_without_its_address(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    receiver.behave = lambda got: 503
+    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
+    scheduler.initialize([task()])
+    run_now("well")
+    heard.wait_for("TaskRunCompleted")
+    failed = heard.wait_for("CheckInFailed")
+    assert (failed[0].monitor, failed[0].error, failed[0].failures) == (
+        "ping",
+        "it answered 503",
+        1,
+    )
+    # Three attempts for the first; while it is down, one for each.
+    receiver.wait(lambda it: len(it.got) >= 4)
+
+
+def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
+    from django_declarative_cron.signals import SIGNALS
+
+    before = {name: len(signal.receivers) for name, signal in SIGNALS.items()}
+    watcher = monitors.Monitors()
+    watcher.begin([], lambda: None)
+    assert {name: len(signal.receivers) for name, signal in SIGNALS.items()} == before

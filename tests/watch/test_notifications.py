@@ -1,0 +1,161 @@
+"""People are told, once, by whichever way they chose; a way that fails disturbs nobody."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import django
+import pytest
+from django.core import mail
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.core.observing import Observer
+from django_declarative_cron.models import ScheduledTask, SchedulerState
+
+from ..events.conftest import SECRET
+from ..events.receiver import Receiver
+from ..runtime.conftest import PATIENCE, Heard
+from . import callbacks
+from .test_monitors import task
+
+LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
+
+
+@pytest.fixture(autouse=True)
+def _well_again() -> Any:
+    yield
+    callbacks.BROKEN.clear()
+
+
+def test_a_failure_and_its_end_are_told(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    channel = {"kind": "webhook", "url": receiver.url, "secret": SECRET, "pause": 1}
+    settings.DECLARATIVE_CRON = {"NOTIFY": [channel]}
+    callbacks.BROKEN.add("sometimes")
+    scheduler.initialize([task("sometimes", monitor=False)])
+    run_now("sometimes")
+    receiver.wait(lambda it: len(it.taken) == 1)
+    callbacks.BROKEN.clear()
+    heard.wait_for("TaskRunFailed")
+    run_now("sometimes")
+    receiver.wait(lambda it: len(it.taken) == 2)
+    first, second = (json.loads(got.body) for got in receiver.taken)
+    assert first["subject"] == "[cron default] Failed: sometimes"
+    assert first["notices"][0]["words"] == "ValueError: it went wrong"
+    assert [each["occasion"] for each in second["notices"]] == ["recovery"]
+    assert receiver.taken[0].headers["webhook-signature"].startswith("v1,")
+
+
+def test_slack_gets_a_text_that_says_it(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "slack", "url": receiver.url}]}
+    scheduler.initialize([task("fails", monitor=False)])
+    run_now("fails")
+    receiver.wait(lambda it: len(it.taken) == 1)
+    text = json.loads(receiver.taken[0].body)["text"]
+    assert text.startswith(
+        "*[cron default] Failed: fails*\nFailed. fails: ValueError: it went wrong"
+    )
+
+
+def test_mail_is_sent_by_django(
+    scheduler: Scheduler, heard: Heard, run_now: Callable[..., None], settings: Any
+) -> None:
+    if django.VERSION >= (6, 1):
+        settings.MAILERS = {"default": {"BACKEND": LOCMEM}}
+    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "mail", "to": ["ops@example.org"]}]}
+    scheduler.initialize([task("fails", monitor=False)])
+    run_now("fails")
+    heard.wait_for("TaskRunFailed")
+    scheduler.stop()
+    (sent,) = mail.outbox
+    assert sent.to == ["ops@example.org"]
+    assert sent.subject == "[cron default] Failed: fails"
+
+
+def test_a_channel_that_fails_disturbs_no_other_and_is_told(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    closed = Receiver()
+    url = closed.url
+    closed.close()
+    settings.DECLARATIVE_CRON = {
+        "NOTIFY": [
+            {"kind": "slack", "url": url, "name": "gone"},
+            {"kind": "slack", "url": receiver.url, "name": "here"},
+        ]
+    }
+    scheduler.initialize([task("fails", monitor=False)])
+    run_now("fails")
+    receiver.wait(lambda it: len(it.taken) == 1)
+    (failed,) = heard.wait_for("NotificationFailed")
+    assert failed.channel == "gone"
+    assert "s3cret" not in failed.error
+
+
+def test_what_another_process_recorded_is_found_in_the_rows(
+    scheduler: Scheduler,
+    heard: Heard,
+    receiver: Receiver,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "slack", "url": receiver.url, "pause": 1}]}
+    scheduler.initialize([task(monitor=False)])
+    heard.wait_for("LeadershipGained")
+    looked = threading.Event()
+    compare = Observer.compare
+
+    def seen(observer: Observer, look: Any) -> Any:
+        found = compare(observer, look)
+        if look.leads:
+            looked.set()
+        return found
+
+    monkeypatch.setattr(Observer, "compare", seen)
+    assert looked.wait(PATIENCE)
+    ScheduledTask.objects.update(failures=2)
+    receiver.wait(lambda it: len(it.taken) == 1)
+    assert "failed 2 times in a row" in receiver.taken[0].body.decode()
+    late = datetime.now(UTC) - timedelta(hours=1)
+    ScheduledTask.objects.update(failures=0, pending_retry_until=late, wake_at=None)
+    receiver.wait(lambda it: b"Overdue" in b"".join(got.body for got in it.taken))
+    receiver.wait(lambda it: b"Recovered" in b"".join(got.body for got in it.taken))
+
+
+@pytest.mark.django_db
+def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
+    from django_declarative_cron.runtime.clock import system_clock
+    from django_declarative_cron.store import watching
+
+    using, clock = "default", system_clock
+    assert watching.lead_of(using, "default", clock.database_time()) is None
+    state = SchedulerState.objects.create(deployment="default", term=3)
+    for seconds, leads in ((30, True), (-50, False)):
+        state.lease_expires_at = clock.now() + timedelta(seconds=seconds)
+        state.save()
+        found = watching.lead_of(using, "default", clock.database_time())
+        assert found is not None
+        assert found.term == 3
+        leaderless = found.leaderless()
+        # No instance leads, whatever its lease says.
+        assert leaderless is not None
+        assert (leaderless > 40) is not leads
