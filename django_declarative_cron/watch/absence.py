@@ -98,7 +98,8 @@ def _is_fresh(deployment: str, channel: Channel, notice: Notice) -> bool:
 
 def _forget(deployment: str, channel: Channel, notice: Notice) -> None:
     try:
-        cache.delete(_key(deployment, channel, notice))
+        # Without time to live it is gone at once.
+        cache.set(_key(deployment, channel, notice), 1, 0)
     except Exception as error:
         report("Forgetting in the cache what was not told", error, then="it is told later")
 

@@ -26,7 +26,8 @@ class Exporter:
         names = Names(conf.options().METRICS_TASKS)
         self._events = EventMetrics(self.registry, names)
         self.registry.register(Memory(scheduler))
-        self.registry.register(Rows(Latest(read_rows, scheduler.clock), names))
+        self._rows = Latest(read_rows, scheduler.clock)
+        self.registry.register(Rows(self._rows, names))
         self.port = 0
 
     def start(self, host: str, port: int) -> None:
@@ -44,8 +45,9 @@ class Exporter:
         self._events.start()
 
     def stop(self) -> None:
-        """Count no more."""
+        """Count no more, and look at no rows."""
         self._events.stop()
+        self._rows.close()
 
 
 def _listen(host: str, port: int, exporter: Exporter):  # type: ignore[no-untyped-def]

@@ -17,6 +17,9 @@ T = TypeVar("T")
 FRESH = 5.0
 """Seconds for which an answer is as good as a new one."""
 
+LINGER = 300.0
+"""Seconds for which it keeps its connection for the next who asks."""
+
 PATIENCE = 3.0
 """Seconds that somebody who asks waits for a new one."""
 
@@ -35,7 +38,7 @@ class Latest(Generic[T]):
         self._news = threading.Condition()
         self._value: T | None = None
         self._read_at: float | None = None
-        self._is_asked = False
+        self._is_asked = self._is_closed = False
         self._thread: threading.Thread | None = None
 
     @classmethod
@@ -60,6 +63,14 @@ class Latest(Generic[T]):
             age = 0.0 if self._read_at is None else self._clock.monotonic() - self._read_at
             return self._value, age, self._is_fresh()
 
+    def close(self) -> None:
+        """Let the thread end, and its connection with it."""
+        with self._news:
+            self._is_closed = True
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+
     def _is_fresh(self) -> bool:
         return self._read_at is not None and self._clock.monotonic() - self._read_at < FRESH
 
@@ -75,7 +86,8 @@ class Latest(Generic[T]):
             while True:
                 with self._news:
                     # Nobody asks any more: the connection is somebody else's.
-                    if not self._news.wait_for(lambda: self._is_asked, 60 * FRESH):
+                    self._news.wait_for(lambda: self._is_asked or self._is_closed, LINGER)
+                    if self._is_closed or not self._is_asked:
                         return
                     self._is_asked = False
                 try:

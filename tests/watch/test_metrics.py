@@ -165,7 +165,9 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
     assert expected - names == set()
 
 
-def test_where_the_database_is_silent_older_rows_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_database_is_silent_older_rows_are_shown(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     answers: list[Any] = ["first"]
     monkeypatch.setattr(latest, "PATIENCE", 0.2)
     monkeypatch.setattr(latest, "FRESH", 60.0)
@@ -176,6 +178,7 @@ def test_where_the_database_is_silent_older_rows_are_shown(monkeypatch: pytest.M
         return answers.pop()
 
     known = latest.Latest(read)
+    request.addfinalizer(known.close)
     monkeypatch.setattr(latest, "PATIENCE", 60.0)
     value, age, is_new = known.get()
     assert (value, is_new) == ("first", True)

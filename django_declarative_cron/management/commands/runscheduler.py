@@ -74,30 +74,7 @@ class Command(BaseCommand):
             action="store_true",
             help="take the lead although the tasks of a newer RELEASE are active",
         )
-        parser.add_argument(
-            "--health-port",
-            type=_port,
-            metavar="PORT",
-            help="answer probes at /live and /ready on this port; 0 takes one that is free",
-        )
-        parser.add_argument(
-            "--health-host",
-            default="",
-            metavar="HOST",
-            help="address to answer probes at; all addresses of the machine unless given",
-        )
-        parser.add_argument(
-            "--metrics-port",
-            type=_port,
-            metavar="PORT",
-            help="answer Prometheus at /metrics on this port; 0 takes one that is free",
-        )
-        parser.add_argument(
-            "--metrics-host",
-            default="",
-            metavar="HOST",
-            help="address to answer Prometheus at; all addresses of the machine unless given",
-        )
+        _add_ports(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
         step_aside()
@@ -274,6 +251,33 @@ def _show_events() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+
+
+def _add_ports(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--health-port",
+        type=_port,
+        metavar="PORT",
+        help="answer probes at /live and /ready on this port; 0 takes one that is free",
+    )
+    parser.add_argument(
+        "--health-host",
+        default="",
+        metavar="HOST",
+        help="address to answer probes at; all addresses of the machine unless given",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help="answer Prometheus at /metrics on this port; 0 takes one that is free",
+    )
+    parser.add_argument(
+        "--metrics-host",
+        default="",
+        metavar="HOST",
+        help="address to answer Prometheus at; all addresses of the machine unless given",
+    )
 
 
 def _positive(text: str) -> int:
