@@ -143,7 +143,7 @@ def test_an_error_survives_pickling(name: str) -> None:
     error = SPECIFIED[name][0]()
     error.add_note("where it was")
     error.__dict__["code"] = "RANGE"
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - of our own making
+    copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.message, str(copy)) == (type(error), error.message, str(error))
     assert repr(copy.details) == repr(error.details)
     assert (copy.__notes__, copy.code) == (["where it was"], "RANGE")

@@ -325,7 +325,7 @@ def test_a_date_that_comes_in_some_year_is_accepted(text: str) -> None:
 def test_a_parsed_expression_survives_copy_and_pickle(text: str) -> None:
     cron = ojs(text)
     assert copy.deepcopy(cron) == cron
-    again = pickle.loads(pickle.dumps(cron))  # noqa: S301
+    again = pickle.loads(pickle.dumps(cron))
     assert (again, again.text, again.dialect) == (cron, text, "ojs")
     assert repr(cron) == f"<CronExpression {text!r} ojs>"
 
