@@ -31,6 +31,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
     def begin(**options: Any) -> Process:
         environment = {"DJANGO_SETTINGS_MODULE": "tests.processes.settings"}
         another = options.pop("another_task", "")
+        door = options.pop("door", "")
         arguments = options.pop("arguments", ())
         given = {"LEASE": 2, "RENEW": 0.5, **options}
         process = start(
@@ -38,6 +39,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
             **environment,
             DDC_TEST_OPTIONS=json.dumps(given),
             DDC_TEST_ANOTHER_TASK=another,
+            DDC_TEST_DOOR=str(door),
         )
         launched.append(process)
         process.wait_for("SIGTERM or Ctrl-C stops it")

@@ -184,7 +184,8 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
     for port in ports:
         wait_until(lambda port=port: _get(port, "ready")[0] == 200)
         assert _get(port, "live")[0] == 200
-    assert {_get(port, "ready")[1]["standing"] for port in ports} == {"leading", "standby"}
+    both = {"leading", "standby"}
+    wait_until(lambda: {_get(port, "ready")[1].get("standing") for port in ports} == both)
     for process in processes:
         process.signal(signal.SIGTERM)
         assert process.exit_code() == 0, process.output
