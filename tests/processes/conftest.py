@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from django_declarative_cron.models import SchedulerState
 
@@ -59,6 +61,20 @@ def wait_until(is_so: Callable[[], object], what: str) -> None:
             return
         pause.wait(0.02)
     raise AssertionError(f"it never came: {what}")
+
+
+def halt(process: Process) -> None:
+    """Stop a process from running, but not while it keeps all others from an SQLite file."""
+    while True:
+        process.signal(signal.SIGSTOP)
+        if connection.vendor != "sqlite":
+            return
+        other = sqlite3.connect(connection.settings_dict["NAME"], timeout=10)
+        with closing(other), suppress(sqlite3.OperationalError):
+            # Not even one that reads lets others commit.
+            other.execute("BEGIN EXCLUSIVE")
+            return
+        process.signal(signal.SIGCONT)
 
 
 def leading_pid() -> int | None:

@@ -12,7 +12,7 @@ import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 
-from .conftest import Launch, companion_of, is_running, leading_pid, wait_until
+from .conftest import Launch, companion_of, halt, is_running, leading_pid, wait_until
 
 RunNow = Callable[..., None]
 
@@ -28,7 +28,6 @@ def test_p38_a_callback_that_holds_the_lock_beyond_the_lease_runs_once(
     launch: Launch, run_now: RunNow, notes: Path
 ) -> None:
     door = notes.with_name("door")
-    os.mkfifo(door)
     first = launch(door=door)
     run_now("hold-the-lock")
     wait_until(notes.read_text, "the beginning of the run")
@@ -37,7 +36,7 @@ def test_p38_a_callback_that_holds_the_lock_beyond_the_lease_runs_once(
     # It has looked for runs of the dead, and for what is to be run.
     run_now("note")
     second.wait_for("TaskRunCompleted")
-    door.open("w").close()
+    door.touch()
     first.wait_for("TaskRunCompleted")
     assert notes.read_text().splitlines() == ["held", "ran note manual 1", "let go"]
     assert {run.outcome for run in TaskRun.objects.all()} == {"succeeded"}
@@ -50,7 +49,7 @@ def test_a_stopped_leader_lives_and_leads_no_more(
     run_now("until-stopping")
     wait_until(notes.read_text, "the beginning of the run")
     second = launch()
-    first.signal(signal.SIGSTOP)
+    halt(first)
     second.wait_for("LeadershipGained")
     run_now("note")
     second.wait_for("TaskRunCompleted")
