@@ -107,6 +107,33 @@ def starts(runs: int) -> None:
         runner.close()
 
 
+def start_of_engine(runs: int) -> None:
+    """Measure from the hand-over to the call in a worker that waits for it, by way of Redis."""
+    names, costs = [f"s{number}" for number in range(runs)], []
+    scheduler = Scheduler()
+    scheduler.initialize([entry(name, "tells_when", runner="django_tasks") for name in names])
+    submitted: dict[str, float] = {}
+    submit = scheduler._engine.runners.submit
+
+    def noted(work: Work) -> None:
+        submitted[work.run.task_name] = time.monotonic()
+        submit(work)
+
+    scheduler._engine.runners.submit = noted
+    process = worker()
+    for name in names:
+        overrides.request_run([name], Act("benchmark", datetime.now(UTC)))
+        while not (found := TaskRun.objects.filter(task_name=name, outcome="succeeded").first()):
+            time.sleep(0.05)
+        costs.append((found.result - submitted[name]) * 1000)
+    # The first one waited for the worker to start.
+    print(f"| django_tasks | {statistics.median(costs[1:]):.1f} | {max(costs[1:]):.0f} | |")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    scheduler.stop()
+    TaskRun.objects.all().delete()
+
+
 def limits() -> None:
     runner = ProcessRunner(10, system_clock)
     one(runner, entry("t", "tells_when", runner="process"))
@@ -244,6 +271,8 @@ def main() -> None:
     if asked.runs:
         print(HEAD)
         starts(asked.runs)
+        with redis():
+            start_of_engine(max(asked.runs // 25, 2))
         limits()
         leftovers(asked.runs)
     if asked.handed:
