@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import django
@@ -17,6 +18,11 @@ import django_declarative_cron
 
 from .database import for_children
 from .process import Process
+
+# Where the package is installed, pytest has loaded it already.
+_PLUGIN = "django_declarative_cron.testing.plugin"
+_LOADED = {each.value for each in entry_points(group="pytest11")}
+pytest_plugins = [] if _PLUGIN in _LOADED else [_PLUGIN]
 
 PACKAGE = Path(django_declarative_cron.__file__).parent
 CHECKOUT = Path(__file__).parents[1]

@@ -1,4 +1,7 @@
-"""Test schedules with the real engine and database on a virtual clock.
+"""Test schedules: what is declared by itself, or with the real engine on a virtual clock.
+
+>>> assert_schedule_valid()
+>>> assert_fires("a", between=("2024-01-01", "2024-01-02"), at=["2024-01-01 07:00"])
 
 >>> sim = Simulation(start="2024-01-01T10:00:30Z")
 >>> job = sim.job(outcomes=["fail", "ok"])
@@ -6,15 +9,26 @@
 >>> sim.advance_to("2024-01-01T11:30Z")
 >>> sim.starts("a")  # 11:00, and the retry at 11:05
 
-Nothing here starts a thread or waits: time passes when a test says so.
+Nothing here starts a thread or waits: time passes when a test says so. The names are
+imported when first asked for, so that pytest can load its plugin before Django is set up.
 """
 
-from .clock import Instant, ManualClock
-from .jobs import Job, SimulatedCrash, SimulatedFailure
-from .simulation import Simulation
-from .trace import Record
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .clock import Instant, ManualClock
+    from .jobs import Job, SimulatedCrash, SimulatedFailure
+    from .schedules import assert_fires, assert_schedule_valid, occurrences
+    from .simulation import Simulation
+    from .snapshot import assert_schedule_snapshot
+    from .testcase import CronTestMixin
+    from .trace import Record
 
 __all__ = [
+    "CronTestMixin",
     "Instant",
     "Job",
     "ManualClock",
@@ -22,4 +36,33 @@ __all__ = [
     "SimulatedCrash",
     "SimulatedFailure",
     "Simulation",
+    "assert_fires",
+    "assert_schedule_snapshot",
+    "assert_schedule_valid",
+    "occurrences",
 ]
+
+_HOMES = {
+    "CronTestMixin": ".testcase",
+    "Instant": ".clock",
+    "Job": ".jobs",
+    "ManualClock": ".clock",
+    "Record": ".trace",
+    "SimulatedCrash": ".jobs",
+    "SimulatedFailure": ".jobs",
+    "Simulation": ".simulation",
+    "assert_fires": ".schedules",
+    "assert_schedule_snapshot": ".snapshot",
+    "assert_schedule_valid": ".schedules",
+    "occurrences": ".schedules",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

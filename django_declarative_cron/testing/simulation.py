@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 from .. import conf
 from ..exceptions import DeclarativeCronError
@@ -40,6 +42,8 @@ class Simulation:
             settings unless given. People's acts go to that of the settings.
         lease: how long an instance unheard of counts as alive, at least two minutes, as
             each lives from pass to pass. Unless given, only a crash ends a lease.
+        travel: sets the machine's clock for callbacks, such as ``time_machine.travel`` or
+            ``freezegun.freeze_time``; unless given, they see that of the machine.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Simulation:
         instances: int = 1,
         deployment: str | None = None,
         lease: timedelta | None = None,
+        travel: Callable[[datetime], AbstractContextManager[Any]] | None = None,
     ) -> None:
         if lease is not None and lease < _SHORTEST_LEASE:
             raise ValueError(f"a lease of {lease} ends between two passes; give two minutes")
@@ -57,6 +62,7 @@ class Simulation:
         self.deployment = deployment or conf.options().DEPLOYMENT
         self.registered: Record = {}
         self._lease = lease
+        self._travel = travel
         self._instances = [Instance(self, index) for index in range(instances)]
         self._ends: list[End] = []
         self._order = itertools.count()
@@ -260,7 +266,8 @@ class Simulation:
             work: the run.
         """
         self.act(owner, "RS", task=work.run.task_name)
-        error = outcome(work)
+        with nullcontext() if self._travel is None else self._travel(self.now):
+            error = outcome(work)
         duration = getattr(work.target.function, "duration", timedelta(0))
         end = End(self.now + duration, next(self._order), owner, work, error)
         heapq.heappush(self._ends, end)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from django_declarative_cron import signals
+from django_declarative_cron.testing import assert_schedule_snapshot
 
 MODULES = (
     *("shop", "shop.tasks", "shop.schedule", "shop.routers"),
@@ -55,6 +57,17 @@ def _receivers_of_the_examples_go_with_them() -> Iterator[None]:
     for signal, receivers in zip(every, before, strict=True):
         signal.receivers = receivers
         signal.sender_receivers_cache.clear()
+
+
+@pytest.fixture
+def cron_snapshot(tmp_path: Path) -> Callable[[str], None]:
+    """Compare with a file that was written at first, as the reader of the page has done."""
+
+    def compare(name: str) -> None:
+        assert_schedule_snapshot(tmp_path / name, rewrite=True)
+        assert_schedule_snapshot(tmp_path / name)
+
+    return compare
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -79,7 +80,9 @@ def test_the_pages_have_examples() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("page", "block"), PLAIN, ids=ids(PLAIN))
-def test_it_runs(page: Page, block: Block, runner: Runner, settings: Any) -> None:
+def test_it_runs(
+    page: Page, block: Block, runner: Runner, settings: Any, request: pytest.FixtureRequest
+) -> None:
     settings.SCHEDULED_TASKS = [
         ("send-digests", "0 7 * * 1-5", "shop.tasks.send_digests", timedelta(minutes=10))
     ]
@@ -87,7 +90,7 @@ def test_it_runs(page: Page, block: Block, runner: Runner, settings: Any) -> Non
         runner.run(page, earlier)
     left = runner.run(page, block)
     for test in written_tests(left):
-        test()
+        test(**{name: request.getfixturevalue(name) for name in signature(test).parameters})
 
 
 def _modules_before(page: Page, block: Block) -> Iterator[Block]:
@@ -99,7 +102,7 @@ def _modules_before(page: Page, block: Block) -> Iterator[Block]:
             yield each
 
 
-def written_tests(left: dict[str, Any]) -> list[Callable[[], None]]:
+def written_tests(left: dict[str, Any]) -> list[Callable[..., None]]:
     """Give the tests that a block wrote; the transaction of a ``TestCase`` is ours."""
     own = [value for value in left.values() if getattr(value, "__module__", "") == "<run_path>"]
     cases = [each for each in own if isinstance(each, type) and issubclass(each, TestCase)]
@@ -115,8 +118,9 @@ def written_tests(left: dict[str, Any]) -> list[Callable[[], None]]:
 
 def test_the_tests_shown_are_found(runner: Runner) -> None:
     page = DOCS["testing.md"]
-    found = [len(written_tests(runner.run(page, block))) for block in page.blocks]
-    assert found == [1, 1, 1, 1]
+    shown = [block for block in page.blocks if block.language == "python"]
+    found = [len(written_tests(runner.run(page, block))) for block in shown]
+    assert found == [1, 1, 1, 1, 3, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -148,8 +152,9 @@ def test_declarations_get_the_remarks_announced(
     for earlier in _modules_before(page, block):
         runner.run(page, earlier)
     left = runner.run(page, block)
-    settings.SCHEDULED_TASKS = left["SCHEDULED_TASKS"]
-    settings.DECLARATIVE_CRON = left.get("DECLARATIVE_CRON", {})
+    settings.DECLARATIVE_CRON = {}
+    for name in {"SCHEDULED_TASKS", "DECLARATIVE_CRON", "TASKS"} & left.keys():
+        setattr(settings, name, left[name])
     found: list[set[str]] = [set() for _ in settings.SCHEDULED_TASKS]
     expected = announced(block.text)
     for message in checks.run_checks(tags=[TAG]):

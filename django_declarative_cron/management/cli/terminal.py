@@ -55,6 +55,14 @@ class Terminal:
         lines = table([[Cell((text,), paint)]], self.width)
         self._write(self._out, "\n".join(lines))
 
+    def lines(self, text: str) -> None:
+        """Write lines as they are, for whoever compares or greps them.
+
+        Args:
+            text: any.
+        """
+        self._write(self._out, text)
+
     def warn(self, text: str) -> None:
         """Write lines to standard error as they are.
 

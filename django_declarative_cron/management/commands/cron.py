@@ -36,6 +36,7 @@ from ..cli import (
     running,
     showing,
     simulating,
+    snapshotting,
     upcoming,
     verifying,
 )
@@ -62,6 +63,7 @@ SUBCOMMANDS = {
         notifying.NOTIFY,
         measuring.METRICS,
         simulating.SIMULATE,
+        snapshotting.SNAPSHOT,
         forgetting.PRUNE,
         granting.TOKEN,
         verifying.VERIFY,

@@ -1,0 +1,69 @@
+"""``cron snapshot``: a year of the schedule in a file, for review."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import date
+from pathlib import Path
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.yearbook import difference, first_day, yearbook
+from .scope import declared
+from .subcommand import Context, Options, Subcommand
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="where it is kept, such as schedule.txt")
+    parser.add_argument(
+        "--from",
+        dest="begin",
+        metavar="DATE",
+        type=date.fromisoformat,
+        help="its first day; that of this month unless given",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing, and exit with 1 where the file says something else",
+    )
+
+
+def _answer(context: Context, options: Options) -> None:
+    file = Path(options["file"])
+    if options["check"]:
+        _compare(context, file)
+        return
+    today = context.clock.now().astimezone(conf.project_zone()).date()
+    text = yearbook(declared(), options["begin"] or today.replace(day=1))
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error}", returncode=1) from error
+    context.terminal.lines(
+        f"{file} says when every task runs in the year from {first_day(text)} on."
+    )
+
+
+def _compare(context: Context, file: Path) -> None:
+    try:
+        kept = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"{file} cannot be read: {error}", returncode=1) from error
+    first = first_day(kept)
+    if first is None:
+        raise CommandError(f"{file} is no snapshot of a schedule.", returncode=1)
+    present = yearbook(declared(), first)
+    if kept != present:
+        context.terminal.lines("\n".join(difference(kept, present, file.name)))
+        raise CommandError(f"The schedule is not that of {file} any more.", returncode=1)
+    context.terminal.lines(f"The schedule is that of {file}.")
+
+
+SNAPSHOT = Subcommand(
+    "snapshot",
+    "write down when every task runs in a year, for review",
+    _arguments,
+    _answer,
+)

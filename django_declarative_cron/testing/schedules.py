@@ -1,0 +1,219 @@
+"""Assertions about what is declared: when it runs, and whether anything is wrong with it.
+
+They ask no database and start nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core import checks
+from django.test import override_settings
+
+from .. import conf
+from ..checks import TAG
+from ..core.declaration import Declaration
+from ..core.nearest import nearest
+from .clock import Instant
+from .instants import in_zone, shown
+
+MOST = 10_000
+"""Occurrences that are looked at, and that nobody would list."""
+
+_SHOWN = 20
+_INSTANT = timedelta(microseconds=1)
+
+Between = tuple[Instant, Instant]
+
+
+def occurrences(
+    name: str,
+    *,
+    between: Between,
+    tasks: object = None,
+    registered_at: Instant | None = None,
+) -> list[datetime]:
+    """Give the instants at which a task is due in a span of time, in its zone.
+
+    Args:
+        name: of the task.
+        between: from when, and up to when; the latter is not part of it. Instants without
+            an offset are local times of the task's zone; a date is its midnight.
+        tasks: what is declared, in the form of ``SCHEDULED_TASKS``; that itself unless given.
+        registered_at: from when an ``@every`` schedule counts.
+
+    Raises:
+        AssertionError: there is no such task, or it is due more than ``MOST`` times.
+        ValueError: an instant is not one.
+        DeclarativeCronError: something that is declared is refused.
+    """
+    __tracebackhide__ = True
+    declaration = declared(name, tasks)
+    begin, end = _span(declaration, between)
+    due = _due(_counting(declaration, registered_at), begin, end)
+    return [instant.astimezone(declaration.schedule.zone) for instant in due]
+
+
+def assert_fires(
+    name: str,
+    *,
+    between: Between,
+    at: Iterable[Instant],
+    tasks: object = None,
+    registered_at: Instant | None = None,
+) -> None:
+    """Assert that a task is due at these instants in a span of time, and at no other.
+
+    Args:
+        name: of the task.
+        between: as for ``occurrences``.
+        at: the instants, in any order; none where it is to be due never.
+        tasks: as for ``occurrences``.
+        registered_at: as for ``occurrences``.
+
+    Raises:
+        AssertionError: it is due at others; the message lists which are missing, and which
+            are too many, in the task's zone.
+        ValueError: an instant is not one, or not in the span.
+        DeclarativeCronError: something that is declared is refused.
+    """
+    __tracebackhide__ = True
+    declaration = declared(name, tasks)
+    begin, end = _span(declaration, between)
+    zone = declaration.schedule.zone
+    expected = {in_zone(each, zone) for each in at}
+    outside = sorted(each for each in expected if not begin <= each < end)
+    if outside:
+        said = ", ".join(shown(each, zone) for each in outside)
+        raise ValueError(f"not in the span of time that is looked at: {said}")
+    found = set(_due(_counting(declaration, registered_at), begin, end))
+    if found != expected:
+        raise AssertionError("\n".join(_wrong(declaration, begin, end, expected, found)))
+
+
+def assert_schedule_valid(*, tasks: object = None, allow: Collection[str] = ()) -> None:
+    """Assert that the checks of what is declared have neither an error nor a warning.
+
+    Args:
+        tasks: as for ``occurrences``.
+        allow: ids of warnings that are meant, such as ``W001``; those in
+            ``SILENCED_SYSTEM_CHECKS`` are allowed too.
+
+    Raises:
+        AssertionError: there are some; the message has each with its hint.
+    """
+    __tracebackhide__ = True
+    allowed = {each if "." in each else f"{TAG}.{each}" for each in allow}
+    given = nullcontext() if tasks is None else override_settings(SCHEDULED_TASKS=tasks)
+    with given:
+        found = [
+            each
+            for each in checks.run_checks(tags=[TAG])
+            if each.level >= checks.WARNING and not each.is_silenced() and each.id not in allowed
+        ]
+    if found:
+        said = "\n".join(f"  {each}" for each in found)
+        raise AssertionError(f"{_count(len(found), 'remark')} on what is declared:\n{said}")
+
+
+def declared(name: str, tasks: object = None) -> Declaration:
+    """Give a declared task.
+
+    Args:
+        name: of the task.
+        tasks: as for ``occurrences``.
+
+    Raises:
+        AssertionError: there is none of that name.
+        DeclarativeCronError: something that is declared is refused.
+    """
+    __tracebackhide__ = True
+    every = {each.name: each for each in all_declared(tasks)}
+    if name not in every:
+        near = nearest(name, every)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(every) or 'none'}"
+        raise AssertionError(f"no task is declared as {name!r}; {hint}")
+    return every[name]
+
+
+def all_declared(tasks: object = None) -> Sequence[Declaration]:
+    """Give all declared tasks.
+
+    Args:
+        tasks: as for ``occurrences``.
+
+    Raises:
+        DeclarativeCronError: something that is declared is refused.
+    """
+    return conf.declarations(conf.registrations() if tasks is None else tasks)
+
+
+def _span(declaration: Declaration, between: Between) -> tuple[datetime, datetime]:
+    begin, end = (in_zone(each, declaration.schedule.zone) for each in between)
+    if end <= begin:
+        raise ValueError(f"the span of time ends at {end}, before it begins at {begin}")
+    return begin, end
+
+
+def _counting(declaration: Declaration, registered_at: Instant | None) -> Declaration:
+    schedule = declaration.schedule
+    if schedule.expression.every is None:
+        return declaration
+    if registered_at is None:
+        raise ValueError(f"{declaration.cron} counts from the registration: give registered_at")
+    anchored = schedule.anchored(in_zone(registered_at, schedule.zone))
+    return replace(declaration, schedule=anchored)
+
+
+def _due(declaration: Declaration, begin: datetime, end: datetime) -> list[datetime]:
+    __tracebackhide__ = True
+    schedule, found = declaration.schedule, list[datetime]()
+    if not declaration.enabled:
+        return found
+    for instant in schedule.upcoming(begin - _INSTANT):
+        if instant >= end:
+            break
+        found.append(instant)
+        if len(found) > MOST:
+            raise AssertionError(
+                f"{declaration.name!r} is due more than {MOST} times; ask for less"
+            )
+    return found
+
+
+def _wrong(
+    declaration: Declaration,
+    begin: datetime,
+    end: datetime,
+    expected: set[datetime],
+    found: set[datetime],
+) -> list[str]:
+    zone, schedule = declaration.schedule.zone, declaration.schedule
+    lines = [
+        f"{declaration.name!r} ({declaration.cron}, {zone.key}) is not due as expected"
+        f" from {shown(begin, zone)} up to {shown(end, zone)}:"
+    ]
+    lines += _listed("missing", expected - found, zone)
+    lines += _listed("too many", found - expected, zone)
+    if expected & found:
+        lines.append(f"  as expected: {len(expected & found)}")
+    for lost in schedule.lost_between(begin - _INSTANT, end - _INSTANT):
+        lines.append(f"  {lost.civil:%Y-%m-%d %H:%M} does not exist in {zone.key}: no run then")
+    if not declaration.enabled:
+        lines.append("  It is disabled.")
+    return lines
+
+
+def _listed(title: str, instants: set[datetime], zone: Any) -> list[str]:
+    ordered = sorted(instants)
+    lines = [f"  {title}: {shown(each, zone)}" for each in ordered[:_SHOWN]]
+    more = len(ordered) - _SHOWN
+    return [*lines, f"  {title}: {more} more"] if more > 0 else lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,58 @@
+"""What the page about testing shows is what the kit says."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+from _pytest.fixtures import FixtureFunctionDefinition
+
+from django_declarative_cron import conf, testing
+from django_declarative_cron.core.yearbook import yearbook
+from django_declarative_cron.testing import CronTestMixin, assert_fires, plugin
+
+from .pages import DOCS, code
+
+PAGE = DOCS["testing.md"]
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    # Those that nobody has to name: what simulations are made of, and give.
+    parts = {"Instant", "Job", "ManualClock", "Record", "SimulatedCrash", "SimulatedFailure"}
+    names = {name for name in vars(CronTestMixin) if not name.startswith("_")}
+    assert [each for each in {*testing.__all__, *names} - parts if f"{each}" not in PAGE.text] == []
+
+
+def test_the_table_of_fixtures_is_that_of_the_plugin() -> None:
+    said = {code(row["fixture or option"]) for row in PAGE.table("fixture or option", "what")}
+    fixtures = {
+        name for name, value in vars(plugin).items() if isinstance(value, FixtureFunctionDefinition)
+    }
+    assert said == {*fixtures, "--cron-snapshot-rewrite"}
+
+
+def test_a_failure_reads_as_shown(modules: dict[str, ModuleType], settings: Any) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    digests = ("send-digests", "0 7 * * 1-5", "shop.tasks.send_digests", timedelta(minutes=10))
+    with pytest.raises(AssertionError) as caught:
+        assert_fires(
+            "send-digests",
+            between=("2027-01-08", "2027-01-12"),
+            at=["2027-01-08 07:00", "2027-01-09 07:00"],
+            tasks=[digests],
+        )
+    (shown,) = [block.text for block in PAGE.blocks if "missing:" in block.text]
+    assert shown == f"{caught.value}\n"
+
+
+def test_a_snapshot_reads_as_shown(modules: dict[str, ModuleType]) -> None:
+    entry = {
+        "name": "close-quarter",
+        "cron": "30 2 28 */3 *",
+        "timezone": "Europe/Berlin",
+        "callback": "shop.tasks.bill",
+    }
+    (shown,) = [block.text for block in PAGE.blocks if block.marker == "snapshot"]
+    assert shown == yearbook(conf.declarations([entry]), date(2027, 1, 1))
