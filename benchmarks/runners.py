@@ -237,11 +237,11 @@ def noted(kills: dict[int, float]) -> tuple[dict[str, list[tuple[float, float]]]
     spans: dict[str, list[tuple[float, float]]] = {}
     opened: dict[tuple[str, str], float] = {}
     for line in Path(os.environ["BENCHMARK_NOTES"]).read_text().splitlines():
-        what, name, pid, at = line.split()
+        what, name, pid, when = line.split()
         if what == "began":
-            opened[name, pid] = float(at)
+            opened[name, pid] = float(when)
         else:
-            spans.setdefault(name, []).append((opened.pop((name, pid)), float(at)))
+            spans.setdefault(name, []).append((opened.pop((name, pid)), float(when)))
     finished = set(spans)
     for (name, pid), at in opened.items():
         # A call that was cut off lasted until its worker was seen dead, at the most.

@@ -42,6 +42,7 @@ class Case(Walker):
             nonlocal at
             start, delta, _ = schedule.remaining_delta(at)
             at = start + delta
-            return at.astimezone(UTC)
+            found: datetime = at.astimezone(UTC)
+            return found
 
         return following

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -27,8 +27,8 @@ class Server:
     """
 
     def __init__(self, *, is_durable: bool) -> None:
-        self._where = conninfo_to_dict(os.environ.get("DATABASE_URL") or postgres.start())
-        self._where["dbname"] = "postgres"
+        where = conninfo_to_dict(os.environ.get("DATABASE_URL") or postgres.start())
+        self._where: dict[str, Any] = {**where, "dbname": "postgres"}
         self._numbers = itertools.count(1)
         if is_durable:
             for name in LOOSE:
@@ -63,10 +63,9 @@ class Server:
         self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def _execute(self, statement: str) -> None:
-        where: dict[str, Any] = self._where
-        with psycopg.connect(**where, autocommit=True) as connection:
+        with psycopg.connect(**self._where, autocommit=True) as connection:
             connection.execute(_text(statement))
 
 
 def _text(statement: str) -> sql.SQL:
-    return sql.SQL(cast(LiteralString, statement))
+    return sql.SQL(statement)

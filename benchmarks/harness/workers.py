@@ -79,6 +79,10 @@ class Worker:
         """End it at once, and remove what it had."""
         self._process.kill()
         self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(BrokenPipeError):
+                if stream:
+                    stream.close()
         self._server.drop(self._database)
         self._folder.cleanup()
 

@@ -36,4 +36,4 @@ class Case(Running):
 
     def recorded(self) -> int:
         """Count the succeeded tasks."""
-        return Success.objects.count()
+        return int(Success.objects.count())

@@ -28,4 +28,4 @@ class Case(Running):
 
     def recorded(self) -> int:
         """Count the succeeded tasks."""
-        return DBTaskResult.objects.successful().count()
+        return int(DBTaskResult.objects.successful().count())

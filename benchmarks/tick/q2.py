@@ -59,4 +59,4 @@ class Case(Passing):
 
     def right(self) -> int:
         """Count what was handed over."""
-        return OrmQ.objects.all().delete()[0]
+        return int(OrmQ.objects.all().delete()[0])

@@ -1,0 +1,76 @@
+"""The page ``docs/speed.md`` and its pictures, made from what was kept of the last runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from . import results, tables
+from .parts import NAMES, Part, part
+from .rounds import Row
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def write(docs: Path = DOCS, folder: Path = results.FOLDER) -> None:
+    """Put every kept result into the page, in place of what stands there.
+
+    Args:
+        docs: folder of the page and of the pictures.
+        folder: of the results.
+    """
+    page = docs / "speed.md"
+    text = page.read_text()
+    for name in NAMES:
+        found = results.load(name, folder)
+        if found is not None:
+            rows, told = found
+            text = put(text, name, section(part(name), rows, told))
+            _draw(part(name), rows, docs / "speed")
+    page.write_text(text)
+
+
+def put(text: str, name: str, section: str) -> str:
+    """Put a section between its two markers.
+
+    Args:
+        text: of the page.
+        name: of the part, as the markers have it.
+        section: what stands between them.
+
+    Raises:
+        LookupError: the page has no place for it.
+    """
+    begin, end = f"<!-- results of {name} -->", f"<!-- end of {name} -->"
+    found = re.compile(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", re.DOTALL)
+    if not found.search(text):
+        raise LookupError(f"the page lacks {begin} … {end}")
+    return found.sub(lambda _: f"\n{section}\n", text)
+
+
+def section(one: Part, rows: list[Row], told: dict[str, Any]) -> str:
+    """Give the table of a part, and under what circumstances it was measured.
+
+    Args:
+        one: the part.
+        rows: what was found.
+        told: what was kept beside it.
+    """
+    facts = told["facts"]
+    durable = "on" if facts.get("synchronous_commit") == "on" else "off"
+    lines = [
+        tables.markdown(one, rows),
+        "",
+        f"{told['made']}; {facts['cores']} cores, Python {facts['python']}, PostgreSQL"
+        f" {facts['postgresql']} with `synchronous_commit` {durable}; load of the machine"
+        f" {facts['load_before']} before and {facts['load_after']} after; {told['rounds']} rounds.",
+    ]
+    return "\n".join(lines)
+
+
+def _draw(one: Part, rows: list[Row], folder: Path) -> None:
+    from . import plots
+
+    folder.mkdir(exist_ok=True)
+    plots.draw(one, rows, folder)
