@@ -55,4 +55,4 @@ def _listen(host: str, port: int, exporter: Exporter):  # type: ignore[no-untype
     if not host and socket.has_dualstack_ipv6():
         with suppress(OSError):
             return start(port, "::", registry=exporter.registry)[0]
-    return start(port, host or "0.0.0.0", registry=exporter.registry)[0]
+    return start(port, host or "0.0.0.0", registry=exporter.registry)[0]  # noqa: S104 - as asked

@@ -64,7 +64,7 @@ def lines() -> Any:
     """Give what is logged by the recipe of the page, as it is shown there."""
     (block,) = [each for each in PAGE.blocks if "pythonjsonlogger" in each.text]
     left: dict[str, Any] = {}
-    exec(block.text, left)  # noqa: S102
+    exec(block.text, left)
     told = logging.config.DictConfigurator(left["LOGGING"])
     shown = left["LOGGING"]
     out = io.StringIO()
