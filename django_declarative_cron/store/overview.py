@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import BaseExpression
@@ -50,9 +51,8 @@ class Health:
     failed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a picture needs of one run.
+class Ran(NamedTuple):
+    """What a picture needs of one run; one picture may need some thousand runs.
 
     Args:
         outcome: how it ended.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.utils.safestring import SafeString
 
@@ -44,7 +46,7 @@ def columns(
     highest = max((column.value for column in columns), default=0.0)
     highest = max(highest, line or 0.0) or 1.0
     width = max(len(columns) * (_BAR + _GAP), _BAR)
-    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
+    parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
     for index, column in enumerate(columns):
         height = column.value / highest * (HEIGHT - 6)
         height = max(height, 2.0) if column.value > 0 else 1.0
@@ -66,13 +68,13 @@ def stacked(days: Sequence[dict[str, int]], label: str) -> SafeString:
     """
     highest = max((sum(day.values()) for day in days), default=0) or 1
     width = max(len(days) * (_BAR + _GAP), _BAR)
-    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
+    parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
     for index, day in enumerate(days):
         parts += _stack(day, index * (_BAR + _GAP), (HEIGHT - 4) / highest)
     return svg.drawing("columns", width, HEIGHT, label, parts)
 
 
-def _stack(day: dict[str, int], x: int, scale: float) -> Iterator[str]:
+def _stack(day: dict[str, int], x: int, scale: float) -> Iterator[SafeString]:
     y = HEIGHT - 1.0
     for kind in ("succeeded", *(kind for kind in KINDS if kind and kind != "succeeded")):
         number = day.get(kind, 0)
@@ -89,10 +91,16 @@ def strip(kinds: Sequence[str], label: str) -> SafeString:
         kinds: outcomes, oldest first.
         label: for those who do not see it.
     """
+    return _strip(tuple(kinds[-_STRIP:]), label)
+
+
+@lru_cache(maxsize=1024)
+def _strip(kinds: tuple[str, ...], label: str) -> SafeString:
+    # Most tasks of a list look alike: nearly all went well.
     width, height = _STRIP * 5, 16
-    parts = []
-    for index, kind in enumerate(kinds[-_STRIP:]):
+    places: dict[str, list[tuple[float, float, float, float]]] = defaultdict(list)
+    for index, kind in enumerate(kinds, start=_STRIP - len(kinds)):
         tall = {"succeeded": 9, "skipped": 4, "missed": 4, "waiting": 5}.get(kind, 15)
-        place = (_STRIP - min(len(kinds), _STRIP) + index) * 5
-        parts.append(svg.rect(f"bar ddc-bar-{kind}", place, height - tall, 4, tall))
+        places[kind].append((index * 5, height - tall, 4, tall))
+    parts = [svg.blocks(f"bar ddc-bar-{kind}", found) for kind, found in places.items()]
     return svg.drawing("strip", width, height, label, parts)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from typing import NamedTuple
 
 from django.utils.safestring import SafeString
 
@@ -28,6 +31,7 @@ KINDS = (
 )
 """Where several runs share a place, the one that stands last here is shown."""
 
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 _HEIGHTS = {"skipped": 6, "missed": 6, "succeeded": 14, "waiting": 8}
 _FULL = 20
 
@@ -62,8 +66,7 @@ class Window:
         return self.start <= instant < self.end
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """Something that took place.
 
     Args:
@@ -108,9 +111,9 @@ def lane(
         now: where the line stands.
         label: for those who do not see it.
     """
-    parts: list[str] = [svg.rect("lane-floor", 0, HEIGHT - 2, WIDTH, 1)]
+    parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 2, WIDTH, 1)]
     parts += _bars(_cells(window, bars))
-    parts += _ticks(window, planned)
+    parts.append(_ticks(window, planned))
     parts += [
         svg.line("clock-change", (x, 0), (x, HEIGHT), mark.title)
         for mark in changes
@@ -123,36 +126,36 @@ def lane(
 
 def _cells(window: Window, bars: Iterable[Bar]) -> list[int]:
     cells = [0] * (WIDTH // _CELL)
-    for bar in bars:
-        if bar.end < window.start or bar.start >= window.end:
+    start, width = window.start, (window.end - window.start) / len(cells)
+    for began, ended, kind in bars:
+        if ended < start or began >= window.end:
             continue
-        rank = KINDS.index(bar.kind) if bar.kind in KINDS else 1
-        first = min(int(window.place(bar.start)) // _CELL, len(cells) - 1)
-        last = min(int(window.place(bar.end)) // _CELL, len(cells) - 1)
+        rank = _RANKS.get(kind, 1)
+        first = max((began - start) // width, 0)
+        last = min((ended - start) // width, len(cells) - 1)
         for index in range(first, last + 1):
             cells[index] = max(cells[index], rank)
     return cells
 
 
-def _bars(cells: Sequence[int]) -> Iterator[str]:
+def _bars(cells: Sequence[int]) -> Iterator[SafeString]:
+    places: dict[str, list[tuple[float, float, float, float]]] = defaultdict(list)
     begin = 0
-    for index in range(1, len(cells) + 1):
-        if index < len(cells) and cells[index] == cells[begin]:
-            continue
-        if cells[begin]:
-            kind = KINDS[cells[begin]]
+    for rank, same in groupby(cells):
+        length = sum(1 for _cell in same)
+        if rank:
+            kind = KINDS[rank]
             height = _HEIGHTS.get(kind, _FULL)
-            top = HEIGHT - 2 - height
-            yield svg.rect(
-                f"bar ddc-bar-{kind}", begin * _CELL, top, (index - begin) * _CELL, height
-            )
-        begin = index
+            place = (begin * _CELL, HEIGHT - 2 - height, length * _CELL, height)
+            places[kind].append(place)
+        begin += length
+    for kind, found in places.items():
+        yield svg.blocks(f"bar ddc-bar-{kind}", found)
 
 
-def _ticks(window: Window, planned: Iterable[datetime]) -> Iterator[str]:
+def _ticks(window: Window, planned: Iterable[datetime]) -> SafeString:
     places = sorted({int(window.place(at)) // _CELL for at in planned if window.shows(at)})
-    for place in places:
-        yield svg.rect("planned", place * _CELL, HEIGHT - 9, _TICK, 7)
+    return svg.blocks("planned", ((place * _CELL, HEIGHT - 9, _TICK, 7) for place in places))
 
 
 def hours(window: Window) -> list[datetime]:
