@@ -14,10 +14,10 @@ from ..runtime.clock import system_clock
 from ..store import database
 from ..store.attendance import attendance, gave_up, is_attended, patience
 from . import formats
-from .readonly import ReadOnlyAdmin
+from .live import LiveAdmin
 
 
-class AttendedAdmin(ReadOnlyAdmin):
+class AttendedAdmin(LiveAdmin):
     """Warn above the list while nobody schedules."""
 
     change_list_template = "admin/django_declarative_cron/attended_list.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
@@ -12,7 +12,7 @@ from django.utils.dates import WEEKDAYS_ABBR
 
 from ..core.schedule import Schedule
 from ..models import ScheduledTask
-from ..store.reading import read_schedule
+from ..store.shapes import Shape
 
 _TICK = timedelta(microseconds=1)
 _FIRST, _LAST = 1970, 2100
@@ -46,14 +46,14 @@ class DayLine:
     """What one task does on one day.
 
     Args:
-        name: of the task.
+        task: its row.
         schedule: its expression and zone.
         number: of its occurrences.
         first: the first of them.
         last: the last of them.
     """
 
-    name: str
+    task: ScheduledTask
     schedule: Schedule
     number: int
     first: datetime
@@ -125,21 +125,11 @@ def days_of(month: date) -> list[date]:
     return list(calendar.Calendar().itermonthdates(month.year, month.month))
 
 
-def schedules(tasks: Iterable[ScheduledTask]) -> list[tuple[str, Schedule]]:
-    """Give the schedules that can be read of tasks that are switched on.
-
-    Args:
-        tasks: their rows.
-    """
-    found = ((task, read_schedule(task)[0]) for task in tasks if task.enabled)
-    return [(task.name or "", schedule) for task, schedule in found if schedule is not None]
-
-
 def weeks(
     month: date,
     today: date,
     zone: tzinfo,
-    declared: Sequence[tuple[str, Schedule]],
+    declared: Sequence[Shape],
     ended: dict[date, Counter[str]],
 ) -> list[list[Day]]:
     """Give the calendar of a month.
@@ -148,7 +138,7 @@ def weeks(
         month: its first day.
         today: the present day.
         zone: whose days.
-        declared: names and schedules.
+        declared: the schedules of the tasks that are switched on.
         ended: what ran on each day: ``succeeded`` and ``failed``.
     """
     days = days_of(month)
@@ -169,35 +159,41 @@ def weeks(
 
 
 def _planned(
-    days: Sequence[date], zone: tzinfo, declared: Sequence[tuple[str, Schedule]]
+    days: Sequence[date], zone: tzinfo, declared: Sequence[Shape]
 ) -> tuple[Counter[date], Counter[date]]:
     planned: Counter[date] = Counter()
     busy: Counter[date] = Counter()
     spans = [(day, *bounds(day, zone)) for day in days]
-    for schedule, number in Counter(schedule for _name, schedule in declared).items():
+    for shape in declared:
         for day, begin, end in spans:
-            found = schedule.count_between(begin - _TICK, end - _TICK)
+            found = _named(shape.schedule, max(begin, shape.since), end)
             if found:
-                planned[day] += found * number
-                busy[day] += number
+                planned[day] += found * shape.number
+                busy[day] += shape.number
     return planned, busy
 
 
+def _named(schedule: Schedule, begin: datetime, end: datetime) -> int:
+    return schedule.count_between(begin - _TICK, end - _TICK) if begin < end else 0
+
+
 def lines_of(
-    day: date, zone: tzinfo, declared: Sequence[tuple[str, Schedule]]
-) -> Iterator[DayLine]:
-    """Give what the tasks do on one day, in the order of their first occurrences.
+    day: date, zone: tzinfo, tasks: Iterable[tuple[ScheduledTask, Schedule]]
+) -> list[DayLine]:
+    """Give what tasks do on one day, in the order of their first occurrences.
 
     Args:
         day: which.
         zone: whose.
-        declared: names and schedules.
+        tasks: that are switched on, with their schedules.
     """
-    begin, end = bounds(day, zone)
+    dawn, end = bounds(day, zone)
     found = []
-    for name, schedule in declared:
-        number = schedule.count_between(begin - _TICK, end - _TICK)
+    for task, schedule in tasks:
+        # Before its registration a task does nothing.
+        begin = max(dawn, task.registered_at)
+        number = _named(schedule, begin, end)
         first, last = schedule.next_after(begin - _TICK), schedule.latest_at_or_before(end - _TICK)
         if number and first is not None and last is not None:
-            found.append(DayLine(name, schedule, number, first, last))
-    return iter(sorted(found, key=lambda line: (line.first, line.name)))
+            found.append(DayLine(task, schedule, number, first, last))
+    return sorted(found, key=lambda line: (line.first, line.task.name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, tzinfo
+from datetime import date, tzinfo
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -17,7 +17,8 @@ from ..conf import options
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.coverage import ended_by_day
-from . import calendar, formats
+from ..store.shapes import shapes
+from . import calendar, days
 from .acting import ActingAdmin
 from .expressions import ExpressionForm, meaning_of
 
@@ -51,8 +52,9 @@ class ExtraPagesAdmin(ActingAdmin):
         day = calendar.day_of(request.GET.get("day", ""))
         asked = f"{day:%Y-%m}" if day else request.GET.get("month", "")
         month = calendar.month_of(asked, today)
-        declared = calendar.schedules(self.get_queryset(request).order_by("name"))
+        mine = self.get_queryset(request).filter(enabled=True)
         before, after = calendar.neighbours(month)
+        weeks = calendar.weeks(month, today, zone, list(shapes(mine)), _ended(month, zone))
         return self._beside(
             request,
             "calendar.html",
@@ -62,28 +64,11 @@ class ExtraPagesAdmin(ActingAdmin):
                 "before": before,
                 "after": after,
                 "weekdays": calendar.weekdays(),
-                "weeks": calendar.weeks(month, today, zone, declared, _ended(month, zone)),
+                "weeks": weeks,
                 "zone": timezone.get_current_timezone_name(),
-                "day": None if day is None else self._day(request, day, zone, declared, now),
+                "day": None if day is None else days.of(self, request, mine, day, zone, now),
             },
         )
-
-    def _day(
-        self, request: HttpRequest, day: date, zone: tzinfo, declared: Any, now: datetime
-    ) -> dict[str, Any]:
-        keys = dict(self.get_queryset(request).values_list("name", "pk"))
-        lines = [
-            {
-                "name": line.name,
-                "url": self.address(ScheduledTask, "change", keys[line.name]),
-                "number": line.number,
-                "first": formats.moment(line.first),
-                "last": formats.moment(line.last) if line.number > 1 else "",
-                "words": formats.words(line.schedule.expression),
-            }
-            for line in calendar.lines_of(day, zone, declared)
-        ]
-        return {"date": date_format(day, "DATE_FORMAT"), "lines": lines}
 
     def expression_view(self, request: HttpRequest) -> HttpResponse:
         """Say what an expression means.
@@ -120,6 +105,6 @@ _ASKED = ("expression", "timezone", "dialect")
 
 
 def _ended(month: date, zone: tzinfo) -> Any:
-    days = calendar.days_of(month)
-    begin, end = calendar.bounds(days[0], zone)[0], calendar.bounds(days[-1], zone)[1]
+    shown = calendar.days_of(month)
+    begin, end = calendar.bounds(shown[0], zone)[0], calendar.bounds(shown[-1], zone)[1]
     return ended_by_day(options().DEPLOYMENT, begin, end, zone)

@@ -182,8 +182,8 @@ def declared_values(request: HttpRequest, model_admin: Any) -> list[Declared]:
     known: list[Declared] | None = getattr(request, "_ddc_declared", None)
     if known is None:
         rows = model_admin.get_queryset(request).order_by()
-        stored = rows.values_list("callback", "timezone", "declaration")
-        known = [Declared(callback, zone, tags_of(found)) for callback, zone, found in stored]
+        stored = rows.values_list("callback", "timezone", "declaration__tags").distinct()
+        known = [Declared(callback, zone, _texts(tags)) for callback, zone, tags in stored]
         request._ddc_declared = known  # type: ignore[attr-defined]
     return known
 
@@ -194,7 +194,10 @@ def tags_of(declaration: Any) -> tuple[str, ...]:
     Args:
         declaration: as stored.
     """
-    tags = declaration.get("tags") if isinstance(declaration, dict) else None
+    return _texts(declaration.get("tags")) if isinstance(declaration, dict) else ()
+
+
+def _texts(tags: Any) -> tuple[str, ...]:
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from django.http import HttpRequest
@@ -194,7 +194,7 @@ def _lane(
         window,
         (Bar(run.start, run.end or now, run.outcome) for run in runs),
         _planned(task, schedule, window, now),
-        _changes(schedule, window),
+        changes_of(schedule, window),
         now,
         label % numbers,
     )
@@ -217,12 +217,19 @@ def _planned(
         return []
     # Where a pause ends, the next run lies behind it.
     since = max(now, task.next_run_at - timedelta(microseconds=1))
-    ahead = []
-    for instant in islice(_stepping(schedule, since), _PLANNED):
-        if instant >= window.end:
-            break
-        ahead.append(instant)
-    return ahead
+    return ticks_of(schedule, since, window)
+
+
+def ticks_of(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
+    """Give the occurrences after an instant, as many as a lane can show.
+
+    Args:
+        schedule: of a task.
+        since: from when on.
+        window: what the lane shows.
+    """
+    ahead = islice(_stepping(schedule, since), _PLANNED)
+    return list(takewhile(lambda instant: instant < window.end, ahead))
 
 
 def _stepping(schedule: Schedule, since: datetime) -> Iterator[datetime]:
@@ -234,7 +241,13 @@ def _stepping(schedule: Schedule, since: datetime) -> Iterator[datetime]:
         found = schedule.next_after(found + step - _MINUTE)
 
 
-def _changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
+def changes_of(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
+    """Give the changes of the clock in the zone of a schedule.
+
+    Args:
+        schedule: ``None`` where it cannot be read.
+        window: within which they are looked for.
+    """
     if schedule is None:
         return
     for change in next_transitions(schedule.zone, window.start, window.end):
@@ -265,7 +278,7 @@ def _hours(now: datetime) -> list[str]:
     return [f"{hour.astimezone(zone):%H:%M}" for hour in timeline.hours(window)]
 
 
-def _load(schedules: Iterable[Schedule], now: datetime) -> dict[str, Any]:
+def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str, Any]:
     numbers = load(schedules, now)
     start = now.replace(second=0, microsecond=0) + _MINUTE
     zone = timezone.get_current_timezone()

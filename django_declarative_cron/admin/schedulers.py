@@ -109,11 +109,15 @@ class SchedulerInstanceAdmin(AttendedAdmin):
     change_list_template = "admin/django_declarative_cron/schedulerinstance/change_list.html"
     change_form_template = "admin/django_declarative_cron/schedulerinstance/change_form.html"
 
+    class Media:
+        js = ["django_declarative_cron/live.js"]
+
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         # Called by the template, so not before it is known that the user may see the list.
-        return super().changelist_view(request, {"backlog": backlog.shown} | (extra_context or {}))
+        context = {"backlog": backlog.shown, "renews": True}
+        return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
         open_runs = TaskRun.objects.filter(

@@ -196,6 +196,8 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         (
             _("State"),
             {
+                # By this class its part of an open page is renewed.
+                "classes": ["ddc-state"],
                 "fields": [
                     status,
                     next_run,

@@ -13,19 +13,20 @@ MINUTES = 60
 _MINUTE = timedelta(minutes=1)
 
 
-def load(schedules: Iterable[Schedule], now: datetime) -> list[int]:
+def load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> list[int]:
     """Count the occurrences of each of the 60 minutes that follow this one.
 
     Args:
-        schedules: of all tasks that may run.
+        schedules: of all tasks that may run, and how many tasks have each.
         now: the instant of looking, aware UTC.
     """
     start = now.replace(second=0, microsecond=0) + _MINUTE
     found: Counter[int] = Counter()
-    for schedule in schedules:
+    for schedule, number in schedules:
         # What counts from an anchor differs for two tasks of the same text.
         is_shared = schedule.expression.every is None
-        found.update(_minutes(schedule, start) if is_shared else _walk(schedule, start))
+        for minute in _minutes(schedule, start) if is_shared else _walk(schedule, start):
+            found[minute] += number
     return [found[minute] for minute in range(MINUTES)]
 
 

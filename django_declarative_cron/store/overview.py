@@ -15,8 +15,8 @@ from django.db.models.functions import Coalesce
 from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from . import rows
 from .attendance import MOST, spoke_at
+from .shapes import shapes
 from .status import status_query
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
@@ -144,19 +144,15 @@ def tally(tasks: QuerySet[ScheduledTask], now: datetime) -> dict[Status, int]:
     return {status: found[f"n_{status}"] for status in Status}
 
 
-def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[Schedule]:
-    """Give the schedules of the tasks that run before an instant, in one query.
+def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple[Schedule, int]]:
+    """Give the schedules of the tasks that run before an instant, and how many have each.
 
     Args:
         tasks: to be looked at.
         until: the instant.
     """
-    soon = tasks.order_by().filter(next_run_at__lte=until).defer("description", "broken_reason")
-    for task in soon:
-        try:
-            yield rows.schedule_of(task)
-        except rows.DAMAGE:
-            continue
+    for shape in shapes(tasks.filter(next_run_at__lte=until)):
+        yield shape.schedule, shape.number
 
 
 def oldest_recent() -> Subquery:

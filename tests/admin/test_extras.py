@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from .conftest import Login
 from .rows import NOW
 
 Words = Callable[[Any], str]
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def address(page: str, query: str = "", site: str = "admin") -> str:
@@ -29,9 +30,9 @@ def days(response: Any) -> dict[str, str]:
 
 
 def test_a_month_counts_what_is_planned_and_what_became_of_it(root: Client) -> None:
-    rows.task("hourly")
-    rows.task("nightly", cron="0 3 * * *", timezone="Europe/Berlin")
-    rows.task("off", enabled=False)
+    rows.task("hourly", registered_at=LONG_AGO)
+    rows.task("nightly", cron="0 3 * * *", timezone="Europe/Berlin", registered_at=LONG_AGO)
+    rows.task("off", enabled=False, registered_at=LONG_AGO)
     rows.run(scheduled_for=NOW - timedelta(days=1))
     rows.run(outcome="failed", scheduled_for=NOW - timedelta(days=1, hours=1))
     shown = days(root.get(address("calendar")))
@@ -40,9 +41,22 @@ def test_a_month_counts_what_is_planned_and_what_became_of_it(root: Client) -> N
     assert shown["2026-11-30"] == "30 25 planned"
 
 
+def test_nothing_is_planned_before_a_task_was_registered(root: Client, text: Words) -> None:
+    rows.task("hourly", registered_at=NOW.replace(hour=3, second=0))
+    rows.task("every", cron="@every 8h", declaration={"dialect": "ojs"}, registered_at=NOW)
+    shown = days(root.get(address("calendar")))
+    assert shown["2026-11-27"] == "27"
+    # From 03:00 on each hour, and once eight hours after ten.
+    assert shown["2026-11-28"] == "28 22 planned"
+    assert "hourly 21 0 0 2026-11-28 03:00:00" in text(
+        root.get(address("calendar", "?day=2026-11-28"))
+    )
+    assert "Nothing is planned" in text(root.get(address("calendar", "?day=2026-11-27")))
+
+
 def test_days_of_a_clock_change_have_the_hours_they_have(root: Client, settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
-    rows.task("hourly", timezone="Europe/Berlin")
+    rows.task("hourly", timezone="Europe/Berlin", registered_at=LONG_AGO)
     spring = days(root.get(address("calendar", "?month=2026-03")))
     assert spring["2026-03-29"].endswith("23 planned")
     autumn = days(root.get(address("calendar", "?month=2026-10")))
@@ -55,10 +69,33 @@ def test_a_day_opens_what_its_tasks_do(root: Client, text: Words) -> None:
     rows.task("monthly", cron="0 3 1 * *")
     response = root.get(address("calendar", "?day=2026-12-24"))
     shown = text(response)
-    assert "hourly 24 2026-12-24 00:00:00 UTC 2026-12-24 23:00:00 UTC" in shown
-    assert "nightly 1 2026-12-24 03:00:00 UTC At 03:00" in shown
+    assert "hourly 24 0 0 2026-12-24 00:00:00 UTC 2026-12-24 23:00:00 UTC" in shown
+    assert "nightly 1 0 0 2026-12-24 03:00:00 UTC At 03:00" in shown
     assert "monthly 1" not in shown
     assert f'href="{pages.page(task)}"' in response.content.decode()
+
+
+def test_a_day_shows_what_became_of_it_in_lanes(root: Client, text: Words) -> None:
+    rows.task("hourly", registered_at=LONG_AGO)
+    rows.run("hourly", scheduled_for=NOW.replace(hour=4, second=0))
+    rows.run("hourly", "failed", scheduled_for=NOW.replace(hour=5, second=0))
+    rows.run("hourly", "failed", scheduled_for=NOW.replace(day=27, hour=5, second=0))
+    response = root.get(address("calendar", "?day=2026-11-28"))
+    assert "hourly 24 1 1 2026-11-28 00:00:00 UTC" in text(response)
+    html = response.content.decode()
+    assert 'aria-label="hourly: 24 planned, 1 succeeded, 1 failed"' in html
+    # Planned is what lies ahead: from 11:00 on.
+    [ticks] = re.findall(r'<path class="ddc-planned" d="([^"]*)"', html)
+    assert ticks.count("M") == 13
+
+
+def test_a_day_with_very_many_tasks_says_how_many_it_leaves_out(root: Client, text: Words) -> None:
+    for number in range(102):
+        rows.task(f"task {number:03}")
+    shown = text(root.get(address("calendar", "?day=2026-12-24")))
+    assert "task 099 24" in shown
+    assert "task 100 24" not in shown
+    assert "2 more tasks start on this day." in shown
 
 
 @pytest.mark.parametrize("query", ["month=x", "month=2026-13", "month=99999-1", "day=2026-02-30"])

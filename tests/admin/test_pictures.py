@@ -131,11 +131,11 @@ def test_coordinates_are_written_without_a_language() -> None:
 def test_the_load_counts_the_minutes_that_follow() -> None:
     berlin = validate_zone("Europe/Berlin")
     schedules = [
-        Schedule(parse("* * * * *"), berlin),
-        Schedule(parse("30 19 * * *"), berlin),
-        Schedule(parse("*/10 * * * * *", "ojs"), berlin),
+        (Schedule(parse("* * * * *"), berlin), 1),
+        (Schedule(parse("30 19 * * *"), berlin), 4),
+        (Schedule(parse("*/10 * * * * *", "ojs"), berlin), 1),
     ]
     found = load(schedules, NOW + timedelta(seconds=20))
     assert len(found) == 60
-    assert found[29] == 3
-    assert sum(found) == 60 + 1 + 60
+    assert found[29] == 6
+    assert sum(found) == 60 + 4 + 60

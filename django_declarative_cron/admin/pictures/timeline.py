@@ -120,7 +120,8 @@ def lane(
         if window.shows(mark.at)
         for x in (window.place(mark.at),)
     ]
-    parts.append(svg.line("now", (window.place(now), 0), (window.place(now), HEIGHT)))
+    if window.shows(now):
+        parts.append(svg.line("now", (window.place(now), 0), (window.place(now), HEIGHT)))
     return svg.drawing("lane", WIDTH, HEIGHT, label, parts)
 
 

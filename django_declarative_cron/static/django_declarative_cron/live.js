@@ -1,26 +1,32 @@
-/* Fetch the page again every ten seconds and put its changed parts in place.
+/* Fetch the changing parts of the page every ten seconds and put them in place.
    Without this file every page is complete; with it, it stays true. */
 "use strict";
 
 addEventListener("DOMContentLoaded", () => {
   const EVERY = 10_000;
+  const PATIENCE = 9_000;
   const KEY = "ddc-live-paused";
 
   const control = document.querySelector("[data-ddc-live]");
   if (!control) return;
   const button = control.querySelector("button");
-  const told = control.querySelector("[role=status]");
+  const told = control.querySelector(".ddc-live-at");
+  const failed = control.querySelector(".ddc-live-failed");
   const regions = control.dataset.ddcLive.split(" ").filter(Boolean);
   const words = control.dataset;
   let paused = sessionStorage.getItem(KEY) === "1";
   let timer = 0;
 
+  const address = new URL(words.ddcUrl + location.search, location.href);
+  // A theme's fieldset has no name of its own, but keeps the class that it is given.
+  const found = (page, name) => page.getElementById(name) ?? page.querySelector(`fieldset.${name}`);
+
   const isBusy = (region) => region.contains(document.activeElement);
 
   function replace(id, fresh) {
-    const region = document.getElementById(id);
-    const other = fresh.getElementById(id);
-    if (!region || !other || isBusy(region)) return;
+    const region = found(document, id);
+    const other = found(fresh, id);
+    if (!region || !other || isBusy(region) || region.innerHTML === other.innerHTML) return;
     const open = [...region.querySelectorAll("details")].map((each) => each.open);
     [...other.querySelectorAll("details")].forEach((each, index) => {
       each.open = Boolean(open[index]);
@@ -41,9 +47,9 @@ addEventListener("DOMContentLoaded", () => {
     const table = document.getElementById(id);
     const other = fresh.getElementById(id);
     if (!table || !other || isBusy(table)) return;
-    const found = rowsOf(other);
+    const rows = rowsOf(other);
     for (const [key, row] of rowsOf(table)) {
-      const news = found.get(key);
+      const news = rows.get(key);
       if (!news || news.cells.length !== row.cells.length) continue;
       [...row.cells].forEach((cell, index) => {
         if (cell.classList.contains("action-checkbox")) return;
@@ -58,14 +64,19 @@ addEventListener("DOMContentLoaded", () => {
 
   async function update() {
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin" });
+      const answer = await fetch(address, {
+        credentials: "same-origin",
+        signal: AbortSignal.timeout(PATIENCE),
+      });
       if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       regions.forEach((id) => replace(id, fresh));
       if (words.ddcRows) replaceCells(words.ddcRows, fresh);
       told.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
+      failed.textContent = "";
     } catch {
-      told.textContent = words.ddcFailed;
+      told.textContent = "";
+      failed.textContent = words.ddcFailed;
     }
   }
 

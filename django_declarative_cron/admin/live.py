@@ -1,0 +1,48 @@
+"""The parts of a page that change, by themselves: what an open page fetches again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+
+from .readonly import ReadOnlyAdmin
+
+_BASES = "admin/django_declarative_cron/live"
+
+
+class LiveAdmin(ReadOnlyAdmin):
+    """Give the changing parts of a list or of a row's page at an address of their own.
+
+    They are made by the view and the templates of the whole page, with its permissions; only
+    what these extend is another, smaller template.
+    """
+
+    def get_urls(self) -> list[URLPattern]:
+        name = f"{self.opts.app_label}_{self.opts.model_name}_live"
+        of_list = self.admin_site.admin_view(self.live_list_view)
+        of_page = self.admin_site.admin_view(self.live_page_view)
+        return [
+            path("live/", of_list, name=f"{name}_list"),
+            path("<path:object_id>/live/", of_page, name=f"{name}_page"),
+            *super().get_urls(),
+        ]
+
+    def live_list_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the changing parts of the list.
+
+        Args:
+            request: GET with the query of the list.
+        """
+        return self.changelist_view(request, {"ddc_base": f"{_BASES}/list.html"})
+
+    def live_page_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the changing parts of a row's page.
+
+        Args:
+            request: GET.
+            object_id: key of the row.
+        """
+        context: dict[str, Any] = {"ddc_base": f"{_BASES}/page.html"}
+        return self.change_view(request, object_id, extra_context=context)

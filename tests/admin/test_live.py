@@ -1,0 +1,105 @@
+"""What an open page fetches again: the changing parts alone, by the rights of the whole page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from . import pages, rows
+from .conftest import Login
+from .rows import NOW
+from .test_list import cells
+
+Words = Callable[[Any], str]
+
+
+def live(row: Any = None, model: str = "scheduledtask", site: str = "admin") -> str:
+    if row is None:
+        return reverse(f"{site}:{pages.APP}_{model}_live_list")
+    return reverse(f"{site}:{pages.APP}_{model}_live_page", args=[row.pk])
+
+
+def announced(html: str) -> dict[str, str]:
+    """Give what the page tells the script."""
+    control = re.search(r'<p class="ddc-live"([^>]*)>', html)
+    assert control
+    return dict(re.findall(r'data-ddc-([a-z]+)="([^"]*)"', control[1]))
+
+
+def test_the_list_sends_its_overview_and_its_rows_and_no_more(root: Client) -> None:
+    rows.instance()
+    for number in range(3):
+        rows.task(f"task {number}")
+        rows.run(f"task {number}")
+    page, part = root.get(pages.changelist()), root.get(live())
+    told, html = announced(page.content.decode()), part.content.decode()
+    assert (told["live"], told["rows"], told["url"]) == ("ddc-overview", "result_list", "live/")
+    assert 'id="ddc-overview"' in html
+    assert 'id="result_list"' in html
+    for column in ("status", "name", "next_run", "last_attempt_at"):
+        assert cells(part, column) == cells(page, column) != []
+    for absent in ("<html", "<link", "<script", "changelist-filter", "nav-sidebar", "<form"):
+        assert absent in page.content.decode()
+        assert absent not in html
+
+
+def test_the_page_of_a_task_sends_its_state_and_its_story(root: Client, text: Words) -> None:
+    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5))
+    rows.run(outcome="failed", error="no route to host")
+    page, part = root.get(pages.page(task)), root.get(live(task))
+    told, html = announced(page.content.decode()), part.content.decode()
+    assert told["url"] == "../live/"
+    assert pages.page(task).replace("/change/", "/live/") == live(task)
+    for name in told["live"].split():
+        assert f'id="{name}"' in html or f"aligned {name}" in html
+    assert "no route to host" in text(part)
+    assert "Retrying" in text(part)
+    for absent in ("<html", "<script", "<form", "shop.tasks.send_digests"):
+        assert absent in page.content.decode()
+        assert absent not in html
+
+
+def test_filters_pages_and_sites_are_those_of_the_page(root: Client) -> None:
+    rows.task("paused", paused_since=NOW)
+    rows.task("active")
+    assert cells(root.get(f"{live()}?status=paused"), "name") == ["paused"]
+    assert cells(root.get(f"{live(site='operations')}?q=activ"), "name") == ["active"]
+
+
+def test_the_schedulers_send_their_list(root: Client, text: Words) -> None:
+    rows.instance(host="shop-1")
+    assert "shop-1" in text(root.get(live(model="schedulerinstance")))
+    page = root.get(pages.changelist("schedulerinstance")).content.decode()
+    assert announced(page)["rows"] == "result_list"
+
+
+@pytest.mark.parametrize("codename", [None, "view_taskrun", "view_scheduledtask"])
+def test_whoever_may_not_see_the_page_does_not_see_its_parts(
+    login: Login, codename: str | None
+) -> None:
+    task = rows.task()
+    client = login(*filter(None, [codename]))
+    allowed = 200 if codename == "view_scheduledtask" else 403
+    for whole, part in ((pages.changelist(), live()), (pages.page(task), live(task))):
+        assert client.get(whole).status_code == client.get(part).status_code == allowed
+    assert Client().get(live()).status_code == 302
+
+
+def test_a_task_that_is_gone_has_no_parts(root: Client) -> None:
+    task = rows.task()
+    address = live(task)
+    task.delete()
+    assert root.get(address).status_code == 302
+
+
+def test_only_failures_are_announced_to_who_hears_the_page(root: Client) -> None:
+    rows.task()
+    html = root.get(pages.changelist()).content.decode()
+    assert '<span class="ddc-live-at"></span>' in html
+    assert '<span class="ddc-live-failed" role="status"></span>' in html
