@@ -36,7 +36,7 @@ _LIST = "list"
 class ActingAdmin(AttendedAdmin):
     """Let people act on tasks: each act by its own permission, confirmed, and written down."""
 
-    actions = ["run_now", "pause", "resume", "skip_next", "clear_retry"]
+    actions = ["run_now", "pause", "resume", "skip_next", "retry_now", "clear_retry"]
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -61,6 +61,10 @@ class ActingAdmin(AttendedAdmin):
     def has_skip_next_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may skip next runs."""
         return self.may(request, acts.SKIP_NEXT)
+
+    def has_retry_now_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may bring retries forward."""
+        return self.may(request, acts.RETRY_NOW)
 
     def has_clear_retry_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may clear retry states."""
@@ -96,24 +100,15 @@ class ActingAdmin(AttendedAdmin):
         """Ask for the confirmation of skipping."""
         return self._ask(request, acts.SKIP_NEXT, list(queryset))
 
+    @admin.action(description=acts.RETRY_NOW.label, permissions=["retry_now"])
+    def retry_now(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation of retries."""
+        return self._ask(request, acts.RETRY_NOW, list(queryset))
+
     @admin.action(description=acts.CLEAR_RETRY.label, permissions=["clear_retry"])
     def clear_retry(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
         """Ask for the confirmation of clearings."""
         return self._ask(request, acts.CLEAR_RETRY, list(queryset))
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        # Django tells who posts an action that is not offered to them "no action selected".
-        if request.method == "POST":
-            self._refuse_forbidden(request)
-        return super().changelist_view(request, extra_context)
-
-    def _refuse_forbidden(self, request: HttpRequest) -> None:
-        methods = {"run_now": acts.RUN, **{act.key: act for act in ACTS.values()}}
-        posted = [methods[name] for name in request.POST.getlist("action") if name in methods]
-        if not all(self.may(request, act) for act in posted):
-            raise PermissionDenied
 
     def act_view(self, request: HttpRequest, key: str) -> HttpResponse:
         """Show the confirmation page, and do the act once it is confirmed.
@@ -132,7 +127,7 @@ class ActingAdmin(AttendedAdmin):
             return self.readable(lambda: self._ask(request, act, self._chosen(request, keys)))
         tasks = self._chosen(request, request.POST.get("tasks", "").split(","))
         now = system_clock.now()
-        form = act.form(request.POST, now=now)
+        form = act.form(request.POST)
         if not form.is_valid() or not tasks:
             return self._ask(request, act, tasks, form)
         try:
@@ -158,7 +153,7 @@ class ActingAdmin(AttendedAdmin):
             self.message_user(request, gettext("No task was selected."), messages.WARNING)
             return self._back(request, tasks, _LIST)
         now = system_clock.now()
-        form = form or act.form(now=now)
+        form = form or act.form()
         request.current_app = self.admin_site.name
         return TemplateResponse(
             request, self.act_template, self._page(request, act, tasks, form, now)

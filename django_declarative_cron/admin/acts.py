@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 Text: TypeAlias = "str | _StrPromise"
+Apply: TypeAlias = Callable[[Collection[str], overrides.Act, ActForm], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ class Act:
         question: above the list of what will happen.
         done: said of the tasks it took effect on.
         undone: said of the others.
-        form: what a person may say with it.
         apply: does it, and gives the names it took effect on.
         expect: says what it will do; first whether anything.
+        form: what a person may say with it.
     """
 
     key: str
@@ -58,9 +59,9 @@ class Act:
     question: Text
     done: Text
     undone: Text
-    form: type[ActForm]
-    apply: Callable[[Collection[str], overrides.Act, ActForm], list[str]]
+    apply: Apply
     expect: Callable[[ScheduledTask, Reading, datetime], tuple[bool, str]]
+    form: type[ActForm] = ActForm
 
     @property
     def codename(self) -> str:
@@ -123,6 +124,15 @@ def _expect_clear(task: ScheduledTask, reading: Reading, now: datetime) -> tuple
     return True, format_html(gettext("The retry of {} will not take place."), pending)
 
 
+def _expect_retry(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if task.pending_retry_until is None:
+        return False, gettext("Nothing to bring forward: no retry is pending.")
+    pending = formats.moment(task.pending_retry_until)
+    return True, format_html(
+        gettext("Will run once now, in the place of the retry of {}."), pending
+    )
+
+
 def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
     if not task.enabled:
         return False, gettext("Is disabled by its declaration: nothing runs that could be skipped.")
@@ -145,24 +155,12 @@ def _mark(task: ScheduledTask) -> datetime:
     return mark
 
 
-def _skip(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
-    return overrides.skip_next(names, act)
-
-
-def _run(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
-    return overrides.request_run(names, act)
+def _plainly(do: Callable[[Collection[str], overrides.Act], list[str]]) -> Apply:
+    return lambda names, act, form: do(names, act)
 
 
 def _pause(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
     return overrides.pause(names, act, until=form.cleaned_data["until"])
-
-
-def _resume(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
-    return overrides.resume(names, act)
-
-
-def _clear(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
-    return overrides.clear_retry(names, act)
 
 
 RUN = Act(
@@ -171,8 +169,7 @@ RUN = Act(
     question=_("Run these tasks now?"),
     done=_("Run requested: %(names)s."),
     undone=_("Not run, because their rows are gone or damaged: %(names)s."),
-    form=ActForm,
-    apply=_run,
+    apply=_plainly(overrides.request_run),
     expect=_expect_run,
 )
 PAUSE = Act(
@@ -181,9 +178,9 @@ PAUSE = Act(
     question=_("Pause these tasks?"),
     done=_("Paused: %(names)s."),
     undone=_("Not paused, because their rows are gone or damaged: %(names)s."),
-    form=PauseForm,
     apply=_pause,
     expect=_expect_pause,
+    form=PauseForm,
 )
 RESUME = Act(
     key="resume",
@@ -191,8 +188,7 @@ RESUME = Act(
     question=_("Resume these tasks?"),
     done=_("Resumed: %(names)s."),
     undone=_("Nothing to resume: %(names)s."),
-    form=ActForm,
-    apply=_resume,
+    apply=_plainly(overrides.resume),
     expect=_expect_resume,
 )
 SKIP_NEXT = Act(
@@ -201,9 +197,17 @@ SKIP_NEXT = Act(
     question=_("Skip the next run of these tasks?"),
     done=_("Next run skipped: %(names)s."),
     undone=_("Nothing to skip: %(names)s."),
-    form=ActForm,
-    apply=_skip,
+    apply=_plainly(overrides.skip_next),
     expect=_expect_skip,
+)
+RETRY_NOW = Act(
+    key="retry_now",
+    label=_("Retry now"),
+    question=_("Retry these tasks now?"),
+    done=_("Retried at once: %(names)s."),
+    undone=_("Nothing to retry: %(names)s."),
+    apply=_plainly(overrides.retry_now),
+    expect=_expect_retry,
 )
 CLEAR_RETRY = Act(
     key="clear_retry",
@@ -211,9 +215,25 @@ CLEAR_RETRY = Act(
     question=_("Clear the retry state of these tasks?"),
     done=_("Retry state cleared: %(names)s."),
     undone=_("Nothing to clear: %(names)s."),
-    form=ActForm,
-    apply=_clear,
+    apply=_plainly(overrides.clear_retry),
     expect=_expect_clear,
 )
 
-ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, SKIP_NEXT, CLEAR_RETRY)}
+ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, SKIP_NEXT, RETRY_NOW, CLEAR_RETRY)}
+
+OF_A_RETRY = (RETRY_NOW, CLEAR_RETRY)
+
+
+def fitting(task: ScheduledTask) -> list[Act]:
+    """Give the acts that can change anything about a task as it is; its page offers these.
+
+    Args:
+        task: its row.
+    """
+    is_paused = task.paused_since is not None
+    idle = {
+        RESUME: not is_paused or not task.enabled,
+        SKIP_NEXT: is_paused or not task.enabled,
+        **dict.fromkeys(OF_A_RETRY, task.pending_retry_until is None),
+    }
+    return [act for act in ACTS.values() if not idle.get(act, False)]

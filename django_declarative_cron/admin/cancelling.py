@@ -68,7 +68,7 @@ class CancellingAdmin(ReadOnlyAdmin):
         if run is None:
             raise Http404
         now = system_clock.now()
-        form = ActForm(request.POST if request.method == "POST" else None, now=now)
+        form = ActForm(request.POST if request.method == "POST" else None)
         if not form.is_bound or not form.is_valid():
             return self._confirm(request, run, form)
         who = overrides.Act(

@@ -10,6 +10,36 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from ..runtime.clock import system_clock
+
+
+class FutureField(forms.DateTimeField):
+    """Ask for an instant to come, in the zone of whoever is asked.
+
+    Args:
+        past: what is said of one that is over.
+    """
+
+    def __init__(self, *, past: Any, **kwargs: Any) -> None:
+        self.past = past
+        widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
+        super().__init__(required=False, widget=widget, **kwargs)
+
+    def clean(self, value: Any) -> datetime | None:
+        """Read it as an instant in UTC, ``None`` where it is left empty."""
+        given: datetime | None = super().clean(value)
+        if given is None:
+            return None
+        if timezone.is_naive(given):
+            given = given.replace(tzinfo=timezone.get_current_timezone())
+        try:
+            given = given.astimezone(UTC)
+        except OverflowError:
+            raise ValidationError(_("This is too far away; leave it empty instead.")) from None
+        if given <= system_clock.now():
+            raise ValidationError(self.past)
+        return given
+
 
 class ActForm(forms.Form):
     """Ask for a note."""
@@ -22,10 +52,6 @@ class ActForm(forms.Form):
         help_text=_("Why you do this, for whoever looks at the task later."),
     )
 
-    def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
-        self.now = now
-        super().__init__(*args, **kwargs)
-
     @property
     def note_given(self) -> str:
         """Give the note, once the form is valid."""
@@ -35,30 +61,11 @@ class ActForm(forms.Form):
 class PauseForm(ActForm):
     """Ask for a note and for the end of a pause."""
 
-    until = forms.DateTimeField(
-        label=_("Until"),
-        required=False,
-        widget=forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"}),
-    )
+    until = FutureField(label=_("Until"), past=_("The end of the pause must be in the future."))
     field_order = ["until", "note"]
 
-    def __init__(self, *args: Any, now: datetime, **kwargs: Any) -> None:
-        super().__init__(*args, now=now, **kwargs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         zone = timezone.get_current_timezone_name()
         text = _("A time in %(zone)s. Left empty, the pause lasts until someone resumes the task.")
         self.fields["until"].help_text = text % {"zone": zone}
-
-    def clean_until(self) -> datetime | None:
-        """Read the end as an instant in the future."""
-        until: datetime | None = self.cleaned_data["until"]
-        if until is None:
-            return None
-        if timezone.is_naive(until):
-            until = until.replace(tzinfo=timezone.get_current_timezone())
-        try:
-            until = until.astimezone(UTC)
-        except OverflowError:
-            raise ValidationError(_("This is too far away; leave it empty instead.")) from None
-        if until <= self.now:
-            raise ValidationError(_("The end of the pause must be in the future."))
-        return until

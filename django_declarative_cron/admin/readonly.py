@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -72,12 +72,20 @@ class ReadOnlyAdmin(_ModelAdmin):
         title = {"title": capfirst(self.opts.verbose_name_plural)}
         show = partial(super().changelist_view, request, title | (extra_context or {}))
         if request.method == "POST":
+            self._refuse_forbidden(request)
             # An action may be a project's own, and not one to do twice.
             return show() if self._selects_rows(request) else self._refused(request)
         try:
             return self.readable(show)
         except OverflowError:
             return self._refused(request)
+
+    def _refuse_forbidden(self, request: HttpRequest) -> None:
+        # Django tells who posts an action that is not offered to them "no action selected".
+        ours = {getattr(action, "__name__", action) for action in self.actions or ()}
+        forbidden = ours - set(self.get_actions(request))
+        if not forbidden.isdisjoint(request.POST.getlist("action")):
+            raise PermissionDenied
 
     def _selects_rows(self, request: HttpRequest) -> bool:
         """Tell whether what was selected can be keys at all; a database takes not every number."""

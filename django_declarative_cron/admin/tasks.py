@@ -21,8 +21,7 @@ from ..runtime.clock import system_clock
 from ..store.attendance import patience
 from ..store.masking import masked
 from ..store.reading import Reading, most_attempts, ran_before_change, read, read_retry
-from . import formats, marks, overview, story
-from .acts import ACTS
+from . import acts, formats, marks, overview, story
 from .extras import ExtraPagesAdmin
 from .filters import (
     AppFilter,
@@ -208,7 +207,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                     "interruptions",
                     "run_count",
                     registered,
-                ]
+                ],
             },
         ),
         (
@@ -248,8 +247,11 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         attended = self.is_attended(request, patience(declared_options().LEASE))
         told = story.of(self, request, row, system_clock.now(), is_attended=attended)
+        buttons = self._buttons(request, row)
+        of_a_retry = {act.key for act in acts.OF_A_RETRY}
         return {
-            "buttons": self._buttons(request, row),
+            "buttons": [each for each in buttons if each["key"] not in of_a_retry],
+            "retry_buttons": [each for each in buttons if each["key"] in of_a_retry],
             "story": told,
             "portrait": told["portrait"],
         }
@@ -261,6 +263,6 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                 "label": act.label,
                 "url": f"{self.address(ScheduledTask, 'act', act.key)}?task={task.pk}",
             }
-            for act in ACTS.values()
+            for act in acts.fitting(task)
             if self.may(request, act)
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from django import forms
@@ -11,7 +10,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,6 +18,7 @@ from ..core.rights import Right, Token
 from ..models import AccessToken
 from ..runtime.clock import system_clock
 from ..store import tokens
+from .forms import FutureField
 from .readonly import NOTHING, Columns, ReadOnlyAdmin, instant
 
 _RIGHTS = {Right.READ: _("read"), Right.REGISTER: _("register"), Right.WORK: _("work")}
@@ -47,11 +46,7 @@ class TokenForm(forms.Form):
         initial=[str(Right.READ)],
         widget=forms.CheckboxSelectMultiple,
     )
-    expires_at = forms.DateTimeField(
-        label=_("Expires"),
-        required=False,
-        widget=forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"}),
-    )
+    expires_at = FutureField(label=_("Expires"), past=_("This is over."))
 
     def clean_name(self) -> str:
         """Refuse what cannot be stored, and a name that is taken."""
@@ -61,21 +56,6 @@ class TokenForm(forms.Form):
         if tokens.listed().filter(name=name).exists():
             raise ValidationError(_("A token of that name is there already."))
         return name
-
-    def clean_expires_at(self) -> datetime | None:
-        """Read the end as an instant in the future."""
-        until: datetime | None = self.cleaned_data["expires_at"]
-        if until is None:
-            return None
-        if timezone.is_naive(until):
-            until = until.replace(tzinfo=timezone.get_current_timezone())
-        try:
-            until = until.astimezone(UTC)
-        except OverflowError:
-            raise ValidationError(_("This is too far away; leave it empty instead.")) from None
-        if until <= system_clock.now():
-            raise ValidationError(_("This is over."))
-        return until
 
 
 class AccessTokenAdmin(ReadOnlyAdmin):

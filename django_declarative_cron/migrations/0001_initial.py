@@ -365,6 +365,7 @@ class Migration(migrations.Migration):
                     ("pause_scheduledtask", "Can pause scheduled tasks"),
                     ("resume_scheduledtask", "Can resume scheduled tasks"),
                     ("skip_next_scheduledtask", "Can skip the next run of scheduled tasks"),
+                    ("retry_now_scheduledtask", "Can bring pending retries forward"),
                     ("clear_retry_scheduledtask", "Can clear the retry state of scheduled tasks"),
                     ("register_scheduledtask", "Can register scheduled tasks over HTTP"),
                 ],

@@ -220,6 +220,7 @@ class ScheduledTask(models.Model):
             ("pause_scheduledtask", _("Can pause scheduled tasks")),
             ("resume_scheduledtask", _("Can resume scheduled tasks")),
             ("skip_next_scheduledtask", _("Can skip the next run of scheduled tasks")),
+            ("retry_now_scheduledtask", _("Can bring pending retries forward")),
             ("clear_retry_scheduledtask", _("Can clear the retry state of scheduled tasks")),
             ("register_scheduledtask", _("Can register scheduled tasks over HTTP")),
         ]

@@ -127,8 +127,27 @@ def request_run(names: Collection[str], act: Act) -> list[str]:
     Returns:
         the names it took effect on.
     """
+    return _request(names, act, only_retrying=False)
 
-    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story:
+
+def retry_now(names: Collection[str], act: Act) -> list[str]:
+    """Ask for one run now in the place of a pending retry: its start ends the wait.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names that had a retry pending.
+    """
+    text = f"Retried at once: {act.note}" if act.note else "Retried at once."
+    return _request(names, replace(act, note=text), only_retrying=True)
+
+
+def _request(names: Collection[str], act: Act, *, only_retrying: bool) -> list[str]:
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if only_retrying and story.state.pending_retry_until is None:
+            return None
         return story.then(
             events.TaskRunRequested(
                 at=act.at, task_name=story.state.name, author=act.author, note=act.note

