@@ -82,6 +82,7 @@ class Lane:
         wrong: number of runs that went wrong.
         others: what did not run, or was cancelled.
         following: its next occurrence in words.
+        kinds: the outcomes that are drawn.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Lane:
     wrong: int
     others: int
     following: str
+    kinds: frozenset[str]
 
 
 def of(page: ReadOnlyAdmin, request: HttpRequest, tasks: Sequence[ScheduledTask]) -> dict[str, Any]:
@@ -104,15 +106,16 @@ def of(page: ReadOnlyAdmin, request: HttpRequest, tasks: Sequence[ScheduledTask]
     now = system_clock.now()
     found = health_of(request)
     mine = page.get_queryset(request)
+    lanes = _lanes(page, request, tasks[:LANES], now)
     return {
         "health": None if found is None else _health(page, request, found),
         "tiles": list(_tiles(overview.tally(mine, now), 0 if found is None else found.failed)),
-        "lanes": _lanes(page, request, tasks[:LANES], now),
+        "lanes": lanes,
         "more": max(len(tasks) - LANES, 0),
         "hours": _hours(now),
         "zone": timezone.get_current_timezone_name(),
         "load": _load(overview.coming_up(mine, now + timedelta(minutes=61)), now),
-        "legend": list(marks.legend()),
+        "legend": [each for each in marks.legend() if any(each[0] in lane.kinds for lane in lanes)],
     }
 
 
@@ -206,6 +209,7 @@ def _lane(
         wrong,
         others,
         following,
+        frozenset(ended),
     )
 
 

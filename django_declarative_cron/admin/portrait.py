@@ -15,7 +15,7 @@ from ..core.why import Cause
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..store.coverage import Coverage, Unserved, coverage, days_of
 from ..store.explaining import explain
-from ..store.reading import Reading
+from ..store.reading import Reading, read_timeout
 from ..store.sentences import Times, sentence
 from . import formats, marks
 from .pictures import charts
@@ -86,7 +86,7 @@ def of(
         "coverage": "" if found is None else worded_coverage(found, Times(zone)),
         "charts": [
             chart
-            for chart in (_durations(runs), _lags(runs), _outcomes(task, now))
+            for chart in (_durations(runs, read_timeout(task)), _lags(runs), _outcomes(task, now))
             if chart is not None
         ],
         "attempts": _attempts(task, runs),
@@ -133,7 +133,7 @@ def _ended(runs: Sequence[TaskRun]) -> list[tuple[TaskRun, datetime, datetime]]:
     return found[:_SHOWN][::-1]
 
 
-def _durations(runs: Sequence[TaskRun]) -> Chart | None:
+def _durations(runs: Sequence[TaskRun], limit: timedelta | None) -> Chart | None:
     ended = _ended(runs)
     if not ended:
         return None
@@ -145,18 +145,21 @@ def _durations(runs: Sequence[TaskRun]) -> Chart | None:
         charts.Column(length.total_seconds(), run.outcome, formats.span(length))
         for (run, _started, _finished), length in zip(ended, taken, strict=True)
     ]
-    picture = charts.columns(
-        columns,
-        summary,
-        line=usual.total_seconds(),
-        line_title=gettext("median: %(usual)s") % {"usual": formats.span(usual)},
-    )
+    levels = [_level(usual, "level", gettext("median: %(length)s"))]
+    if limit is not None:
+        summary += " " + gettext("Ended after %(limit)s.") % {"limit": formats.span(limit)}
+        levels.append(_level(limit, "limit", gettext("timeout: %(length)s")))
+    picture = charts.columns(columns, summary, levels)
     rows = [
         (formats.moment(started), run.get_outcome_display(), formats.span(finished - started))
         for run, started, finished in reversed(ended)
     ]
     header = (gettext("Started"), gettext("Outcome"), gettext("Duration"))
     return Chart("duration", gettext("Duration"), picture, summary, header, rows)
+
+
+def _level(length: timedelta, kind: str, title: str) -> charts.Level:
+    return charts.Level(length.total_seconds(), kind, title % {"length": formats.span(length)})
 
 
 def _lags(runs: Sequence[TaskRun]) -> Chart | None:

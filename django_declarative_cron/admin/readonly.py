@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
@@ -15,6 +15,8 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext
 
@@ -36,9 +38,12 @@ DEEPEST_ROW = 10_000
 NOTHING = "-"
 """Stands where there is no value; Django's read-only fields would say ``None`` there."""
 
+_NOTHING_MARKED = SafeString(f'<span class="ddc-nothing">{NOTHING}</span>')
+
 HIGHEST_KEY = 2**63 - 1
 
 _LINE = 160
+_STYLES = ("admin", "pictures", "lists")
 
 Columns = list[Any]
 """Names of fields, and callables that take a row; the stubs know too few of the latter."""
@@ -51,7 +56,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     deployment_lookup = "scheduler__deployment"
 
     class Media:
-        css = {"all": ["django_declarative_cron/admin.css", "django_declarative_cron/pictures.css"]}
+        css = {"all": [f"django_declarative_cron/{name}.css" for name in _STYLES]}
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -220,6 +225,23 @@ def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:
     show.__name__ = field
     label = model._meta.get_field(field).verbose_name  # type: ignore[union-attr]
     return admin.display(description=label, ordering=field)(show)
+
+
+def labelled(column: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Let a column say its name in each row too, for lists without a head above them.
+
+    Args:
+        column: takes a row.
+    """
+    label = column.short_description  # type: ignore[attr-defined]
+
+    @wraps(column)
+    def show(row: Any) -> str:
+        value = column(row)
+        shown = _NOTHING_MARKED if value == NOTHING else value
+        return format_html('<span class="ddc-labelled" data-label="{}">{}</span>', label, shown)
+
+    return show
 
 
 def first_line(text: str) -> str:

@@ -29,6 +29,7 @@ from .readonly import (
     HistoryPaginator,
     first_line,
     instant,
+    labelled,
 )
 
 _CHAIN = 50
@@ -99,12 +100,7 @@ class TaskRunAdmin(CancellingAdmin):
     list_display: Columns = [
         outcome,
         "task_name",
-        scheduled,
-        started,
-        duration,
-        attempt,
-        reason,
-        error,
+        *map(labelled, (scheduled, started, duration, attempt, reason, error)),
     ]
     list_display_links = ["task_name"]
     list_filter = ["outcome", ReasonFilter]

@@ -19,7 +19,7 @@ from ..runtime.clock import system_clock
 from ..store.attendance import gave_up
 from . import backlog, formats, marks, story
 from .absence import AttendedAdmin
-from .readonly import NOTHING, Columns, HistoryPaginator, instant
+from .readonly import NOTHING, Columns, HistoryPaginator, instant, labelled
 from .standing import Standing, standing_of
 
 _RUNS_SHOWN = 100
@@ -79,11 +79,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
     list_display: Columns = [
         process,
         standing,
-        heartbeat,
-        running,
-        since,
-        stop_requested,
-        stopped,
+        *map(labelled, (heartbeat, running, since, stop_requested, stopped)),
     ]
     list_select_related = ["scheduler"]
     # Whoever has not ended comes first.

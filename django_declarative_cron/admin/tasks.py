@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import F
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -32,7 +32,7 @@ from .filters import (
     TagFilter,
     ZoneFilter,
 )
-from .readonly import NOTHING, Columns, instant
+from .readonly import NOTHING, Columns, instant, labelled
 from .tasklist import TaskChangeList, recent
 
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic")
@@ -161,6 +161,28 @@ def _attempt(number: int, most: int | None) -> str:
     return gettext("attempt %(number)d of %(most)d") % {"number": number, "most": most}
 
 
+@admin.display(description=_("overridden"))
+def overridden(task: ScheduledTask) -> str:
+    """Show what of the declaration people have set aside for a time."""
+    said = []
+    if task.paused_since is not None and task.enabled:
+        said.append(_between(task.paused_since, task.paused_until))
+    if task.run_requested_at is not None:
+        said.append(
+            format_html(gettext("run requested at {}"), formats.moment(task.run_requested_at))
+        )
+    return format_html_join("; ", "{}", ((each,) for each in said)) or gettext(
+        "by nobody: it runs as declared"
+    )
+
+
+def _between(since: datetime, until: datetime | None) -> SafeString:
+    if until is None:
+        return format_html(gettext("paused since {}"), formats.moment(since))
+    text = gettext("paused since {} until {}")
+    return format_html(text, formats.moment(since), formats.moment(until))
+
+
 registered = instant(ScheduledTask, "registered_at")
 
 
@@ -172,10 +194,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         "name",
         recent,
         schedule,
-        next_run,
-        last_attempt_at,
-        last_success,
-        pending_retry,
+        *map(labelled, (next_run, last_attempt_at, last_success, pending_retry)),
     ]
     list_display_links = ["name"]
     list_filter = [
@@ -203,6 +222,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                     last_attempt_at,
                     last_success,
                     pending_retry,
+                    overridden,
                     "failures",
                     "interruptions",
                     "run_count",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
@@ -69,6 +69,19 @@ def read_retry(task: ScheduledTask) -> RetryPolicy | None:
     except rows.DAMAGE:
         return None
     return retry if isinstance(retry, RetryPolicy) else None
+
+
+def read_timeout(task: ScheduledTask) -> timedelta | None:
+    """Read how long a run of a row's task may take, ``None`` for any time.
+
+    Args:
+        task: as stored.
+    """
+    declared = task.declaration if isinstance(task.declaration, dict) else {}
+    seconds = declared.get("timeout")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        return None
+    return timedelta(seconds=seconds)
 
 
 def read(task: ScheduledTask, now: datetime) -> Reading:

@@ -17,7 +17,7 @@ from django_declarative_cron.models import TaskOverride
 from ..store.conftest import Stranger, impatient, stranger
 from . import pages, rows
 from .rows import NOW
-from .test_acts import KEYS, MENU, READY, did
+from .test_acts import KEYS, READY, did
 
 __all__ = ["impatient", "stranger"]
 
@@ -54,7 +54,6 @@ def test_a_deployment_that_is_held_is_no_error_either(
     stranger.hold("schedulerstate", deployment="default")
     shown = text(root.post(pages.act("clear_retry"), pages.confirmed(task)))
     assert "Somebody else holds rows that this needs. Nothing was changed: try again." in shown
-    assert MENU["clear_retry"] == "clear_retry"
     stranger.let_go()
     assert not did("clear_retry", task)
 

@@ -96,11 +96,23 @@ def test_a_strip_has_at_most_twenty_bars_the_newest_at_the_right(kinds: list[str
 
 def test_columns_are_as_high_as_their_values_and_the_line_lies_between() -> None:
     columns = [charts.Column(1, "succeeded"), charts.Column(2, "failed", "two")]
-    picture = charts.columns(columns, "a", line=1.0, line_title="median")
+    picture = charts.columns(columns, "a", [charts.Level(1.0, "level", "median")])
     assert parts(picture, "bar-failed")[0]["height"] == "54"
     assert parts(picture, "bar-succeeded")[0]["height"] == "27"
     assert parts(picture, "level")[0]["y1"] == "32"
     assert "<title>two</title>" in picture
+
+
+@pytest.mark.parametrize(
+    ("limit", "height", "y"), [(4.0, "27", "5"), (8.0, "13.5", "5"), (9.0, "54", "1")]
+)
+def test_a_limit_is_to_scale_unless_it_would_flatten_the_columns(
+    limit: float, height: str, y: str
+) -> None:
+    columns = [charts.Column(2, "succeeded")]
+    picture = charts.columns(columns, "a", [charts.Level(limit, "limit", "timeout")])
+    assert parts(picture, "bar-succeeded")[0]["height"] == height
+    assert parts(picture, "limit")[0]["y1"] == y
 
 
 def test_a_stack_is_as_high_as_the_day_has_runs() -> None:

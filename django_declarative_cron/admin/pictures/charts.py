@@ -15,6 +15,7 @@ from .timeline import KINDS
 HEIGHT = 60
 _BAR, _GAP = 6, 2
 _STRIP = 20
+_NEAR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +33,34 @@ class Column:
     title: str = ""
 
 
-def columns(
-    columns: Sequence[Column], label: str, *, line: float | None = None, line_title: str = ""
-) -> SafeString:
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value that is marked across a chart.
+
+    Args:
+        value: at least 0.
+        kind: of its class: ``level`` for what is usual, ``limit`` for what ends a run.
+        title: for whoever points at it.
+    """
+
+    value: float
+    kind: str
+    title: str
+
+
+def columns(columns: Sequence[Column], label: str, levels: Sequence[Level] = ()) -> SafeString:
     """Draw columns side by side, the highest as high as the picture.
+
+    A level far above the columns would flatten them: it lies at the upper edge instead.
 
     Args:
         columns: from left to right.
         label: for those who do not see it.
-        line: a value to be marked across, such as a median.
-        line_title: for whoever points at it.
+        levels: values to be marked across.
     """
-    highest = max((column.value for column in columns), default=0.0)
-    highest = max(highest, line or 0.0) or 1.0
+    highest = max((column.value for column in columns), default=0.0) or 1.0
+    near = [level.value for level in levels if level.value <= highest * _NEAR]
+    highest = max(highest, *near) if near else highest
     width = max(len(columns) * (_BAR + _GAP), _BAR)
     parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
     for index, column in enumerate(columns):
@@ -53,9 +69,9 @@ def columns(
         kind = f"bar ddc-bar-{column.kind}"
         place = index * (_BAR + _GAP)
         parts.append(svg.rect(kind, place, HEIGHT - 1 - height, _BAR, height, column.title))
-    if line is not None:
-        y = HEIGHT - 1 - line / highest * (HEIGHT - 6)
-        parts.append(svg.line("level", (0, y), (width, y), line_title))
+    for level in levels:
+        y = max(HEIGHT - 1 - level.value / highest * (HEIGHT - 6), 1.0)
+        parts.append(svg.line(level.kind, (0, y), (width, y), level.title))
     return svg.drawing("columns", width, HEIGHT, label, parts)
 
 
