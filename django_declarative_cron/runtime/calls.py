@@ -14,6 +14,7 @@ from .clock import Clock
 from .connections import refresh
 from .ending import Ending
 from .runners.chosen import Runners
+from .tracing import carrier
 from .work import Run, Work, failed
 
 
@@ -136,6 +137,7 @@ class Calls:
             declaration=declaration,
             ending=ending,
             member=self._admission.member() if declaration.atomic else None,
+            trace=carrier(),
         )
 
     def _admit(self, run: int) -> bool:

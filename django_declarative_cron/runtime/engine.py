@@ -27,6 +27,7 @@ from .outage import Outage
 from .resignation import Resignation
 from .runners import Runner
 from .runners.chosen import Runners
+from .tracing import traced_tick
 from .trust import Trust
 from .watch import Audit, Pace, Vigil, is_orphaned, told_of
 
@@ -59,8 +60,7 @@ class Engine:
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
         self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
-        self._life = life
-        self._housekeeping = Housekeeping(options)
+        self._life, self._housekeeping = life, Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
         self._recording = threading.Lock()
@@ -82,8 +82,7 @@ class Engine:
             standing: what the instance is to its deployment.
         """
         with self.gate:
-            self._member = member
-            self.standing = standing
+            self._member, self.standing = member, standing
             self._declarations = {d.name: d for d in declarations}
             self._known_wake = self._seen = None
             self._audit = Audit()
@@ -260,6 +259,7 @@ class Engine:
     def _finds_silence(self, member: Member) -> bool:
         return self._seen is not None and self._seen.shows_silence(member, self.watched())
 
+    @traced_tick
     def _claim(self, member: Member, now: datetime) -> int:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +26,7 @@ from .ended import succeeded as succeeded
 from .ending import Ending
 from .inside import inside
 from .tail import Tail, kept
+from .tracing import traced_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Work:
         tail: takes what the run logs.
         forget: lets go of the run: somebody else calls it, and records it.
         member: whose run it is, where its work and its success are one transaction.
+        trace: what it carries of the span that started it.
     """
 
     id: int
@@ -58,6 +60,7 @@ class Work:
     ending: Ending = field(default_factory=Ending)
     tail: Tail = field(default_factory=Tail)
     member: Member | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def timeout(self) -> float | None:
@@ -108,7 +111,7 @@ def surrounded(work: Work) -> Iterator[None]:
     Args:
         work: whose callback is called meanwhile.
     """
-    with running(work.run), kept(work.tail.add):
+    with running(work.run), kept(work.tail.add), traced_run(work):
         yield
 
 

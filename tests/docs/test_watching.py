@@ -6,8 +6,10 @@ import io
 import json
 import logging
 import logging.config
-from dataclasses import fields
+import threading
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,12 +17,16 @@ import pytest
 from django_declarative_cron import signals
 from django_declarative_cron.core import channel, events, monitor
 from django_declarative_cron.core.channel import OCCASIONS, Channel
+from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.core.monitor import Monitoring
+from django_declarative_cron.runtime import tracing
+from django_declarative_cron.runtime.work import Run, Work
 from django_declarative_cron.watch.catalogue import METRICS
 
 from .pages import DOCS, code, codes
 
 PAGE = DOCS["watching.md"]
+AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 
 def test_the_table_of_metrics_is_the_catalogue() -> None:
@@ -57,6 +63,19 @@ def test_the_table_of_channels_is_that_of_the_code() -> None:
             assert rows[field.name]["default"] == f"{field.default.total_seconds():g} s"
     occasions = PAGE.table("occasion", "when")
     assert [code(row["occasion"]) for row in occasions] == list(OCCASIONS)
+
+
+def test_the_table_of_attributes_is_that_of_the_code() -> None:
+    rows = PAGE.table("attribute", "of", "what")
+    said = {code(row["attribute"]) for row in rows if row["of"] == "run"}
+    target = Target("shop.tasks.water", print)
+    run = Run("water", AT, AT, 1, "due", "UTC", threading.Event())
+    declared = SimpleNamespace(cron="0 4 * * *", timeout=None)
+    found = set()
+    for what in (target, replace(target, is_command=True)):
+        work = Work(1, run, what, print, declaration=declared)  # type: ignore[arg-type]
+        found |= set(tracing._attributes(work))
+    assert said == found | {"error.type"}
 
 
 @pytest.fixture

@@ -63,6 +63,13 @@ def gives_value(first: int, second: int) -> dict[str, Any]:
     return {"sum": first + second, "of": [first, second]}
 
 
+def gives_its_trace() -> str:
+    """Return the trace that it is called in."""
+    from opentelemetry import trace
+
+    return format(trace.get_current_span().get_span_context().trace_id, "032x")
+
+
 def gives_its_run(run: Run) -> dict[str, Any]:
     """Return all that it was told."""
     return {
@@ -200,6 +207,12 @@ async def gives_value_asynchronously(first: int, second: int) -> dict[str, Any]:
     """Return what JSON has."""
     await asyncio.sleep(0)
     return gives_value(first, second)
+
+
+async def gives_its_trace_asynchronously() -> str:
+    """Return the trace that it is called in."""
+    await asyncio.sleep(0)
+    return gives_its_trace()
 
 
 async def gives_its_run_asynchronously(run: Run) -> dict[str, Any]:

@@ -37,6 +37,7 @@ _ASYNCHRONOUS = {
     "ok": "asynchronous",
     "gives_value": "gives_value_asynchronously",
     "gives_its_run": "gives_its_run_asynchronously",
+    "gives_its_trace": "gives_its_trace_asynchronously",
     "fails": "fails_asynchronously",
     "leaves": "leaves_asynchronously",
     "fails_unreadably": "fails_unreadably_asynchronously",

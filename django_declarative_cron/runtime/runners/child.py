@@ -20,6 +20,7 @@ from django.db import connections
 from ... import targets
 from ...core.declaration import Target
 from ...store.results import Result
+from .. import tracing
 from ..clock import system_clock
 from ..context import Run
 from ..ended import failed
@@ -117,6 +118,8 @@ def be_run(conversation: socket.socket) -> int:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with suppress(Exception):
+        tracing.flush()
+    with suppress(Exception):
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -162,7 +165,7 @@ def _work(order: dict[str, Any], talk: Talk) -> Work:
         max_attempts=said["max_attempts"],
     )
     member = order["member"] and unpack_member(order["member"], system_clock)
-    return replace(work, run=run, member=member)
+    return replace(work, run=run, member=member, trace=order["trace"])
 
 
 def _order(talk: Talk, lines: Lines) -> dict[str, Any] | None:

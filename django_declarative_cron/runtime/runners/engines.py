@@ -170,7 +170,8 @@ class TasksRunner(Pool):
 
 
 def _enqueue(work: Work, member: Member) -> Any:
-    return _task(work).enqueue(work.id, str(member.instance), member.deployment)
+    carried = [dict(work.trace)] if work.trace else []
+    return _task(work).enqueue(work.id, str(member.instance), member.deployment, *carried)
 
 
 def _still_waits(result: Any) -> bool:

@@ -86,7 +86,13 @@ class _Worker:
 _worker = _Worker()
 
 
-def run_handed(context: Any, run: int, instance: str, deployment: str) -> str:
+def run_handed(
+    context: Any,
+    run: int,
+    instance: str,
+    deployment: str,
+    trace: dict[str, str] | None = None,
+) -> str:
     """Take a run up and call it; its outcome is in its row, whatever is returned here.
 
     Args:
@@ -94,6 +100,7 @@ def run_handed(context: Any, run: int, instance: str, deployment: str) -> str:
         run: id of its row.
         instance: of the scheduler that handed it over.
         deployment: whose run it is.
+        trace: what it carries of the span that started it.
 
     Returns:
         what became of it, for the engine's own records.
@@ -105,13 +112,15 @@ def run_handed(context: Any, run: int, instance: str, deployment: str) -> str:
         if taken is None:
             return "not called: the run is in other hands, or has ended"
         with djangotasks.within(context):
-            told = _called(taken, run, member, clock)
+            told = _called(taken, run, member, clock, trace or {})
         publish(told)
     return told[0].__class__.__name__ if told else "not recorded"
 
 
-def _called(taken: Taken, run: int, member: Member, clock: Clock) -> list[Any]:
-    work = _work(taken, run)
+def _called(
+    taken: Taken, run: int, member: Member, clock: Clock, trace: dict[str, str]
+) -> list[Any]:
+    work = replace(_work(taken, run), trace=trace)
     try:
         target = _target(taken)
         declaration = _declaration(taken, target)

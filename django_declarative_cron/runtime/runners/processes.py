@@ -92,6 +92,7 @@ def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
         "command": work.target.is_command,
         "args": list(work.target.args),
         "limits": bounds,
+        "trace": dict(work.trace),
         "member": None if work.member is None else pack_member(work.member),
         "run": {
             "task_name": run.task_name,

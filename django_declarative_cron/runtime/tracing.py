@@ -1,0 +1,121 @@
+"""Spans of OpenTelemetry for ticks and runs, where its API is installed; else nothing at all.
+
+The span of a run is a child of that of the tick that started it, whichever thread, process or
+worker of an engine calls it: what a run carries is what the project's propagators write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .. import __version__
+from ..signals import report
+
+HAS_API = False
+try:
+    from opentelemetry import context, propagate, trace
+    from opentelemetry.trace import Status, StatusCode
+
+    HAS_API = True
+except ImportError:
+    pass
+except Exception as error:  # Such as propagators that are named and not installed.
+    report("Loading OpenTelemetry", error, then="there are no spans")
+
+if TYPE_CHECKING:
+    from .work import Work
+
+FLUSH = 1000
+"""Milliseconds that the spans of a run in a process have to leave it, before it ends."""
+
+_PREFIX = "declarative_cron."
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _tracer() -> Any:
+    return trace.get_tracer("django_declarative_cron", __version__)
+
+
+def traced_tick(method: Method) -> Method:
+    """Give each call a span, that of a tick which looks at due tasks.
+
+    Args:
+        method: gives the number of tasks that were considered.
+    """
+    if not HAS_API:
+        return method
+
+    @wraps(method)
+    def traced(*given: Any, **named: Any) -> Any:
+        with _tracer().start_as_current_span("cron tick") as span:
+            considered = method(*given, **named)
+            span.set_attribute(f"{_PREFIX}considered", considered)
+        return considered
+
+    return traced  # type: ignore[return-value]
+
+
+def carrier() -> dict[str, str]:
+    """Give what a run carries of the span that starts it; empty without one."""
+    carried: dict[str, str] = {}
+    if HAS_API and trace.get_current_span().get_span_context().is_valid:
+        propagate.inject(carried)
+    return carried
+
+
+@contextmanager
+def traced_run(work: Work) -> Iterator[None]:
+    """Give a run a span, beneath that of its tick.
+
+    Args:
+        work: whose callback is called meanwhile.
+    """
+    if not HAS_API:
+        yield
+        return
+    parent = propagate.extract(dict(work.trace)) if work.trace else context.get_current()
+    name = f"cron run {work.run.task_name}"
+    span = _tracer().start_span(name, context=parent, attributes=_attributes(work))
+    token = context.attach(trace.set_span_in_context(span, parent))
+    try:
+        yield
+    except BaseException as error:
+        kind = type(error)
+        span.record_exception(error)
+        span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")
+        span.set_status(Status(StatusCode.ERROR, kind.__name__))
+        raise
+    finally:
+        context.detach(token)
+        span.end()
+
+
+def flush() -> None:
+    """Let the spans of this process leave it, for it is about to end."""
+    if not HAS_API:
+        return
+    force = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if force is not None:
+        force(FLUSH)
+
+
+def _attributes(work: Work) -> Mapping[str, Any]:
+    run = work.run
+    found = {
+        "faas.trigger": "timer",
+        "faas.time": run.scheduled_for.isoformat().replace("+00:00", "Z"),
+        f"{_PREFIX}task": run.task_name,
+        f"{_PREFIX}run": work.id,
+        f"{_PREFIX}attempt": run.attempt,
+        f"{_PREFIX}reason": run.reason,
+    }
+    found["process.command_args" if work.target.is_command else "code.function.name"] = (
+        work.target.text.split() if work.target.is_command else work.target.text
+    )
+    if work.declaration is not None:
+        found["faas.cron"] = work.declaration.cron
+    return found
