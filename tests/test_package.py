@@ -47,6 +47,7 @@ def run(code: str, environment: dict[str, str]) -> str:
 
 
 def test_loading_asks_no_database_and_starts_nothing(project_environment: dict[str, str]) -> None:
+    """P41, P79: so no command but runscheduler begins anything."""
     assert run(f"{EFFECTS}{LOAD}print(seen)", project_environment) == "[]"
 
 

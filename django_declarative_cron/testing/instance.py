@@ -14,6 +14,7 @@ from ..models import TaskRun
 from ..runtime.engine import ACTS
 from ..runtime.lifecycle import State
 from ..runtime.scheduler import Scheduler
+from ..store.database import alias
 from .jobs import Queue, SimulatedCrash
 from .trace import Entry, Record
 
@@ -160,7 +161,9 @@ class Instance:
     @property
     def unrecorded(self) -> set[int]:
         """Give the ids of its runs whose callback has ended and whose result is not written."""
-        open_rows = TaskRun.objects.filter(pk__in=self._ends, outcome=TaskRun.Outcome.RUNNING)
+        # What is read here was just written, which a replica may not have yet.
+        rows = TaskRun.objects.using(alias())
+        open_rows = rows.filter(pk__in=self._ends, outcome=TaskRun.Outcome.RUNNING)
         return set(open_rows.values_list("pk", flat=True))
 
     def ended(self, run: int, entry: Entry) -> None:

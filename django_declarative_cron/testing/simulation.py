@@ -18,6 +18,7 @@ from ..runtime.engine import ACTS
 from ..runtime.scheduler import Scheduler
 from ..runtime.work import Work
 from ..signals import SIGNALS
+from ..store.database import alias
 from .clock import Instant, ManualClock, instant
 from .deployment import seen_by
 from .instance import Instance
@@ -172,7 +173,8 @@ class Simulation:
         Args:
             name: of the task.
         """
-        runs = TaskRun.objects.filter(scheduler__deployment=self.deployment, task_name=name)
+        rows = TaskRun.objects.using(alias())
+        runs = rows.filter(scheduler__deployment=self.deployment, task_name=name)
         return list(runs.order_by("id"))
 
     def task(self, name: str) -> ScheduledTask:
@@ -181,7 +183,8 @@ class Simulation:
         Args:
             name: of the task.
         """
-        return ScheduledTask.objects.get(scheduler__deployment=self.deployment, name=name)
+        rows = ScheduledTask.objects.using(alias())
+        return rows.get(scheduler__deployment=self.deployment, name=name)
 
     def trace(self, task: str | None = None) -> list[Record]:
         """Give the event records so far, for ``theory.check``.

@@ -1,21 +1,25 @@
 """What users of other schedulers report in public, played against this one.
 
-Restarts and deploys (P18 to P27), the lead (P36, P40), runs that a crash left open (P54, P62).
+Restarts and deploys (P18 to P28), the lead (P36, P40), runs that a crash left open (P54, P62),
+and what one broken task does to the others (P58).
 """
 
 from __future__ import annotations
 
 import random
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
-from django_declarative_cron.models import SchedulerState, TaskRun
-from django_declarative_cron.testing import SimulatedCrash
+from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.exceptions import CronCalculationError
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.runtime.work import Run
+from django_declarative_cron.testing import SimulatedCrash, SimulatedFailure
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -86,6 +90,72 @@ def test_p22_a_month_of_missed_seconds_is_one_run_and_one_row(simulation: Starte
     assert sim.starts("t")[2:] == [utc("2024-01-31T10:00:01"), utc("2024-01-31T10:00:02")]
     # Walking through the seconds would take minutes.
     assert took < 20
+
+
+def test_p25_a_run_knows_which_occurrence_it_is_for_in_each_attempt(simulation: Started) -> None:
+    sim = simulation("10:59:30")
+    seen: list[Run] = []
+
+    def report(run: Run) -> None:
+        seen.append(run)
+        if run.attempt < 3:
+            raise SimulatedFailure("the bank is closed")
+
+    entry = {"name": "report", "cron": "0 12 * * *", "callback": report}
+    sim.initialize([{**entry, "timezone": "Europe/Berlin", "retry_delay": FIVE_MINUTES}])
+    sim.clock.advance(utc("11:00:45"))
+    sim.advance_to("2024-01-01T11:12:00Z")
+    assert [(r.attempt, r.reason, r.started_at.replace(microsecond=0)) for r in seen] == [
+        (1, "due", utc("11:00:45")),
+        (2, "retry", utc("11:05:45")),
+        (3, "retry", utc("11:10:45")),
+    ]
+    assert {(run.task_name, run.scheduled_for, run.timezone) for run in seen} == {
+        ("report", utc("11:00"), "Europe/Berlin")
+    }
+
+
+@pytest.mark.beyond_the_theory
+def test_p28_a_task_that_the_leader_s_release_does_not_know_is_not_lost_in_silence(
+    simulation: Started, told: list[Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    sim = simulation("10:30:00", instances=2)
+    caplog.set_level("WARNING", "django_declarative_cron")
+    both = [(name, "0 * * * *", sim.job(), FIVE_MINUTES) for name in ("a", "x")]
+    sim[0].initialize(both)
+    sim[1].initialize(both[:1])
+    sim.advance_to("2024-01-01T11:30:00Z")
+    assert (len(sim.starts("a")), len(sim.starts("x"))) == (1, 0)
+    assert [(record.levelname, getattr(record, "event", "")) for record in caplog.records] == [
+        ("WARNING", "TaskOrphaned"),
+        ("WARNING", "SchedulerSuperseded"),
+    ]
+    assert [e.task_name for e in told if isinstance(e, events.TaskOrphaned)] == ["x"]
+
+
+@pytest.mark.beyond_the_theory
+def test_p58_three_broken_tasks_of_a_hundred_hold_up_no_other(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:59:00")
+    sim.initialize([(f"t{n:03}", "0 * * * *", sim.job(), FIVE_MINUTES) for n in range(100)])
+    broken = {"t050", "t051", "t052"}
+    assert sim[0].scheduler is not None
+    schedules = [d.schedule for d in sim[0].scheduler.declarations if d.name in broken]
+    real = Schedule.latest_at_or_before
+
+    def answer(self: Schedule, instant: datetime) -> datetime | None:
+        if any(self is each for each in schedules):
+            raise CronCalculationError(self.expression.text, str(instant), OSError("gone"))
+        return real(self, instant)
+
+    monkeypatch.setattr(Schedule, "latest_at_or_before", answer)
+    sim.advance_to("2024-01-01T11:00:00Z")
+    started = TaskRun.objects.filter(started_at=utc("11:00")).values_list("task_name", flat=True)
+    assert len(started) == 97 and not broken & set(started)
+    reasons = ScheduledTask.objects.exclude(broken_reason="").values_list("name", "broken_reason")
+    why = "CronCalculationError: Failed to calculate next occurrence: gone"
+    assert dict(reasons) == dict.fromkeys(broken, why)
 
 
 def test_p27_a_loop_that_stalled_for_half_a_minute_starts_what_fell_due(

@@ -53,7 +53,7 @@ def redis() -> Iterator[str]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["database", "redis"])
+@pytest.fixture(params=["database", pytest.param("redis", marks=pytest.mark.alike)])
 def engine(
     request: pytest.FixtureRequest,
     share_server: None,

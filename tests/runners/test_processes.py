@@ -38,6 +38,7 @@ def _server(bench: Bench) -> int:
 def test_a_run_that_never_returns_is_ended_with_what_it_started(
     bench: Bench, callback: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """P57."""
     monkeypatch.setattr(supervision, "GRACE", 0.5)
     run = bench.run(callback, timeout=0.5)
     assert (run.outcome, run.error) == ("timed_out", "timed out after 0.5 s")

@@ -25,6 +25,7 @@ def bench(make_bench: Callable[..., Bench]) -> Bench:
 def test_a_late_start_is_told_of_once_with_numbers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """P56."""
     monkeypatch.setattr(pool, "LATE", 0.2)
     names = ["t", "u", "v"]
     bench.start(*[bench.task(name, "until_stopping") for name in names])
@@ -41,6 +42,7 @@ def test_a_late_start_is_told_of_once_with_numbers(
 def test_a_thread_that_does_not_end_is_replaced_and_its_task_not_started_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """P57, where nothing can end it."""
     monkeypatch.setattr(pool, "PATIENCE", 0.2)
     go_on = threading.Event()
 

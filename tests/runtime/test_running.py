@@ -86,6 +86,7 @@ def test_pa01_tasks_run_side_by_side(scheduler: Scheduler, heard: Heard, run_now
 def test_pa09_every_one_of_many_tasks_runs_exactly_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
+    """P78: on SQLite, too, where everybody waits for one lock."""
     names = [f"t{n:04}" for n in range(1000)]
     scheduler.initialize(_registrations(**dict.fromkeys(names, lambda: None)))
     run_now(*names)
