@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-NAMES = ("cron", "startup", "tick", "lateness", "throughput", "memory")
+NAMES = ("cron", "startup", "tick", "lateness", "edits", "throughput", "memory")
 """The parts, in the order in which ``all`` measures them."""
 
 

@@ -20,6 +20,7 @@ DRAWN = {
     "startup": "restart, unchanged",
     "tick": "idle",
     "lateness": "median",
+    "edits": "worst",
     "throughput": "recorded runs",
     "memory": "memory",
 }

@@ -14,6 +14,8 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import django_declarative_cron
+
 from .contenders import CONTENDERS, Contender
 from .parts import Case
 
@@ -43,7 +45,7 @@ def versions(contender: Contender) -> dict[str, str]:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "checkout"
+            found[name] = f"{django_declarative_cron.__version__} (checkout)"
     return found
 
 

@@ -52,11 +52,19 @@ class Waiting(ABC):
     def end(self) -> None:
         """Wait no more."""
 
+    def wait_until(self, minute: float) -> None:
+        """Do nothing until the minute.
+
+        Args:
+            minute: in seconds of the epoch.
+        """
+        time.sleep(max(0.0, minute - time.time()))
+
     def measure(self) -> Iterator[Sample]:
         """Wait for one minute."""
         self.begin()
         minute = ((time.time() + AHEAD) // 60 + 1) * 60
-        time.sleep(max(0.0, minute - time.time()))
+        self.wait_until(minute)
         deadline = minute + self.patience
         time.sleep(1)
         while len(self.called(minute)) < DUE and time.time() < deadline:

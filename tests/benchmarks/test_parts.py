@@ -15,6 +15,7 @@ from benchmarks.harness import parts, project
 from benchmarks.harness.contenders import CONTENDERS
 from benchmarks.harness.parts import Case, Sample
 from benchmarks.harness.serving import case
+from django_declarative_cron.models import TaskOverride
 
 from ..conftest import CHECKOUT
 
@@ -99,6 +100,17 @@ def test_a_scheduler_that_waits_for_the_minute_begins_and_ends(begin: Any) -> No
     waiting.begin()
     assert waiting.called(0.0) == [] or len(waiting.called(0.0)) <= 10
     waiting.end()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_edit_pauses_and_resumes_a_task_that_is_never_due(begin: Any) -> None:
+    acting: Any = begin("edits", "product", 11)
+    acting.begin()
+    acting.edit(acting.names[10], pause=True)
+    acting.edit(acting.names[10], pause=False)
+    acting.end()
+    done = TaskOverride.objects.filter(task_name=acting.names[10]).order_by("pk")
+    assert list(done.values_list("kind", flat=True)) == ["pause", "resume"]
 
 
 @pytest.mark.parametrize("name", parts.NAMES)

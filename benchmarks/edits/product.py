@@ -1,0 +1,28 @@
+"""The product."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+
+from ..lateness import product
+from .acting import Acting
+
+
+class Case(Acting, product.Case):
+    """The acts of the admin and of the commands."""
+
+    def edit(self, name: str, *, pause: bool) -> None:
+        """Pause or resume a task.
+
+        Args:
+            name: of the task.
+            pause: rather than resume.
+        """
+        act = Act("benchmark", datetime.now(UTC))
+        if pause:
+            overrides.pause([name], act)
+        else:
+            overrides.resume([name], act)
