@@ -36,14 +36,14 @@ def _tell(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def _measure(one: Part, asked: argparse.Namespace, server: Server, minutes: float) -> None:
+def _measure(one: Part, asked: argparse.Namespace, server: Server, deadline: float) -> None:
     chosen = asked.only.split(",") if asked.only else one.contenders
     turns = Turns(
         one,
         [CONTENDERS[each] for each in one.contenders if each in chosen],
         asked.sizes if asked.sizes and one.sizes != (0,) else one.sizes,
         asked.rounds or one.rounds,
-        time.monotonic() + minutes * 60 if minutes else float("inf"),
+        deadline,
         _tell,
     )
     facts = {**results.machine(), "postgresql": server.version(), **server.facts()}
@@ -68,8 +68,11 @@ def main(arguments: list[str] | None = None) -> None:
         return
     names = NAMES if asked.what == "all" else (asked.what,)
     server = Server(is_durable=asked.durable)
-    for name in names:
-        _measure(part(name), asked, server, asked.budget / len(names))
+    end = time.monotonic() + (asked.budget * 60 or float("inf"))
+    for position, name in enumerate(names):
+        # What a part has left over is the others'.
+        share = (end - time.monotonic()) / (len(names) - position)
+        _measure(part(name), asked, server, time.monotonic() + share)
 
 
 if __name__ == "__main__":
