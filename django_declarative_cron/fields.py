@@ -21,10 +21,12 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     """
 
     def to_python(self, value: Any) -> datetime | None:
+        """Read a value as an instant in UTC."""
         parsed = super().to_python(value)
         return None if parsed is None else as_utc(parsed)
 
     def get_prep_value(self, value: Any) -> Any:
+        """Prepare an instant for a query, whatever the database."""
         if value is None or hasattr(value, "resolve_expression"):
             return value
         return self.to_python(value)
@@ -32,6 +34,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def get_db_prep_value(
         self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
     ) -> Any:
+        """Write an instant as the database stores it: UTC, without a zone where it has none."""
         if not prepared:
             value = self.get_prep_value(value)
         if not isinstance(value, datetime):
@@ -43,6 +46,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime | None:
+        """Read what the database stored as UTC."""
         if value is None:
             return None
         if connection.vendor == "postgresql" and value.tzinfo is not None:
@@ -50,6 +54,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
+        """Ask PostgreSQL for UTC where Django would read local times."""
         # Without USE_TZ Django reads PostgreSQL's instants as naive local times.
         if compiler.connection.vendor == "postgresql" and timezone_is_dropped(compiler.connection):
             return f"({sql}) AT TIME ZONE 'UTC'", params
@@ -62,6 +67,7 @@ class NameField(models.CharField):  # type: ignore[type-arg]
     _collations = {"mysql": "utf8mb4_0900_bin", "mariadb": "utf8mb4_nopad_bin"}
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        """Add the collation that tells letters apart."""
         parameters = super().db_parameters(connection)
         if connection.vendor == "mysql":
             flavour = "mariadb" if getattr(connection, "mysql_is_mariadb", False) else "mysql"

@@ -25,6 +25,7 @@ class AttendedAdmin(LiveAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """Show the list, with what stands above it."""
         # Called by the template, so not before it is known that the user may see the list.
         context = {"absence": partial(self._absence, request)}
         return super().changelist_view(request, context | (extra_context or {}))

@@ -40,6 +40,7 @@ class ActingAdmin(AttendedAdmin):
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"
 
     def get_urls(self) -> list[URLPattern]:
+        """Add the pages that Django has none for."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_act"
         # In a transaction of the whole request, a row that is held would be waited for at length.
         alone = transaction.non_atomic_requests(using=database.alias())

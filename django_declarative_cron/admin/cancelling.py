@@ -36,6 +36,7 @@ class CancellingAdmin(ReadOnlyAdmin):
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"
 
     def get_urls(self) -> list[URLPattern]:
+        """Add the pages that Django has none for."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_cancel"
         view = self.admin_site.admin_view(self.cancel_view)
         return [path("<int:key>/cancel/", view, name=name), *super().get_urls()]

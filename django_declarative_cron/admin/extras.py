@@ -29,6 +29,7 @@ class ExtraPagesAdmin(ActingAdmin):
     """Add the pages that belong to no single task."""
 
     def get_urls(self) -> list[URLPattern]:
+        """Add the pages that Django has none for."""
         name = f"{self.opts.app_label}_{self.opts.model_name}"
         pages = [("calendar", self.calendar_view), ("expression", self.expression_view)]
         added = [

@@ -30,11 +30,13 @@ class StatusFilter(admin.SimpleListFilter):
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         return [(str(status), word) for status, word in STATUS_WORDS.items()]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         if wanted not in {str(status) for status in Status}:
             return queryset
@@ -48,11 +50,13 @@ class PauseFilter(admin.SimpleListFilter):
     parameter_name = "paused"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         return [("yes", _("Paused")), ("no", _("Not paused"))]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         now = system_clock.now()
         rests = status_query(Status.PAUSED, now) | status_query(Status.PAUSED_UNTIL, now)
         match self.value():
@@ -70,11 +74,13 @@ class LastOutcomeFilter(admin.SimpleListFilter):
     parameter_name = "last"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         return list(Outcome.choices)
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         return last_outcome(queryset, wanted) if wanted else queryset
 
@@ -86,11 +92,13 @@ class FailedFilter(admin.SimpleListFilter):
     parameter_name = "failed"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         return [("day", _("within 24 hours"))]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         if self.value() != "day":
             return queryset
         return queryset.filter(failed_lately(options().DEPLOYMENT, system_clock.now()))
@@ -103,12 +111,14 @@ class AppFilter(admin.SimpleListFilter):
     parameter_name = "app"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         labels = {app_of(each.callback) for each in declared_values(request, model_admin)}
         return [(label, label) for label in sorted(labels - {""})]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         return queryset.filter(callback__startswith=f"{wanted}.") if wanted else queryset
 
@@ -120,12 +130,14 @@ class TagFilter(admin.SimpleListFilter):
     parameter_name = "tag"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         tags = {tag for each in declared_values(request, model_admin) for tag in each.tags}
         return [(tag, tag) for tag in sorted(tags)]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         if not wanted:
             return queryset
@@ -141,6 +153,7 @@ class ZoneFilter(admin.SimpleListFilter):
     parameter_name = "timezone"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         found = {each.timezone for each in declared_values(request, model_admin)}
         zones = [zone for zone in found if isinstance(zone, str)]
         return [(zone, zone) for zone in sorted(zones)]
@@ -148,6 +161,7 @@ class ZoneFilter(admin.SimpleListFilter):
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
     ) -> QuerySet[ScheduledTask]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         return queryset.filter(timezone=wanted) if wanted else queryset
 
@@ -208,8 +222,10 @@ class ReasonFilter(admin.SimpleListFilter):
     parameter_name = "reason"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
+        """Offer the choices."""
         return list(REASON_WORDS.items())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[TaskRun]) -> QuerySet[TaskRun]:
+        """Keep the rows of the chosen kind."""
         wanted = self.value()
         return queryset.filter(reason=wanted) if wanted else queryset

@@ -20,6 +20,7 @@ class LiveAdmin(ReadOnlyAdmin):
     """
 
     def get_urls(self) -> list[URLPattern]:
+        """Add the pages that Django has none for."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_live"
         of_list = self.admin_site.admin_view(self.live_list_view)
         of_page = self.admin_site.admin_view(self.live_page_view)

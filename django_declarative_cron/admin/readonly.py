@@ -59,21 +59,26 @@ class ReadOnlyAdmin(_ModelAdmin):
         css = {"all": [f"django_declarative_cron/{name}.css" for name in _STYLES]}
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        """Ask for what the page shows, and for no more."""
         rows = super().get_queryset(request)
         return rows.filter(**{self.deployment_lookup: options().DEPLOYMENT})
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: rows are made by schedulers alone."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: what is stored is shown, and not edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: history is not deleted by hand."""
         return False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """Show the list, with what stands above it."""
         title = {"title": capfirst(self.opts.verbose_name_plural)}
         show = partial(super().changelist_view, request, title | (extra_context or {}))
         if request.method == "POST":
@@ -115,12 +120,14 @@ class ReadOnlyAdmin(_ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
+        """Show one row, with what its page adds."""
         show = super().changeform_view
         return self.readable(lambda: show(request, object_id, form_url, extra_context))
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> models.Model | None:
+        """Read one row."""
         found = super().get_object(request, object_id, from_field)
         # Django takes a row that cannot be fetched for one that is not there.
         if found is None and mend(database.alias(), options().DEPLOYMENT):
@@ -153,6 +160,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
+        """Show the page with what is added to it."""
         context |= {
             "title": capfirst(self.opts.verbose_name),
             **self.page_context(request, obj),

@@ -130,10 +130,12 @@ class TaskRunAdmin(CancellingAdmin):
     change_form_template = "admin/django_declarative_cron/taskrun/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
+        """Ask for what the page shows, and for no more."""
         runs: QuerySet[TaskRun] = super().get_queryset(request).defer(*story.LONG)
         return runs
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Give what the page adds to the row."""
         tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)
         task = tasks.only("pk").first()
         return {

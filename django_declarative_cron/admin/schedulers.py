@@ -111,11 +111,13 @@ class SchedulerInstanceAdmin(AttendedAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """Show the list, with what stands above it."""
         # Called by the template, so not before it is known that the user may see the list.
         context = {"backlog": backlog.shown, "renews": True}
         return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
+        """Ask for what the page shows, and for no more."""
         open_runs = TaskRun.objects.filter(
             scheduler=OuterRef("scheduler"), instance=OuterRef("pk"), running_slot__isnull=False
         )
@@ -131,6 +133,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Give what the page adds to the row."""
         runs = TaskRun.objects.filter(
             scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
         )

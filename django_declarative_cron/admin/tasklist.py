@@ -27,11 +27,13 @@ class TaskChangeList(ChangeList):
     def get_queryset(
         self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
     ) -> QuerySet[Any, Any]:
+        """Ask for what the page shows, and for no more."""
         tasks = super().get_queryset(request, exclude_parameters)
         shown: QuerySet[Any, Any] = with_waits(tasks).annotate(oldest_recent=oldest_recent())
         return shown
 
     def get_results(self, request: HttpRequest) -> None:
+        """Read the rows of this page."""
         super().get_results(request)
         self._request = request
         tasks: list[Any] = list(self.result_list)

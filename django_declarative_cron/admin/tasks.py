@@ -257,14 +257,17 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         js = ["django_declarative_cron/live.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskChangeList]:
+        """Choose the list."""
         return TaskChangeList
 
     def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
+        """Say whether a scheduler was heard of lately."""
         # The overview asks for more with one query; the banner needs no second one.
         found = overview.health_of(request)
         return found is not None and found.silence <= within
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Give what the page adds to the row."""
         attended = self.is_attended(request, patience(declared_options().LEASE))
         told = story.of(self, request, row, system_clock.now(), is_attended=attended)
         buttons = self._buttons(request, row)

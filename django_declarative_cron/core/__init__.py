@@ -1,0 +1,1 @@
+"""What a scheduler decides, without Django, a clock, or any input and output."""

@@ -1,0 +1,1 @@
+"""What runs: clocks, the loop, signs of life, and the runners that call callbacks."""

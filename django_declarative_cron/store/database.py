@@ -41,9 +41,11 @@ class DatabaseNow(Now):
     output_field = InstantField()
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Word the server's clock for PostgreSQL: this instant, not that of the transaction."""
         return self.as_sql(compiler, connection, template="CLOCK_TIMESTAMP()", **context)
 
     def as_mysql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """Word the server's clock for MySQL and MariaDB, in UTC with microseconds."""
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **context)
 
 

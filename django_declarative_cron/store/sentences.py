@@ -23,6 +23,7 @@ class Times:
         self._zone = zone
 
     def __call__(self, instant: datetime) -> str:
+        """Write an instant."""
         local = instant.astimezone(self._zone)
         text = f"{local:%Y-%m-%d %H:%M:%S}" if local.second else f"{local:%Y-%m-%d %H:%M}"
         return f"{text} {local.tzname()}"

@@ -220,6 +220,7 @@ class Simulation:
         return {end.work.id for end in self._ends}
 
     def new_scheduler(self, queue: Queue) -> Scheduler:
+        """Make a scheduler on this clock that calls nothing in threads."""
         return Scheduler(
             clock=self.clock,
             runner=queue,

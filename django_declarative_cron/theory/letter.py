@@ -99,40 +99,51 @@ class LetterState:
 
     @property
     def active(self) -> bool:
+        """Say whether starts are possible."""
         return self._active.holds
 
     @property
     def quiescent(self) -> bool:
+        """Say whether no run is in flight."""
         return not self.in_flight()
 
     @property
     def stop_waits_for_nothing(self) -> bool:
+        """Say whether a stop was called and no run is in flight."""
         return self._stop_started and self.registered is not None and self.quiescent
 
     def task_of(self, event: Event) -> Task:
+        """Give what an event is about, as this reading tells tasks apart."""
         assert event.registration is not None
         return event.registration
 
     def task_named(self, registration: Registration) -> Task:
+        """Give the task of a registration, as this reading tells tasks apart."""
         return registration
 
     def may_start(self, task: Task) -> bool:
+        """Say whether a start would be allowed just after this position."""
         return self.obliged(task)
 
     def obliged(self, task: Task) -> bool:
+        """Say whether a start is demanded."""
         return self.active and task in self._members and self._of(task).is_pending
 
     def running(self, task: Task) -> bool:
+        """Say whether a run of the task is in flight."""
         return self._of(task).running.holds
 
     def in_flight(self) -> list[str]:
+        """Name the tasks of which a run is in flight."""
         running = [each.name for each in self._unended if self._tasks[each].running.holds]
         return running + self._ungoverned.names()
 
     def started(self, task: Task) -> Moment | None:
+        """Tell when the newest run of a task started."""
         return self._of(task).started
 
     def why(self, task: Task) -> Why:
+        """Tell what an obligation of a task is made of."""
         of = self._of(task)
         parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
         return Why(parts, of.changed)
@@ -144,6 +155,7 @@ class LetterState:
     # --- how it moves ---
 
     def step(self, position: Position) -> None:
+        """Move on by one position."""
         here = self._here(position)
         was_active, before = self.active, self.registered
         first = self._register(position)

@@ -95,35 +95,45 @@ class RepairedState:
 
     @property
     def quiescent(self) -> bool:
+        """Say whether no run is in flight."""
         return not self._in_flight and not self._ungoverned
 
     @property
     def stop_waits_for_nothing(self) -> bool:
+        """Say whether a stop was called and no run is in flight."""
         return self._stopping and self.quiescent
 
     def task_of(self, event: Event) -> Task:
+        """Give what an event is about, as this reading tells tasks apart."""
         assert event.task is not None
         return event.task
 
     def task_named(self, registration: Registration) -> Task:
+        """Give the task of a registration, as this reading tells tasks apart."""
         return registration.name
 
     def may_start(self, task: Task) -> bool:
+        """Say whether a start would be allowed just after this position."""
         return self.active and task in self._members and self._of(task).is_pending
 
     def obliged(self, task: Task) -> bool:
+        """Say whether a start is demanded."""
         return self.active and task in self._members and self._of(task).is_owed
 
     def running(self, task: Task) -> bool:
+        """Say whether a run of the task is in flight."""
         return self._of(task).running
 
     def in_flight(self) -> list[str]:
+        """Name the tasks of which a run is in flight."""
         return [*self._in_flight, *self._ungoverned.names()]
 
     def started(self, task: Task) -> Moment | None:
+        """Tell when the newest run of a task started."""
         return self._of(task).started
 
     def why(self, task: Task) -> Why:
+        """Tell what an obligation of a task is made of."""
         of = self._of(task)
         parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
         return Why(parts, of.changed)
@@ -137,6 +147,7 @@ class RepairedState:
     # --- how it moves ---
 
     def step(self, position: Position) -> None:
+        """Move on by one position."""
         was_active, before = self.active, self._members
         touched: set[str] = set()
         for event in sorted(position.events, key=_pulses_first):

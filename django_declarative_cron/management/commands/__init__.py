@@ -1,0 +1,1 @@
+"""What Django finds here, it offers as commands."""

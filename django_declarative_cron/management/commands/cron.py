@@ -72,6 +72,8 @@ SUBCOMMANDS = {
 
 
 class Command(BaseCommand):
+    """The command ``cron``: a thin shell around its subcommands."""
+
     help = (
         "Look at scheduled tasks and act on them. "
         "Exit codes: 0 fine, 1 the answer is bad (such as a failed run), 2 wrong use."
@@ -81,6 +83,7 @@ class Command(BaseCommand):
     clock: Clock = system_clock
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the subcommands and their options."""
         subparsers = parser.add_subparsers(
             dest="subcommand", metavar="SUBCOMMAND", required=True, title="subcommands"
         )
@@ -90,11 +93,13 @@ class Command(BaseCommand):
             _add_common(subparser)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
+        """Obey ``NO_COLOR`` too."""
         if os.environ.get("NO_COLOR") and not options["force_color"]:
             options["no_color"] = True
         return super().execute(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Do what was asked for; the exit code is the answer."""
         terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
         is_alone = getattr(self, "_called_from_command_line", False)
         context = Context(terminal, self.clock, is_alone)

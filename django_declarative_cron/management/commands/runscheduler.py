@@ -47,6 +47,8 @@ _LONGEST_START_AFTER_SIGNAL = timedelta(seconds=10)
 
 
 class Command(BaseCommand):
+    """The command ``runscheduler``: a scheduler for as long as the process lives."""
+
     # They run by hand, after the tables are known to be there, so that mistakes exit with 2.
     requires_system_checks: list[str] = []
     help = (
@@ -55,6 +57,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the options."""
         parser.add_argument(
             "--once",
             action="store_true",
@@ -77,6 +80,7 @@ class Command(BaseCommand):
         _add_ports(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
+        """Run until asked to stop; the exit code says how it went."""
         step_aside()
         self._last_resort = LastResort()
         self._longest_start = _LONGEST_START_AFTER_SIGNAL
