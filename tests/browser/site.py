@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +29,9 @@ def prepare(*, themed: bool) -> None:
     settings.LOGGING_CONFIG = None
     settings.MIDDLEWARE = [f"{__name__}.Policy", *settings.MIDDLEWARE]
     settings.STATIC_ROOT = None
-    file = Path(tempfile.mkdtemp(prefix="ddc-site-")) / "site.sqlite3"
+    folder = Path(tempfile.mkdtemp(prefix="ddc-site-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = folder / "site.sqlite3"
     connection.settings_dict["NAME"] = str(file)
     connection.settings_dict["OPTIONS"] = {"timeout": 20, "transaction_mode": "IMMEDIATE"}
     call_command("migrate", verbosity=0)

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 WORKERS = {
-    "database": ["db_worker", "--interval", "0.05", "--no-startup-delay", "--no-reload"],
+    "database": ["db_worker", "--interval", "0.2", "--no-startup-delay", "--no-reload"],
     "redis": ["rqworker", "default", "--job-class", "django_tasks_rq.Job"],
 }
 
