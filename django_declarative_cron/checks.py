@@ -24,6 +24,7 @@ E012   a time zone is refused
 E013   a retry delay is refused
 E015   a management command does not exist or is written wrongly
 E016   a retry policy is refused
+E017   ``exclude`` names a calendar that is not there
 E020   ``DECLARATIVE_CRON`` is not a dict
 E021   an option is unknown
 E022   the value of an option is refused
@@ -47,6 +48,7 @@ W010   a single late renewal loses the lease
 W011   the database cannot leave out rows that somebody holds
 W012   the longest interval of a retry policy cuts the first one short
 W013   something in an expression does not mean what it seems to
+W014   a calendar does not say which days it excludes
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 W051   a webhook tells people something without a signature
@@ -84,6 +86,7 @@ from .core.monitor import Monitoring
 from .core.problem import Check, Problem
 from .core.reading import Declared, UnresolvableError
 from .core.runners import DJANGO_TASKS, PROCESS
+from .exceptions import CalendarError
 
 TAG = "declarative_cron"
 
@@ -107,7 +110,8 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
 @register(TAG)
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
-    return _messages([*conf.option_problems(), *_lacks_library(), *_lacks_what_sends()])
+    lacking = (*_lacks_library(), *_lacks_what_sends(), *_silent_calendars())
+    return _messages([*conf.option_problems(), *lacking])
 
 
 @register(checks.Tags.database, TAG)
@@ -197,6 +201,22 @@ def _monitored(declared: Iterable[Declared]) -> Iterator[Problem]:
                 hint='Set DECLARATIVE_CRON["MONITOR"], or give the task a `ping` of its own.',
                 index=each.index,
                 task=each.declaration.name,
+            )
+
+
+def _silent_calendars() -> Iterator[Problem]:
+    from .runtime.clock import system_clock
+
+    calendars, today = conf.calendars(), system_clock.now().date()
+    for name in calendars.names:
+        try:
+            calendars.exclusion([name]).calendar_of(today)
+        except CalendarError as error:
+            yield Problem(
+                check=Check.SILENT_CALENDAR,
+                place=f"DECLARATIVE_CRON['CALENDARS'][{name!r}]",
+                message=error.details["reason"],
+                hint="Until it answers, tasks that it may exclude are set aside when they are due.",
             )
 
 

@@ -23,6 +23,7 @@ RESERVATION         10 min     how long a worker unheard of keeps a run
 METRICS_TASKS       200        how many tasks have a label of their own
 MONITOR             None       where check-ins go, see ``core.monitor``
 NOTIFY              []         whom people are told by, see ``core.channel``
+CALENDARS           {}         by name, what says which days are excluded
 ==================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.
@@ -39,6 +40,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from .calendars import Calendars
 from .core.declaration import Declaration
 from .core.options import Options, read_options
 from .core.posting import FORBIDDEN
@@ -68,7 +70,7 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
             Registration Validation Errors names for it. A note on the error says where it
             is and how to mend it.
     """
-    declared, _ = read(registrations, Targets(), partial(project_zone, time_zone))
+    declared, _ = read(registrations, Targets(), partial(project_zone, time_zone), calendars())
     return [each.declaration for each in declared]
 
 
@@ -106,6 +108,7 @@ def _one(
         [entry],
         types,
         project_zone,
+        calendars(),
         source="cron_job",
         stop_at_first=stop_at_first,
         withheld=FORBIDDEN,
@@ -134,6 +137,7 @@ def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
         registrations,
         Targets(importable_only=True),
         project_zone,
+        calendars(),
         source="SCHEDULED_TASKS",
         stop_at_first=False,
     )
@@ -186,6 +190,11 @@ def option_problems() -> list[Problem]:
 def lenient_options() -> Options:
     """Give the options, with the default of each that is refused."""
     return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[0]
+
+
+def calendars() -> Calendars:
+    """Give the calendars that tasks may name; those that are refused are left out."""
+    return Calendars(lenient_options().CALENDARS)
 
 
 def posts_events() -> bool:

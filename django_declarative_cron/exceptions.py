@@ -177,6 +177,18 @@ class CronCalculationError(DeclarativeCronError):
         )
 
 
+class CalendarError(DeclarativeCronError):
+    """Tell that a calendar does not say whether it excludes a day.
+
+    Args:
+        calendar: its name.
+        reason: what is wrong with it, readable after "calendar 'holidays'".
+    """
+
+    def __init__(self, calendar: str, reason: str) -> None:
+        super().__init__(f"calendar {calendar!r} {reason}", calendar=calendar, reason=reason)
+
+
 class NegativeRetryDelayError(DeclarativeCronError):
     """Refuse a retry delay below zero.
 

@@ -14,7 +14,7 @@ PACKAGE = "django_declarative_cron"
 ORDER = (
     ("cron",),
     ("core",),
-    ("conf", "targets", "handlers", "djangotasks", "models", "fields", "signals"),
+    ("conf", "targets", "handlers", "djangotasks", "calendars", "models", "fields", "signals"),
     ("store",),
     ("runtime",),
     ("watch",),
@@ -31,11 +31,11 @@ LOANS = {
 BESIDE = {
     "exceptions": set(),
     "theory": {"cron", "core"},
-    "conf": {"targets"},
+    "conf": {"targets", "calendars"},
     "targets": {"handlers", "djangotasks"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
-    "checks": {"conf", "targets", "handlers", "djangotasks", "core", "cron"},
+    "checks": {"conf", "targets", "handlers", "djangotasks", "calendars", "core", "cron"},
     "management": {"theory"},
     "apps": {"checks", "signals", "watch"},
 }

@@ -66,6 +66,11 @@ SPECIFIED: dict[str, tuple[Callable[[], DeclarativeCronError], str, dict[str, An
         "is bad",
         {"fieldValue": "60", "fieldName": "minute"},
     ),
+    "CalendarError": (
+        lambda: exceptions.CalendarError("holidays", "gives no answer"),
+        "calendar 'holidays' gives no answer",
+        {"calendar": "holidays", "reason": "gives no answer"},
+    ),
     "CronCalculationError": (
         lambda: exceptions.CronCalculationError("0 * * * *", "2024-01-01T00:00:00Z", CAUSE),
         "Failed to calculate next occurrence: disk full",

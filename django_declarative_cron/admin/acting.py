@@ -36,7 +36,10 @@ _LIST = "list"
 class ActingAdmin(AttendedAdmin):
     """Let people act on tasks: each act by its own permission, confirmed, and written down."""
 
-    actions = ["run_now", "pause", "resume", "skip_next", "retry_now", "clear_retry"]
+    actions = [
+        *("run_now", "pause", "resume", "skip_next", "unskip"),
+        *("retry_now", "clear_retry"),
+    ]
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -105,6 +108,11 @@ class ActingAdmin(AttendedAdmin):
     def retry_now(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
         """Ask for the confirmation of retries."""
         return self._ask(request, acts.RETRY_NOW, list(queryset))
+
+    @admin.action(description=acts.UNSKIP.label, permissions=["skip_next"])
+    def unskip(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:
+        """Ask for the confirmation that runs are skipped no longer."""
+        return self._ask(request, acts.UNSKIP, list(queryset))
 
     @admin.action(description=acts.CLEAR_RETRY.label, permissions=["clear_retry"])
     def clear_retry(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:

@@ -52,6 +52,7 @@ class Act:
         apply: does it, and gives the names it took effect on.
         expect: says what it will do; first whether anything.
         form: what a person may say with it.
+        right: the act whose permission it needs, where that is another one.
     """
 
     key: str
@@ -62,11 +63,12 @@ class Act:
     apply: Apply
     expect: Callable[[ScheduledTask, Reading, datetime], tuple[bool, str]]
     form: type[ActForm] = ActForm
+    right: str = ""
 
     @property
     def codename(self) -> str:
         """Give the codename of its permission."""
-        return f"{self.key}_scheduledtask"
+        return f"{self.right or self.key}_scheduledtask"
 
     def expectation(self, task: ScheduledTask, reading: Reading, now: datetime) -> Expectation:
         """Say what the act will do to a task.
@@ -139,6 +141,9 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
     if task.paused_since is not None:
         return False, gettext("Is paused already: nothing runs that could be skipped.")
     schedule = reading.schedule
+    if task.skip_at is not None and task.skip_at > max(_mark(task), now) and schedule is not None:
+        shown = formats.occurrence(task.skip_at, schedule.zone)
+        return False, format_html(gettext("Skips its run of {} already: one at a time."), shown)
     skipped = None if schedule is None else schedule.next_after(max(_mark(task), now))
     if schedule is None or skipped is None:
         return False, gettext("Its schedule names no instant any more.")
@@ -148,6 +153,13 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
         return True, format_html(gettext("The run of {} will not take place."), shown)
     text = gettext("The run of {} will not take place; the next one is at {}.")
     return True, format_html(text, shown, formats.occurrence(following, schedule.zone))
+
+
+def _expect_unskip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    if task.skip_at is None or task.skip_at <= max(_mark(task), now) or reading.schedule is None:
+        return False, gettext("No run of it is to be skipped.")
+    shown = formats.occurrence(task.skip_at, reading.schedule.zone)
+    return True, format_html(gettext("The run of {} will take place after all."), shown)
 
 
 def _mark(task: ScheduledTask) -> datetime:
@@ -209,6 +221,16 @@ RETRY_NOW = Act(
     apply=_plainly(overrides.retry_now),
     expect=_expect_retry,
 )
+UNSKIP = Act(
+    key="unskip",
+    label=_("Skip no run"),
+    question=_("Let the next run of these tasks take place after all?"),
+    done=_("Next run no longer skipped: %(names)s."),
+    undone=_("No run was to be skipped: %(names)s."),
+    apply=_plainly(overrides.unskip),
+    expect=_expect_unskip,
+    right="skip_next",
+)
 CLEAR_RETRY = Act(
     key="clear_retry",
     label=_("Clear retry state"),
@@ -219,7 +241,9 @@ CLEAR_RETRY = Act(
     expect=_expect_clear,
 )
 
-ACTS = {act.key: act for act in (RUN, PAUSE, RESUME, SKIP_NEXT, RETRY_NOW, CLEAR_RETRY)}
+_ALL = (RUN, PAUSE, RESUME, SKIP_NEXT, UNSKIP, RETRY_NOW, CLEAR_RETRY)
+
+ACTS = {act.key: act for act in _ALL}
 
 OF_A_RETRY = (RETRY_NOW, CLEAR_RETRY)
 
@@ -233,7 +257,8 @@ def fitting(task: ScheduledTask) -> list[Act]:
     is_paused = task.paused_since is not None
     idle = {
         RESUME: not is_paused or not task.enabled,
-        SKIP_NEXT: is_paused or not task.enabled,
+        SKIP_NEXT: is_paused or not task.enabled or task.skip_at is not None,
+        UNSKIP: task.skip_at is None,
         **dict.fromkeys(OF_A_RETRY, task.pending_retry_until is None),
     }
     return [act for act in ACTS.values() if not idle.get(act, False)]

@@ -34,6 +34,11 @@ REASON_WORDS = {
     "disabled": _("paused"),
     "dst_skip": _("the clock was moved over it"),
     "no_scheduler": _("no scheduler was running"),
+    "too_late": _("too old to be caught up"),
+    "excluded": _("a calendar excludes the day"),
+    "skip_next": _("skipped by a person"),
+    "backfill": _("a run of the past"),
+    "coalesced": _("covered by the run after it"),
 }
 
 STANDING_WORDS = {

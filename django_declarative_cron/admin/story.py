@@ -200,7 +200,7 @@ def act_line(act: TaskOverride) -> ActLine:
     return ActLine(
         at=_moment(act.created_at),
         kind=act.get_kind_display(),
-        author=act.author,
+        author=act.author or (gettext("the scheduler itself") if act.reason else ""),
         until=_moment(act.until),
         note=act.note,
     )

@@ -15,22 +15,41 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from . import events
+from .ahead import bound, look_ahead, may_start
 from .events import TaskEvent, TaskRunStarted
-from .overlap import MOST_WAITING, ActiveRun, Policy, Skip, Start, Wait, decide_overlap
+from .overlap import (
+    CONCURRENT,
+    MOST_WAITING,
+    ActiveRun,
+    Policy,
+    Skip,
+    Start,
+    Wait,
+    decide_overlap,
+)
 from .retry import Retry
 from .schedule import Schedule
 from .starting import Reason, begin, cancelling, start
 from .state import TaskState
 from .story import Story
-from .unserved import account, boot_unserved, lost, overlapped, passed_over
+from .unserved import account, boot_unserved, left_out, overlapped, passed_over, too_late
 
-__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_now"]
+__all__ = [
+    "CONCURRENT",
+    "Decision",
+    "Reason",
+    "Story",
+    "decide",
+    "end_pause",
+    "settle",
+    "start_now",
+]
 
 BELIEVABLE = timedelta(minutes=5)
 """How far the clock may have stepped back before a mark is not believed."""
 
-CONCURRENT: Final[tuple[Policy, ...]] = ("allow", "cancel_previous")
-"""Policies under which an active run keeps no other one from starting."""
+ON_TIME: Final = timedelta(minutes=1)
+"""A start no later than this is on time, and catches nothing up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,7 @@ def decide(
     now: datetime,
     policy: Policy = "coalesce",
     active: Sequence[ActiveRun] = (),
+    catch_up: timedelta | None = None,
 ) -> Decision:
     """Decide for one task (001 Task State Transitions, 004 Obligation).
 
@@ -69,14 +89,18 @@ def decide(
         now: the instant of the tick, aware UTC.
         policy: what becomes of an occurrence while a run is active.
         active: its runs that run or wait; ``coalesce`` does not ask.
+        catch_up: how late an occurrence may start, ``None`` for any time.
+
+    Raises:
+        CalendarError: an occurrence is due, and a calendar does not say whether it runs.
     """
-    story, schedule = Story(state), schedule.anchored(state.registered_at)
+    story, schedule = Story(state), bound(schedule, state)
     if not state.running or policy != "coalesce":
-        story = _expired_pause(_believed(story, retry, now), schedule, now)
+        story = _expired_pause(_believed(story, retry, now, schedule.offset), schedule, now)
         if story.state.paused_since:
             story = _manual(story, now, policy, active)
         else:
-            story = _due(story, schedule, now, policy, active)
+            story = _due(story, schedule, now, policy, active, catch_up)
     return settle(story, schedule, now, policy)
 
 
@@ -91,56 +115,21 @@ def settle(
         now: the instant of the tick.
         policy: what becomes of an occurrence while a run is active.
     """
-    schedule = schedule.anchored(story.state.registered_at)
-    next_run_at, wake_at = _ahead(story.state, schedule, now, policy)
+    schedule = bound(schedule, story.state)
+    next_run_at, wake_at = look_ahead(story.state, schedule, now, policy)
     last = story.events[-1] if story.events else None
     begun = last if isinstance(last, events.TaskRunStarted) else None
     return Decision(story.state, story.events, begun, next_run_at, wake_at)
 
 
-def _ahead(
-    state: TaskState, schedule: Schedule, now: datetime, policy: Policy
-) -> tuple[datetime | None, datetime | None]:
-    if state.paused_since is not None:
-        until = state.paused_until
-        following = None if until is None else schedule.next_after(max(until, state.mark))
-        wake = now if state.run_requested_at and _may_start(state, policy) else until
-    else:
-        following = schedule.next_after(state.mark)
-        wake = _wake_at(state, schedule, following, now, policy)
-    return following, None if state.running and policy == "coalesce" else wake
-
-
-def _may_start(state: TaskState, policy: Policy) -> bool:
-    return not state.running or policy in CONCURRENT
-
-
-def _wake_at(
-    state: TaskState,
-    schedule: Schedule,
-    following: datetime | None,
-    now: datetime,
-    policy: Policy,
-) -> datetime | None:
-    owes = state.orphaned or state.run_requested_at is not None
-    queues = state.waiting > 0 and state.pending_retry_until is None
-    if state.boot_at is not None or ((owes or queues) and _may_start(state, policy)):
-        return now
-    horizon = now if following is None else following
-    gaps = schedule.lost_between(state.mark, horizon)
-    pending = state.pending_retry_until if _may_start(state, policy) else None
-    instants = [following, pending, *(gap.resumes_at for gap in gaps[:1])]
-    return min((instant for instant in instants if instant is not None), default=None)
-
-
-def _believed(story: Story, retry: Retry, now: datetime) -> Story:
-    """Set back what lies further ahead than a believable step of the clock."""
+def _believed(story: Story, retry: Retry, now: datetime, offset: timedelta) -> Story:
+    """Set back what lies further ahead than a believable step of the clock, or another spread."""
     state, pending = story.state, story.state.pending_retry_until
     latest = retry.latest_retry_at(now)
     # After an end in the past, a retry further ahead was dated by another policy.
     dated = state.freed_at is not None and state.freed_at <= now
     is_near = pending is None or dated or pending - latest <= BELIEVABLE
-    if state.mark - now <= BELIEVABLE and is_near:
+    if state.mark - now <= BELIEVABLE + offset and is_near:
         return story
     return story.then(
         events.TaskMarkReset(
@@ -170,10 +159,10 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
         note: why.
     """
     state = story.state
-    schedule = schedule.anchored(state.registered_at)
+    schedule = bound(schedule, state)
     since = max(min(state.paused_since or at, at), state.mark)
     told: list[events.TaskEvent] = [
-        *lost(state, schedule, at),
+        *left_out(state, schedule, at),
         *boot_unserved(state, "disabled", at),
         *account(state, schedule, (state.mark, since), "no_scheduler", at),
         *account(state, schedule, (since, at), "disabled", at),
@@ -195,7 +184,7 @@ def start_now(story: Story, now: datetime) -> Story:
 
 def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:
     """Start a paused task only where a person asked for it."""
-    if story.state.run_requested_at is None or not _may_start(story.state, policy):
+    if story.state.run_requested_at is None or not may_start(story.state, policy):
         return story
     return start(cancelling(story, policy, active, now), "manual", None, now)
 
@@ -206,19 +195,36 @@ def _due(
     now: datetime,
     policy: Policy,
     active: Sequence[ActiveRun],
+    catch_up: timedelta | None,
 ) -> Story:
     state = story.state
     latest = schedule.latest_at_or_before(now)
     occurrence = latest if latest is not None and latest > state.mark else None
-    story = story.then(*lost(state, schedule, now))
+    if owed := occurrence or state.boot_at:
+        schedule.calendar_at(owed)
+    story = story.then(*left_out(state, schedule, now))
+    if occurrence is not None and _is_too_late(state, occurrence, now, catch_up):
+        story = story.then(*too_late(state, schedule, occurrence, now, policy))
+        state, occurrence = story.state, None
     if _is_held_up(state, policy):
-        return _held_up(story, schedule, occurrence, now, policy, active)
+        return _held_up(story, state, schedule, occurrence, now, policy, active)
     reason = _reason(state, occurrence, now)
     if occurrence is not None:
         story = story.then(*passed_over(state, schedule, occurrence, now, policy))
     if reason is None:
         return _next_in_line(story, reason, now, active)
     return start(cancelling(story, policy, active, now), reason, occurrence, now)
+
+
+def _is_too_late(
+    state: TaskState, occurrence: datetime, now: datetime, catch_up: timedelta | None
+) -> bool:
+    """Tell whether an occurrence could have started so long ago that it is not caught up."""
+    if catch_up is None:
+        return False
+    # What came during a run of the task is no older than the end of that run.
+    since = max(occurrence, state.freed_at or occurrence)
+    return now - since > max(catch_up, ON_TIME)
 
 
 def _is_held_up(state: TaskState, policy: Policy) -> bool:
@@ -231,6 +237,7 @@ def _is_held_up(state: TaskState, policy: Policy) -> bool:
 
 def _held_up(
     story: Story,
+    before: TaskState,
     schedule: Schedule,
     occurrence: datetime | None,
     now: datetime,
@@ -238,16 +245,15 @@ def _held_up(
     active: Sequence[ActiveRun],
 ) -> Story:
     """Do with an occurrence what the policy says, and go on with what stood in its way."""
-    state = story.state
-    if occurrence is not None or state.boot_at is not None:
+    if occurrence is not None or before.boot_at is not None:
         match decide_overlap(policy, active):
             case Skip(blocked_by):
-                story = story.then(*overlapped(state, schedule, now, blocked_by))
+                story = story.then(*overlapped(before, schedule, now, blocked_by))
             case Wait(behind):
-                story = _queued(story, schedule, occurrence, now, behind)
+                story = _queued(story, before, schedule, occurrence, now, behind)
             case Start() if policy == "enqueue":
                 # Nothing is active: a retry to come, or an interrupted run, goes first.
-                story = _queued(story, schedule, occurrence, now, None)
+                story = _queued(story, before, schedule, occurrence, now, None)
     if story.state.running:
         return story
     reason = _reason(story.state, None, now)
@@ -267,13 +273,13 @@ def _next_in_line(
 
 def _queued(
     story: Story,
+    state: TaskState,
     schedule: Schedule,
     occurrence: datetime | None,
     now: datetime,
     behind: int | None,
 ) -> Story:
     """Let an occurrence wait until the runs before it have ended."""
-    state = story.state
     if occurrence is not None:
         story = story.then(*passed_over(state, schedule, occurrence, now, "enqueue"))
     waits_for = occurrence or state.boot_at

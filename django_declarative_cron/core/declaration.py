@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from .monitor import Monitor
+from .operating import Operating
 from .overlap import Policy
 from .retry import FixedDelay, Retry, RetryPolicy
 from .schedule import Schedule
@@ -62,6 +63,7 @@ class Declaration:
         queue: a name for whoever shares the work out.
         tags: words for filtering.
         meta: data that every run carries, JSON-native.
+        operating: how the task is operated.
         options: the object ``options`` as it was written, JSON-native.
         origin: where it is declared, ``settings`` or ``http``.
         entry: the object it was read from, where its row keeps that.
@@ -83,6 +85,7 @@ class Declaration:
     queue: str = DEFAULT_QUEUE
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    operating: Operating = Operating()  # noqa: RUF009 - frozen
     options: Mapping[str, Any] = field(default_factory=dict)
     origin: str = "settings"
     entry: Mapping[str, Any] | None = None
@@ -144,6 +147,7 @@ class Declaration:
             "tags": list(self.tags),
             "meta": dict(self.meta),
             "options": dict(self.options),
+            **self.operating.as_data(),
             # Only where it is kept, so that the digests of settings do not depend on it.
             **({} if self.entry is None else {"entry": dict(self.entry)}),
         }

@@ -24,6 +24,7 @@ from .entry_keys import (
     refuse_unknown_keys,
     well_typed,
 )
+from .entry_operating import read_operating
 from .entry_options import JobOptions, read_job, read_retry
 from .entry_runner import read_runner
 from .monitor import Monitor, read_monitor
@@ -44,6 +45,7 @@ from .problem import Check
 from .reading import Declared, Item
 from .retry import Retry
 from .schedule import Fold, Gap, Schedule
+from .spread import offset_of
 
 DEFAULT_DIALECT: Final = "ojs"
 DEFAULT_ZONE: Final = "UTC"
@@ -78,6 +80,7 @@ def read_entry(item: Item) -> Declared | None:
     job = read_job(item, typed.get("options", {}))
     runner = read_runner(item, typed, target, job.timeout)
     monitor = _monitor(item, typed)
+    operating = read_operating(item, typed)
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -85,9 +88,11 @@ def read_entry(item: Item) -> Declared | None:
         cast(ZoneInfo, zone),
         cast(Gap, typed.get("gap", "skip")),
         cast(Fold, typed.get("fold", "first")),
+        offset=offset_of(typed["name"], operating.spread),
+        exclusion=item.reader.calendars.exclusion(operating.exclude) if operating.exclude else None,
     )
     declaration = _declaration(typed, schedule, cast(Target, target), retry, job)
-    declaration = replace(declaration, runner=runner, monitor=monitor)
+    declaration = replace(declaration, runner=runner, monitor=monitor, operating=operating)
     return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
 
 

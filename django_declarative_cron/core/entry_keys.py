@@ -25,6 +25,7 @@ _TEXT: Final = Kind((str,), "a text")
 _FLAG: Final = Kind((bool,), "True or False")
 _LIST: Final = Kind((list, tuple), "a list")
 _DICT: Final = Kind((dict,), "a dict")
+_DURATION: Final = Kind((timedelta, int, float, str), "a timedelta or a number of seconds")
 
 KINDS: Final[Mapping[str, Kind]] = {
     "name": _TEXT,
@@ -45,6 +46,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "runner": _TEXT,
     "atomic": _FLAG,
     "monitor": Kind((bool, str, dict), "True, False, a URL or a dict"),
+    "spread": _DURATION,
+    "catch_up": Kind((*_DURATION.types, type(None)), f"None, or {_DURATION.words}"),
+    "exclude": Kind((str, list, tuple), "the name of a calendar, or a list of such"),
+    "pause_after_failures": Kind((int, type(None)), "a whole number"),
 }
 REQUIRED: Final = ("name", "cron")
 WHAT_RUNS: Final = ("callback", "type", "command")

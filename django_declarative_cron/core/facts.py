@@ -25,6 +25,9 @@ class Row:
         error: one line.
         blocked_by: the run that was in its way, if the row says so.
         is_offered: an external worker may fetch it.
+        calendar: which one excluded it, if one did.
+        author: who let it pass, if somebody did.
+        note: why.
     """
 
     key: int
@@ -38,6 +41,9 @@ class Row:
     error: str = ""
     blocked_by: int | None = None
     is_offered: bool = False
+    calendar: str = ""
+    author: str = ""
+    note: str = ""
 
     def covers(self, occurrence: datetime) -> bool:
         """Tell whether an occurrence is among those the row accounts for."""
@@ -52,19 +58,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause by a person.
+    """A pause by a person, or by the scheduler itself.
 
     Args:
         since: when it began.
         until: when it ended or will end, ``None`` where only a person ends it.
         author: who paused.
         note: why.
+        reason: why the scheduler paused it itself; empty for a person's pause.
     """
 
     since: datetime
     until: datetime | None
     author: str
     note: str = ""
+    reason: str = ""
 
     def covers(self, instant: datetime) -> bool:
         """Tell whether an instant lies under it."""

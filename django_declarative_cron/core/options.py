@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any, Final, cast
 
 from .channel import Channel, read_channels
 from .channel import remarks as remarks_on_channels
@@ -49,6 +49,8 @@ class Options:
         METRICS_TASKS: of how many tasks the metrics have a label of their own.
         MONITOR: where check-ins of tasks go, ``None`` for nowhere.
         NOTIFY: whom people are told by that something needs them.
+        CALENDARS: by name, what says of a day whether it is excluded: a function, the dotted
+            path of one, or the path of a file that ends in ``.ics``.
     """
 
     WORKERS: int = 10
@@ -69,6 +71,7 @@ class Options:
     METRICS_TASKS: int = 200
     MONITOR: Monitoring | None = None
     NOTIFY: tuple[Channel, ...] = ()
+    CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(default_factory=dict)
 
     @property
     def longest_silence(self) -> timedelta:
@@ -219,6 +222,26 @@ def _unless_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
 
+def _calendars(value: Any) -> Mapping[str, str | Callable[[date], bool]]:
+    if not isinstance(value, dict):
+        raise _RefusedError(f"must be a dict, not {type(value).__name__}")
+    read_name = _text(1)
+    return {read_name(name): _source(name, given) for name, given in value.items()}
+
+
+def _source(name: str, given: Any) -> str | Callable[[date], bool]:
+    if callable(given):
+        return cast(Callable[[date], bool], given)
+    text = given.__fspath__() if hasattr(given, "__fspath__") else given
+    is_path = isinstance(text, str) and all(part.isidentifier() for part in text.split("."))
+    if isinstance(text, str) and (text.endswith(".ics") or (is_path and "." in text)):
+        return text
+    raise _RefusedError(
+        f"[{name!r}] must be a function, its dotted path, or the path of a file .ics,"
+        f" not {in_short(given)}"
+    )
+
+
 _SECOND = timedelta(seconds=1)
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "WORKERS": _whole,
@@ -239,4 +262,5 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "METRICS_TASKS": _whole,
     "MONITOR": _unless_none(_read_by(read_monitoring)),
     "NOTIFY": _read_by(read_channels),
+    "CALENDARS": _calendars,
 }

@@ -14,6 +14,9 @@ from typing import Final, Literal
 Policy = Literal["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
 POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "skip", "allow", "cancel_previous", "enqueue")
 
+CONCURRENT: Final[tuple[Policy, ...]] = ("allow", "cancel_previous")
+"""Policies under which an active run keeps no other one from starting."""
+
 MOST_WAITING: Final = 2
 """More occurrences than these waiting are warned of (CRON-S04)."""
 

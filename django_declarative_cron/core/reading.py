@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from ..exceptions import DeclarativeCronError, InvalidRegistrationError
 from .declaration import Declaration, Target
+from .exclusion import Calendars
 from .problem import Check, Problem, Problems
 
 
@@ -72,6 +73,7 @@ class Reader:
             ``UnresolvableError``.
         source: what the list is called in messages.
         problems: takes what is wrong.
+        calendars: that entries may name.
         withheld: keys that this list may not have; no hint names them.
         names: every name so far.
     """
@@ -80,6 +82,7 @@ class Reader:
     project_zone: Callable[[], ZoneInfo]
     source: str
     problems: Problems
+    calendars: Calendars
     withheld: tuple[str, ...] = ()
     names: set[str] = field(default_factory=set)
 

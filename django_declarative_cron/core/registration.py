@@ -11,6 +11,7 @@ from ..cron import CronExpression
 from ..exceptions import RegistrationShapeError, RegistrationsNotArrayError
 from .declaration import Declaration, Target
 from .entry import read_entry
+from .exclusion import Calendars
 from .parts import (
     delay_hint,
     flaw_of_name,
@@ -33,6 +34,7 @@ def read(
     registrations: object,
     resolver: Resolver,
     project_zone: Callable[[], ZoneInfo],
+    calendars: Calendars,
     *,
     source: str = "registrations",
     stop_at_first: bool = True,
@@ -44,6 +46,7 @@ def read(
         registrations: a list of 4-tuples and dicts.
         resolver: finds what runs.
         project_zone: gives the time zone of 4-tuples.
+        calendars: that entries may name.
         source: what the list is called in messages.
         stop_at_first: raise the first error; otherwise give all of them back.
         withheld: keys that dict entries of this list may not have.
@@ -53,7 +56,7 @@ def read(
             list, then for each item shape, types, name, duplicate, cron, delay.
     """
     problems = Problems(stop_at_first=stop_at_first)
-    reader = Reader(resolver, project_zone, source, problems, withheld)
+    reader = Reader(resolver, project_zone, source, problems, calendars, withheld)
     if not isinstance(registrations, list):
         reader.problems.add(_not_a_list(source, registrations))
         return [], reader.problems.found

@@ -1,18 +1,30 @@
-"""A cron expression bound to its zone: the one answer to "when"."""
+"""A cron expression bound to its zone: the one answer to "when".
+
+What a task says besides its expression is in the answer as well: it may be later by an offset
+(``spread``), and lack the days that calendars exclude, and an occurrence that a person lets pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, Lost
-from ..exceptions import CronCalculationError
+from ..exceptions import CalendarError, CronCalculationError
+from .exclusion import Excluded, Exclusion
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
+
+_AT_ONCE: Final = timedelta(0)
+_TICK: Final = timedelta(microseconds=1)
+_MINUTE: Final = timedelta(minutes=1)
+_DAY: Final = timedelta(days=1)
+_LONGEST_EXCLUSION: Final = timedelta(days=3653)
+"""Beyond it, a task whose days are all excluded counts as never due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,9 @@ class Schedule:
         fold: which passes of a local minute that happens twice count.
         anchor: the instant from which ``@every`` counts; without it such an expression
             has no answers.
+        offset: by how much each occurrence is later than the expression says.
+        exclusion: the days without occurrences; a calendar that gives no answer excludes none.
+        omitted: an occurrence that is left out.
     """
 
     expression: CronExpression
@@ -36,6 +51,9 @@ class Schedule:
     gap: Gap = "skip"
     fold: Fold = "first"
     anchor: datetime | None = field(default=None, compare=False)
+    offset: timedelta = _AT_ONCE
+    exclusion: Exclusion | None = field(default=None, compare=False)
+    omitted: datetime | None = field(default=None, compare=False)
 
     def anchored(self, instant: datetime) -> Schedule:
         """Give the schedule as it counts for a task: ``@every`` from its registration on.
@@ -47,23 +65,31 @@ class Schedule:
         """
         return self if self.expression.every is None else replace(self, anchor=instant)
 
+    def omitting(self, occurrence: datetime | None) -> Schedule:
+        """Give the schedule without one occurrence.
+
+        Args:
+            occurrence: which one; ``None``, or what is none, changes nothing.
+        """
+        return self if occurrence == self.omitted else replace(self, omitted=occurrence)
+
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the first occurrence strictly after an instant, or ``None``."""
-        try:
-            return self.expression.next_after(
-                instant, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
-        except Exception as cause:
-            raise self._failure(instant, cause) from cause
+        following = self._next(instant)
+        while following is not None and (passed := self._left_out(following)) is not None:
+            if following - instant > _LONGEST_EXCLUSION:
+                return None
+            following = self._next(max(following, passed[1]))
+        return following
 
     def latest_at_or_before(self, instant: datetime) -> datetime | None:
         """Give the newest occurrence not later than an instant, or ``None``."""
-        try:
-            return self.expression.latest_at_or_before(
-                instant, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
-        except Exception as cause:
-            raise self._failure(instant, cause) from cause
+        latest = self._latest(instant)
+        while latest is not None and (passed := self._left_out(latest)) is not None:
+            if instant - latest > _LONGEST_EXCLUSION:
+                return None
+            latest = self._latest(min(latest, passed[0]) - _TICK)
+        return latest
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
         """Give the occurrence whose minute an instant lies in, or ``None``.
@@ -74,26 +100,33 @@ class Schedule:
         if self.expression.every is not None:
             return None
         latest = self.latest_at_or_before(instant)
+        if self.offset:
+            # Its second was chosen by nobody: what counts is the minute.
+            begins = instant.replace(second=0, microsecond=0)
+            return latest if latest is not None and latest >= begins else None
         lasts = self.expression.resolution
         return latest if latest is not None and instant - latest < lasts else None
 
     def count_between(self, after: datetime, until: datetime) -> int:
         """Count the occurrences after one instant and up to another."""
-        try:
-            return self.expression.count_between(
-                after, until, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
-        except Exception as cause:
-            raise self._failure(after, cause) from cause
+        count = self._count(after, until)
+        if self.omitted is not None and after < self.omitted <= until:
+            count -= self.is_skipped_at(self.omitted)
+        return count - sum(day.count for day in self.excluded_between(after, until))
 
     def lost_between(self, after: datetime, until: datetime) -> tuple[Lost, ...]:
         """Give the gaps that swallowed named local minutes (``dst_skip``)."""
         if self.gap == "shift":
             return ()
         try:
-            return self.expression.lost_between(after, until, self.zone)
+            lost = self.expression.lost_between(after - self.offset, until - self.offset, self.zone)
         except Exception as cause:
             raise self._failure(after, cause) from cause
+        return tuple(
+            replace(each, resumes_at=each.resumes_at + self.offset)
+            for each in lost
+            if not self._calendar_of(each.civil.date())
+        )
 
     def upcoming(self, instant: datetime) -> Iterator[datetime]:
         """Yield every occurrence after an instant, in order."""
@@ -101,6 +134,129 @@ class Schedule:
         while following is not None:
             yield following
             following = self.next_after(following)
+
+    # --- what is left out ---
+
+    def is_skipped_at(self, instant: datetime) -> bool:
+        """Tell whether an instant would be an occurrence if it were not left out.
+
+        Args:
+            instant: usually the one that is omitted.
+        """
+        return self._latest(instant) == instant and not self._calendar_of(self._day_of(instant))
+
+    def excluded_between(self, after: datetime, until: datetime) -> Iterator[Excluded]:
+        """Yield, day by day, what calendars take out after one instant and up to another."""
+        following = None if self.exclusion is None else self._next(after)
+        while following is not None and following <= until:
+            day = self._day_of(following)
+            ends, calendar = self._span_of(day)[1], self._calendar_of(day)
+            ends = max(following, ends)
+            if calendar:
+                last = self._latest(min(ends, until)) or following
+                yield Excluded(following, last, self._count(following - _TICK, last), calendar)
+            following = self._next(ends)
+
+    def next_excluded(self, after: datetime, before: datetime | None) -> Excluded | None:
+        """Give the next day that is excluded from an instant on, up to the next occurrence.
+
+        Args:
+            after: the instant.
+            before: the next occurrence, ``None`` where there is none.
+        """
+        if self.exclusion is None:
+            return None
+        until = after + _LONGEST_EXCLUSION if before is None else before
+        return next(self.excluded_between(after, until), None)
+
+    def complete(self) -> Schedule:
+        """Give the schedule with what calendars and people take out of it."""
+        return replace(self, exclusion=None, omitted=None)
+
+    def named_by(self, instant: datetime) -> datetime | None:
+        """Give the occurrence that a person means by an instant, or ``None``.
+
+        Where an offset chose the second of an occurrence, its whole minute is meant.
+
+        Args:
+            instant: in the minute of the occurrence.
+        """
+        found = self.in_minute_of(instant)
+        if found is not None or not self.offset or instant.second or instant.microsecond:
+            return found
+        following = self.next_after(instant)
+        return following if following is not None and following - instant < _MINUTE else None
+
+    def calendar_of(self, occurrence: datetime) -> str:
+        """Give the calendar that excludes the day of an instant, empty where none says so."""
+        return self._calendar_of(self._day_of(occurrence))
+
+    def calendar_at(self, occurrence: datetime) -> str:
+        """Give the calendar that excludes the day of an instant, empty where none does.
+
+        Raises:
+            CalendarError: a calendar gives no answer, so that nobody knows.
+        """
+        return (
+            "" if self.exclusion is None else self.exclusion.calendar_of(self._day_of(occurrence))
+        )
+
+    def _left_out(self, occurrence: datetime) -> tuple[datetime, datetime] | None:
+        """Give the span around an occurrence that has no others, ``None`` where it counts."""
+        if occurrence == self.omitted:
+            return occurrence, occurrence
+        if self.exclusion is None:
+            return None
+        day = self._day_of(occurrence)
+        return self._span_of(day) if self._calendar_of(day) else None
+
+    def _calendar_of(self, day: date) -> str:
+        if self.exclusion is None:
+            return ""
+        try:
+            return self.exclusion.calendar_of(day)
+        except CalendarError:
+            return ""
+
+    def _day_of(self, occurrence: datetime) -> date:
+        """Give the day that an occurrence belongs to, as its expression has it."""
+        return (occurrence - self.offset).astimezone(self.zone).date()
+
+    def _span_of(self, day: date) -> tuple[datetime, datetime]:
+        """Give the first and the last instant of a day's occurrences."""
+        begins, ends = (
+            datetime.combine(each, time(), self.zone).astimezone(UTC) for each in (day, day + _DAY)
+        )
+        return begins + self.offset, ends + self.offset - _TICK
+
+    # --- what the expression says ---
+
+    def _next(self, instant: datetime) -> datetime | None:
+        try:
+            found = self.expression.next_after(
+                instant - self.offset, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
+            )
+        except Exception as cause:
+            raise self._failure(instant, cause) from cause
+        return None if found is None else found + self.offset
+
+    def _latest(self, instant: datetime) -> datetime | None:
+        try:
+            found = self.expression.latest_at_or_before(
+                instant - self.offset, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
+            )
+        except Exception as cause:
+            raise self._failure(instant, cause) from cause
+        return None if found is None else found + self.offset
+
+    def _count(self, after: datetime, until: datetime) -> int:
+        span = after - self.offset, until - self.offset
+        try:
+            return self.expression.count_between(
+                *span, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
+            )
+        except Exception as cause:
+            raise self._failure(after, cause) from cause
 
     def _failure(self, instant: datetime, cause: Exception) -> CronCalculationError:
         return CronCalculationError(self.expression.text, instant.isoformat(), cause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from . import events
 from .overlap import ActiveRun, Policy, Start, decide_overlap
@@ -13,7 +13,10 @@ from .story import Story
 
 _OLDEST_PASS = timedelta(seconds=15)
 
-Reason = Literal["orphaned", "retry", "due", "boot", "manual"]
+Reason = Literal["orphaned", "retry", "due", "boot", "manual", "backfill"]
+
+BACKFILL: Final = "backfill"
+"""Runs that are beside the schedule: they change nothing of what is owed to their task."""
 
 
 def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
@@ -85,6 +88,29 @@ def start(story: Story, reason: Reason, occurrence: datetime | None, now: dateti
         run_count=state.run_count + 1,
     )
     return story.then(*_retry_told(state, reason, now), started)
+
+
+def backfill(story: Story, occurrence: datetime, attempt: int, now: datetime) -> Story:
+    """Start a run of an occurrence of the past, beside the schedule.
+
+    Args:
+        story: of its task.
+        occurrence: which one.
+        attempt: its number among such runs of the occurrence.
+        now: the instant of the start.
+    """
+    state = story.state
+    return story.then(
+        events.TaskRunStarted(
+            at=now,
+            task_name=state.name,
+            scheduled_time=occurrence,
+            actual_time=_dated(state, now),
+            reason=BACKFILL,
+            attempt=attempt,
+            run_count=state.run_count + 1,
+        )
+    )
 
 
 def _dated(state: TaskState, now: datetime) -> datetime:

@@ -2,23 +2,15 @@
 
 ``apply`` alone says what a start, a success, a failure, an interruption or an
 override mean. ``decide`` reads its result; the judge reads the same events.
-``serialize`` and ``deserialize`` carry a state out of a database and into another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import singledispatch
-from typing import Any
 
-from ..exceptions import TaskInvalidValueError
 from . import events
-from .damage import Stored, check_cron, plain_instant
-
-_MILLISECOND = timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +97,7 @@ def _overridden(event: events.TaskOverridden, state: TaskState) -> TaskState:
         boot_at=event.boot_at,
         paused_since=event.at if state.paused_since is not None else None,
         paused_until=state.paused_until,
+        skip_at=state.skip_at,
         running=state.running,
         run_count=state.run_count,
     )
@@ -112,6 +105,9 @@ def _overridden(event: events.TaskOverridden, state: TaskState) -> TaskState:
 
 @apply.register
 def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
+    if event.reason == "backfill":
+        # It is beside the schedule: what is owed stays owed.
+        return replace(state, running=True, run_count=state.run_count + 1)
     return replace(
         state,
         last_attempt_at=event.actual_time,
@@ -131,7 +127,7 @@ def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
 @apply.register
 def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, running=event.others)
+        return replace(state, freed_at=event.at, running=event.others)
     return replace(
         state,
         last_success_at=event.at,
@@ -145,7 +141,7 @@ def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
 @apply.register
 def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, running=event.others)
+        return replace(state, freed_at=event.at, running=event.others)
     return replace(
         state,
         pending_retry_until=(state.pending_retry_until if event.overtaken else event.next_retry_at),
@@ -158,8 +154,7 @@ def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
 
 @apply.register
 def _cancelled(event: events.TaskRunCancelled, state: TaskState) -> TaskState:
-    freed_at = state.freed_at if event.history_only else event.at
-    return replace(state, freed_at=freed_at, interruptions=0, running=event.others)
+    return replace(state, freed_at=event.at, interruptions=0, running=event.others)
 
 
 @apply.register
@@ -184,7 +179,8 @@ def _cancel_requested(event: events.TaskRunCancelRequested, state: TaskState) ->
 
 @apply.register
 def _skipped(event: events.TaskSkipped, state: TaskState) -> TaskState:
-    return _accounted(state, event.scheduled_time)
+    skip_at = None if event.reason == "skip_next" else state.skip_at
+    return _accounted(replace(state, skip_at=skip_at), event.scheduled_time)
 
 
 def _accounted(state: TaskState, occurrence: datetime) -> TaskState:
@@ -210,8 +206,24 @@ def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
 
 
 @apply.register
+def _moved(event: events.TaskMoved, state: TaskState) -> TaskState:
+    later = timedelta(seconds=event.seconds)
+    has_mark = state.mark > state.registered_at
+    return replace(
+        state,
+        discharged_at=state.mark + later if has_mark else state.discharged_at,
+        skip_at=None if state.skip_at is None else state.skip_at + later,
+    )
+
+
+@apply.register
 def _paused(event: events.TaskPaused, state: TaskState) -> TaskState:
     return replace(state, paused_since=state.paused_since or event.at, paused_until=event.until)
+
+
+@apply.register
+def _paused_by_failures(event: events.TaskPausedByFailures, state: TaskState) -> TaskState:
+    return replace(state, paused_since=state.paused_since or event.at, paused_until=None)
 
 
 @apply.register
@@ -226,123 +238,10 @@ def _run_requested(event: events.TaskRunRequested, state: TaskState) -> TaskStat
 
 
 @apply.register
+def _skip_requested(event: events.TaskSkipRequested, state: TaskState) -> TaskState:
+    return replace(state, skip_at=event.scheduled_time)
+
+
+@apply.register
 def _retry_cleared(event: events.TaskRetryCleared, state: TaskState) -> TaskState:
     return replace(state, pending_retry_until=None)
-
-
-# --- as plain data ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredState(TaskState):
-    """A task's state with what a stored task record says of its declaration.
-
-    Args:
-        cron: raw text of the expression.
-        retry_delay: from the end of a failed run.
-        timezone: IANA name, ``None`` where the record does not say.
-        dialect: of the expression.
-        scheduler_identifier: of the deployment it belongs to (001 Scheduler Identifier).
-    """
-
-    cron: str
-    retry_delay: timedelta
-    timezone: str | None = None
-    dialect: str = "posix"
-    scheduler_identifier: str | None = None
-
-
-_INSTANTS = {
-    "last_attempt_at": "lastAttemptAt",
-    "last_success_at": "lastSuccessAt",
-    "pending_retry_until": "pendingRetryUntil",
-    "discharged_at": "dischargedAt",
-    "occurrence_at": "occurrenceAt",
-    "freed_at": "freedAt",
-    "boot_at": "bootAt",
-    "paused_since": "pausedSince",
-    "paused_until": "pausedUntil",
-    "run_requested_at": "runRequestedAt",
-    "skip_at": "skipAt",
-}
-_COUNTS = {
-    "attempt": "attempt",
-    "failures": "failures",
-    "interruptions": "interruptions",
-    "waiting": "waiting",
-    "run_count": "runCount",
-}
-_FLAGS = {"orphaned": "orphaned", "running": "running"}
-
-
-def serialize(state: StoredState) -> dict[str, Any]:
-    """Give a state as JSON-native data, in the spelling of the specification.
-
-    Args:
-        state: of one task; nothing of it is lost.
-    """
-    whole, rest = divmod(state.retry_delay, _MILLISECOND)
-    data: dict[str, Any] = {
-        "name": state.name,
-        "cronExpression": state.cron,
-        "dialect": state.dialect,
-        "timezone": state.timezone,
-        "retryDelayMs": whole,
-        "schedulerIdentifier": state.scheduler_identifier,
-        "registeredAt": plain_instant(state.registered_at),
-    }
-    if rest:
-        data["retryDelayRestUs"] = rest.microseconds
-    data |= {key: plain_instant(getattr(state, field)) for field, key in _INSTANTS.items()}
-    return data | {key: getattr(state, field) for field, key in (_COUNTS | _FLAGS).items()}
-
-
-def deserialize(data: Any, registrations: Iterable[Any]) -> StoredState:
-    """Read a state from plain data (001 Task State Management Errors).
-
-    Name, expression and delay are required; the rest is optional. A record that does
-    not say since when its task is registered owes nothing from before its newest run.
-
-    Args:
-        data: one task's record, as ``serialize`` gives it.
-        registrations: the tasks there are: names, declarations, 4-tuples or dicts, or a
-            mapping by name.
-
-    Raises:
-        TaskInvalidStructureError: the record is no object.
-        TaskMissingFieldError: a required field is missing.
-        TaskInvalidTypeError: a field is of another type.
-        TaskInvalidValueError: a field has a value that means nothing, or the task is not
-            registered.
-    """
-    stored = Stored(data)
-    stored.require("name", "cronExpression", "retryDelayMs")
-    name, cron = stored.text("name"), stored.text("cronExpression")
-    delay = stored.delay("retryDelayMs")
-    if name not in {_name_of(registration) for registration in registrations}:
-        raise TaskInvalidValueError("name", name, "is not the name of a registered task")
-    dialect = stored.text_or_none("dialect") or "posix"
-    check_cron(cron, dialect)
-    values: dict[str, Any] = {field: stored.instant(key) for field, key in _INSTANTS.items()}
-    newest = max(values["last_attempt_at"] or _EPOCH, values["last_success_at"] or _EPOCH)
-    values |= {field: stored.count(key) for field, key in _COUNTS.items()}
-    values |= {field: stored.flag(key) for field, key in _FLAGS.items()}
-    return StoredState(
-        name=name,
-        cron=cron,
-        retry_delay=delay + timedelta(microseconds=stored.count("retryDelayRestUs")),
-        timezone=stored.text_or_none("timezone"),
-        dialect=dialect,
-        scheduler_identifier=stored.text_or_none("schedulerIdentifier"),
-        registered_at=stored.instant("registeredAt") or newest,
-        **values,
-    )
-
-
-def _name_of(registration: Any) -> Any:
-    match registration:
-        case [name, *_]:
-            return name
-        case Mapping():
-            return registration.get("name")
-    return getattr(registration, "name", registration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,15 +17,44 @@ _TICK: Final = timedelta(microseconds=1)
 _DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
 """Why an occurrence during a run did not run; by the other policies runs stand in no way."""
 
+MISSED: Final = ("no_scheduler", "too_late")
+"""Reasons of occurrences that were to run, and that nobody started in time."""
 
-def lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
-    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``).
+
+def left_out(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    """Tell of the occurrences since the mark that were never to run, each with its reason.
 
     Args:
         state: of the task.
-        schedule: its schedule.
+        schedule: its schedule, without the occurrence that a person lets pass.
         until: the present instant.
     """
+    return [
+        *_lost(state, schedule, until),
+        *_excluded(state, schedule, until),
+        *_let_pass(state, schedule, until),
+    ]
+
+
+def _excluded(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    return [
+        replace(
+            _skip(state.name, "excluded", (day.first, day.last), day.count, until),
+            calendar=day.calendar,
+        )
+        for day in schedule.excluded_between(state.mark, until)
+    ]
+
+
+def _let_pass(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    at = schedule.omitted
+    if at is None or not state.mark < at <= until or not schedule.is_skipped_at(at):
+        return []
+    return [_skip(state.name, "skip_next", (at, at), 1, until)]
+
+
+def _lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``)."""
     return [
         events.TaskSkipped(
             at=until,
@@ -54,13 +84,39 @@ def passed_over(
     if schedule.next_after(state.mark) == occurrence:
         return told
     last = schedule.latest_at_or_before(occurrence - _TICK) or state.mark
+    return [*told, *_missed(state, schedule, last, now, policy, "no_scheduler")]
+
+
+def too_late(
+    state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime, policy: Policy
+) -> list[events.TaskSkipped]:
+    """Account for occurrences of which the newest is too old to be caught up.
+
+    Args:
+        state: of the task.
+        schedule: its schedule.
+        occurrence: the newest one.
+        now: the present instant.
+        policy: what would have become of occurrences during a run.
+    """
+    return _missed(state, schedule, occurrence, now, policy, "too_late")
+
+
+def _missed(
+    state: TaskState,
+    schedule: Schedule,
+    last: datetime,
+    now: datetime,
+    policy: Policy,
+    reason: str,
+) -> list[events.TaskSkipped]:
+    """Account for what is missed up to an occurrence, apart from what fell into a run."""
     freed = min(max(state.freed_at or state.mark, state.mark), last)
     if policy not in _DURING_A_RUN:
         freed = state.mark
     return [
-        *told,
         *account(state, schedule, (state.mark, freed), _DURING_A_RUN.get(policy, ""), now),
-        *account(state, schedule, (freed, last), "no_scheduler", now),
+        *account(state, schedule, (freed, last), reason, now),
     ]
 
 
@@ -135,7 +191,7 @@ def _skip(
         reason=reason,
         scheduled_time=span[1],
         count=count,
-        outcome="missed" if reason == "no_scheduler" else "skipped",
+        outcome="missed" if reason in MISSED else "skipped",
         scheduled_from=span[0] if count > 1 else None,
         blocked_by=blocked_by,
     )

@@ -46,6 +46,10 @@ class Cause(StrEnum):
     OVERRIDDEN = "overridden"
     FORGOTTEN = "forgotten"
     SKIPPED = "skipped"
+    EXCLUDED = "excluded"
+    TOO_LATE = "too_late"
+    SKIPPED_ONCE = "skipped_once"
+    PAUSED_BY_FAILURES = "paused_by_failures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Why:
         pause: the pause it lay under.
         until: when it ends, or when the task runs next.
         previous: the occurrence before.
-        text: the problem, a reason, or a lost local time.
+        text: the problem, a reason, a lost local time, or the name of a calendar.
     """
 
     cause: Cause
@@ -129,7 +133,9 @@ def _blocked(facts: Facts, at: datetime) -> Why | None:
 def _paused(facts: Facts, at: datetime) -> Why:
     pause = next((each for each in facts.pauses if each.covers(at)), None)
     until = facts.state.paused_until if pause is None else pause.until
-    return Why(Cause.PAUSED, at, pause=pause, until=until)
+    by_itself = pause is not None and bool(pause.reason)
+    cause = Cause.PAUSED_BY_FAILURES if by_itself else Cause.PAUSED
+    return Why(cause, at, pause=pause, until=until)
 
 
 def _unserved(facts: Facts, owed: datetime) -> Why:
@@ -142,7 +148,7 @@ def _past(facts: Facts, at: datetime) -> Why:
         return ran
     if facts.schedule is None:
         return Why(Cause.BROKEN, at, text=facts.problem)
-    occurrence = facts.schedule.in_minute_of(at)
+    occurrence = facts.schedule.named_by(at)
     if occurrence is None:
         return _no_occurrence(facts, facts.schedule, at)
     for row in facts.rows:
@@ -172,6 +178,12 @@ def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
             return _paused(facts, occurrence) if facts.pauses else Why(Cause.DISABLED, occurrence)
         case "no_scheduler":
             return Why(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
+        case "too_late":
+            return Why(Cause.TOO_LATE, occurrence, until=row.finished_at)
+        case "excluded":
+            return Why(Cause.EXCLUDED, occurrence, text=row.calendar)
+        case "skip_next":
+            return Why(Cause.SKIPPED_ONCE, occurrence, row=row)
         case "dst_skip":
             return Why(Cause.GAP, occurrence, text=row.error)
         case "coalesced":
@@ -201,6 +213,9 @@ def _unaccounted(facts: Facts, occurrence: datetime) -> Why:
 
 def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
     """Say why there is no occurrence: what the clocks do, a retry to come, or the schedule."""
+    left_out = _left_out(facts, schedule, at)
+    if left_out is not None:
+        return left_out
     lost = _lost(schedule, at)
     if lost:
         return Why(Cause.GAP, at, text=lost)
@@ -215,6 +230,23 @@ def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
     if previous is not None and previous < facts.state.registered_at:
         previous = None
     return Why(Cause.NOT_DUE, at, until=following, previous=previous)
+
+
+def _left_out(facts: Facts, schedule: Schedule, at: datetime) -> Why | None:
+    """Say that there would be an occurrence, had not a calendar or a person taken it out."""
+    occurrence = schedule.complete().named_by(at)
+    if occurrence is None:
+        return None
+    if occurrence == schedule.omitted:
+        return Why(Cause.SKIPPED_ONCE, occurrence, row=_skip_of(facts, occurrence))
+    calendar = schedule.calendar_of(occurrence)
+    following = schedule.next_after(occurrence)
+    return Why(Cause.EXCLUDED, occurrence, text=calendar, until=following) if calendar else None
+
+
+def _skip_of(facts: Facts, occurrence: datetime) -> Row | None:
+    found = (row for row in facts.rows if row.reason == "skip_next" and row.covers(occurrence))
+    return next(found, None)
 
 
 def _lost(schedule: Schedule, at: datetime) -> str:
@@ -254,7 +286,7 @@ def _future(facts: Facts, at: datetime) -> Why:
     minute = at.replace(second=0, microsecond=0)
     if pending is not None and minute <= pending < minute + _MINUTE:
         return Why(Cause.RETRY_PENDING, at, until=pending)
-    occurrence = schedule.in_minute_of(at)
+    occurrence = schedule.named_by(at)
     if occurrence is None:
         return _no_occurrence(facts, schedule, at)
     return Why(Cause.WILL_RUN, occurrence)

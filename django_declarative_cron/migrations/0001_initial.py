@@ -587,6 +587,8 @@ class Migration(migrations.Migration):
                             ("clear_retry", "retry state cleared"),
                             ("cancel", "end of a run requested"),
                             ("skip", "next run skipped"),
+                            ("unskip", "next run no longer skipped"),
+                            ("backfill", "runs of the past requested"),
                         ],
                         max_length=16,
                         verbose_name="act",

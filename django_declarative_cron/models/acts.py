@@ -23,6 +23,8 @@ class TaskOverride(models.Model):
         CLEAR_RETRY = "clear_retry", _("retry state cleared")
         CANCEL = "cancel", _("end of a run requested")
         SKIP = "skip", _("next run skipped")
+        UNSKIP = "unskip", _("next run no longer skipped")
+        BACKFILL = "backfill", _("runs of the past requested")
 
     scheduler = models.ForeignKey(
         "SchedulerState",

@@ -78,10 +78,32 @@ def run_now(
         django.db.Error: it was not started, or its end could not be recorded; the next
             scheduler then finds it interrupted.
     """
-    options = conf.options()
-    member = _member(options, clock)
-    process = Process(socket.gethostname(), os.getpid(), options.RELEASE)
-    start = foreground.start(member, process, declaration, act)
+    member = outsider(clock)
+    start = foreground.start(member, this_process(), declaration, act)
+    return run_started(member, start, declaration, clock, started, companion)
+
+
+def run_started(
+    member: Member,
+    start: Start,
+    declaration: Declaration,
+    clock: Clock,
+    started: Callable[[], None] = _nothing,
+    companion: Companion | None = None,
+) -> Ran:
+    """Run what is committed as started to its end in this thread, and record it.
+
+    Args:
+        member: who started it.
+        start: the start.
+        declaration: of the task.
+        clock: source of time.
+        started: called first.
+        companion: as for ``run_now``.
+
+    Raises:
+        django.db.Error: its end could not be recorded.
+    """
     watchers.begin([declaration])
     try:
         with _living(member, clock, companion):
@@ -95,8 +117,18 @@ def run_now(
     return Ran(result, told[0] if told else None)
 
 
-def _member(options: conf.Options, clock: Clock) -> Member:
-    """Make an instance of its own, which holds no registration set and never leads."""
+def this_process() -> Process:
+    """Say where runs in the foreground take place."""
+    return Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+
+
+def outsider(clock: Clock) -> Member:
+    """Make an instance of its own, which holds no registration set and never leads.
+
+    Args:
+        clock: source of time.
+    """
+    options = conf.options()
     return Member(
         using=database.alias(),
         deployment=options.DEPLOYMENT,

@@ -259,7 +259,8 @@ def _decided(
     if state.waiting:
         state = replace(state, waiting=sum(run.waiting for run in active))
     schedule, policy = declaration.schedule, declaration.overlap_policy
-    decision = decide(state, schedule, declaration.retry, now, policy, active)
+    catch_up = declaration.operating.catch_up
+    decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
     if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.
         row.epoch = held.next_epoch(member.using)

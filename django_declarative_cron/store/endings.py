@@ -8,7 +8,9 @@ from typing import Any
 
 from ..core import events
 from ..core.decide import Story, settle
+from ..core.failing import too_many
 from ..core.retry import Retried, chance_of
+from ..core.starting import BACKFILL
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import rows
 
@@ -111,6 +113,7 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
         meaning = _meaning(run, result, task, place)
         ended = _ended(run, result, meaning)
         story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
+        story = story.then(*too_many(story.state, ended, rows.operating_of(task)))
         rows.take(task, settle(story, schedule, now, policy))
     except rows.DAMAGE as damage:
         task.running_run = None
@@ -124,7 +127,7 @@ def _meaning(run: TaskRun, result: Result, task: ScheduledTask, place: Place) ->
     retry = rows.retry_of(task)
     chance = chance_of(str(task.scheduler_identifier), run.pk)
     return _Meaning(
-        history_only=task.epoch != run.epoch,
+        history_only=task.epoch != run.epoch or run.reason == BACKFILL,
         others=place.other is not None,
         overtaken=not place.is_newest,
         retried=Retried(None, "discard", "non_retryable")

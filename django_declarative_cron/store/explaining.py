@@ -88,7 +88,7 @@ def _rows(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
 
 def _row(run: TaskRun) -> Row:
     detail: Any = run.detail if isinstance(run.detail, dict) else {}
-    blocking = detail.get("blocking_run")
+    blocking = detail.get("blocked_by")
     return Row(
         key=run.pk,
         scheduled_for=run.scheduled_for,
@@ -101,6 +101,7 @@ def _row(run: TaskRun) -> Row:
         error=str(detail.get("local_time", "")) or run.error.strip().partition("\n")[0],
         blocked_by=blocking if isinstance(blocking, int) else None,
         is_offered=run.waits_in is not None,
+        **{key: str(detail.get(key, "")) for key in ("calendar", "author", "note")},
     )
 
 
@@ -116,4 +117,4 @@ def _pauses(task: ScheduledTask, at: datetime) -> tuple[Pause, ...]:
 
 def _pause(act: TaskOverride) -> Pause:
     ends = [end for end in (act.until, act.ended_at) if end is not None]
-    return Pause(act.created_at, min(ends, default=None), act.author, act.note)
+    return Pause(act.created_at, min(ends, default=None), act.author, act.note, act.reason)

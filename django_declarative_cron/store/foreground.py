@@ -75,12 +75,23 @@ def _started(member: Member, process: Process, declaration: Declaration, act: Ac
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         if held is None:
             raise NotRegisteredError(declaration.name)
-        row = _free_row(held, member, declaration.name)
+        row = free_row(held, member, declaration.name)
         instances.register(held, member, process)
         return _start(held, member, row, declaration, act)
 
 
-def _free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
+def free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
+    """Give the row of a task that no run of its own keeps from starting.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who starts it.
+        name: of the task.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        AlreadyRunningError: its run is in progress.
+    """
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
     row = database.current(member.using, tasks).first()
     if row is None:

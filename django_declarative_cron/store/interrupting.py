@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ..core import events
 from ..core.decide import Story, settle
+from ..core.starting import BACKFILL
 from ..core.suspicion import SUSPICIOUS
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import database, outbox, overlaps, rows
@@ -70,7 +71,7 @@ def _interrupted(
         scheduled_time=run.scheduled_for,
         old_instance=str(run.instance_id),
         new_instance=str(member.instance),
-        restarts=knows and run.cancel_requested_at is None,
+        restarts=knows and run.cancel_requested_at is None and run.reason != BACKFILL,
         run=run.pk,
         others=other is not None,
     )

@@ -1,4 +1,4 @@
-"""People's acts: pause, resume, run now, clear the retry state."""
+"""People's acts: pause, resume, skip the next run, run now, clear the retry state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from ..conf import options
 from ..core import events
 from ..core.decide import Story, end_pause, settle
 from ..core.schedule import Schedule
+from ..core.state import TaskState
 from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import database, outbox, rows
+from . import database, outbox, passing, rows
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
 from .mending import mending
@@ -33,12 +34,14 @@ class Act:
         at: the instant of the act.
         note: why, for the audit.
         author_key: primary key of the user, where there is one.
+        reason: why the scheduler itself does it; empty for people's acts.
     """
 
     author: str
     at: datetime
     note: str = ""
     author_key: str = ""
+    reason: str = ""
 
 
 def pause(names: Collection[str], act: Act, *, until: datetime | None = None) -> list[str]:
@@ -66,36 +69,64 @@ def pause(names: Collection[str], act: Act, *, until: datetime | None = None) ->
 
 
 def skip_next(names: Collection[str], act: Act) -> list[str]:
-    """Let the next occurrence of tasks pass: a pause that ends with it.
-
-    Until then nothing else runs either, a pending retry waits as under every pause.
+    """Let the next occurrence of tasks pass; everything else goes on, retries too.
 
     Args:
         names: of the tasks.
         act: who, when, why.
 
     Returns:
-        the names it took effect on; a task that rests already is none of them, nor is one
-        whose schedule names no instant any more.
+        the names it took effect on; a task that rests is none of them, nor is one whose next
+        occurrence is skipped already, or whose schedule names no instant any more.
     """
-    text = f"Skips the next run: {act.note}" if act.note else "Skips the next run."
-    told = replace(act, note=text)
 
     def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
-        until = schedule.next_after(max(story.state.mark, act.at))
-        if story.state.paused_since is not None or not row.enabled or until is None:
+        state = story.state
+        if state.paused_since is not None or not row.enabled or _is_skipped(state, act.at):
             return None
-        paused = events.TaskPaused(
-            at=act.at, task_name=story.state.name, author=act.author, note=text, until=until
-        )
-        return story.then(paused)
+        following = schedule.next_after(max(state.mark, act.at))
+        return None if following is None else story.then(_skip(state, act, following))
 
-    return _act(names, told, Kind.PAUSE, change, until=_own_end)
+    return _act(names, act, Kind.SKIP, change, until=_skipped)
 
 
-def _own_end(row: ScheduledTask) -> datetime | None:
-    end: datetime | None = row.paused_until
-    return end
+def unskip(names: Collection[str], act: Act) -> list[str]:
+    """Let the next occurrence run after all.
+
+    Args:
+        names: of the tasks.
+        act: who, when, why.
+
+    Returns:
+        the names of which an occurrence was to be skipped.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if not _is_skipped(story.state, act.at):
+            return None
+        return story.then(_skip(story.state, act, None))
+
+    return _act(names, act, Kind.UNSKIP, change)
+
+
+def _skip(state: TaskState, act: Act, occurrence: datetime | None) -> events.TaskSkipRequested:
+    return events.TaskSkipRequested(
+        at=act.at,
+        task_name=state.name,
+        author=act.author,
+        note=act.note,
+        scheduled_time=occurrence,
+    )
+
+
+def _is_skipped(state: TaskState, now: datetime) -> bool:
+    """Tell whether an occurrence is to be skipped that is still to come."""
+    return state.skip_at is not None and state.skip_at > max(state.mark, now)
+
+
+def _skipped(row: ScheduledTask) -> datetime | None:
+    occurrence: datetime | None = row.skip_at
+    return occurrence
 
 
 def resume(names: Collection[str], act: Act) -> list[str]:
@@ -216,6 +247,7 @@ def _write(
         unserved = [
             run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
         ]
+        passing.sign(held, using, unserved)
         database.insert(using, unserved)
         database.upsert(using, changed, rows.STATE_FIELDS)
         audit(held, using, changed, act, kind, until=until)
@@ -267,14 +299,17 @@ def audit(
         until: end of a pause, or what gives it for each row.
     """
     if kind in (Kind.PAUSE, Kind.RESUME):
-        _end_pauses(held, using, changed, act)
-    stays_open = kind in (Kind.PAUSE, Kind.RUN)
+        _end(held, using, changed, act, Kind.PAUSE)
+    if kind in (Kind.SKIP, Kind.UNSKIP):
+        _end(held, using, changed, act, Kind.SKIP)
+    stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
     acts = [
         TaskOverride(
             scheduler=held.row,
             task_name=row.name,
             kind=kind,
             until=until(row) if callable(until) else until,
+            reason=act.reason,
             note=act.note,
             author=act.author[:255],
             author_key=act.author_key[:255],
@@ -286,11 +321,13 @@ def audit(
     database.insert(using, acts)
 
 
-def _end_pauses(held: Locked, using: str, changed: list[ScheduledTask], act: Act) -> None:
-    pauses = TaskOverride.objects.using(using).filter(
+def _end(
+    held: Locked, using: str, changed: list[ScheduledTask], act: Act, kind: TaskOverride.Kind
+) -> None:
+    acts = TaskOverride.objects.using(using).filter(
         scheduler=held.row,
-        kind=Kind.PAUSE,
+        kind=kind,
         ended_at=None,
         task_name__in=[row.name for row in changed],
     )
-    pauses.update(ended_at=act.at)
+    acts.update(ended_at=act.at)

@@ -13,7 +13,18 @@ from ..core.declaration import Declaration, digest_of_set
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import database, dead, instances, marks, outbox, overlaps, registrations, rows
+from . import (
+    database,
+    dead,
+    instances,
+    marks,
+    moving,
+    outbox,
+    overlaps,
+    passing,
+    registrations,
+    rows,
+)
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
@@ -286,9 +297,9 @@ def _update(
         unserved: list[TaskRun] = []
         for row in chunk:
             declaration = by_name[row.name]
-            enabled_before = row.enabled
+            enabled_before, moved = row.enabled, moving.events_of(row, declaration, now)
             rows.declare(row, declaration, held.row.identifier)
-            story = Story(rows.state_of(row))
+            story = Story(rows.state_of(row)).then(*moved)
             pause = pauses.get(declaration.name)
             with scheduling(declaration):
                 story = _switched(story, declaration, enabled_before, pause, now)
@@ -296,6 +307,7 @@ def _update(
                 rows.take(row, settle(story, declaration.schedule, now, policy))
             unserved += rows.unserved_rows(held.row, row, story.events)
             told += story.events
+        passing.sign(held, member.using, unserved)
         database.insert(member.using, unserved)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, member.using, told, chunk)

@@ -51,4 +51,5 @@ def note(
 
 def _kept(declaration: Declaration, is_fresh: bool) -> dict[str, Any]:
     data = declaration.as_data()
-    return {key: data[key] for key in _KEPT} | {"fresh": is_fresh}
+    spread = {"spread": data["spread"]} if "spread" in data else {}
+    return {key: data[key] for key in _KEPT} | spread | {"fresh": is_fresh}

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from ..core import events
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import database, outbox, overlaps, rows
+from . import autopause, database, outbox, overlaps, rows
 from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
@@ -137,6 +137,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
             recorded.events += settled(run, result, place, now)
         database.upsert(member.using, runs.values(), _RUN_FIELDS)
         database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
+        autopause.note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()
         )

@@ -8,15 +8,18 @@ from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from ..conf import calendars
 from ..core import events
 from ..core.damage import flaw, lost
 from ..core.decide import CONCURRENT, Decision
 from ..core.declaration import Declaration
+from ..core.operating import Operating, of_data
 from ..core.overlap import POLICIES, Policy
 from ..core.reconcile import Stored
 from ..core.retry import FixedDelay, Retry
 from ..core.retry_policy import read_policy
 from ..core.schedule import Schedule
+from ..core.spread import offset_of
 from ..core.state import TaskState
 from ..cron import parse
 from ..exceptions import DeclarativeCronError
@@ -86,13 +89,31 @@ def schedule_of(row: ScheduledTask) -> Schedule:
     gone = lost(row.digest)
     if gone is not None:
         raise gone
-    options = row.declaration
-    return Schedule(
+    options, operating = row.declaration, operating_of(row)
+    schedule = Schedule(
         parse(row.cron, options.get("dialect", "posix")),
         ZoneInfo(row.timezone),
         gap=options.get("gap", "skip"),
         fold=options.get("fold", "first"),
-    ).anchored(row.registered_at)
+        offset=offset_of(row.name, operating.spread),
+        exclusion=calendars().exclusion(operating.exclude) if operating.exclude else None,
+    )
+    return schedule.anchored(row.registered_at).omitting(row.skip_at)
+
+
+def operating_of(row: ScheduledTask) -> Operating:
+    """Read how a task is operated from its row.
+
+    Args:
+        row: as stored.
+
+    Raises:
+        ValueError: what is stored means nothing.
+        TypeError: likewise.
+        AttributeError: the declaration is no object.
+        OverflowError: a duration is too long.
+    """
+    return of_data(row.declaration)
 
 
 def retry_of(row: ScheduledTask) -> Retry:
@@ -228,9 +249,12 @@ def unserved_rows(
 
 
 def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
-    if event.detail:
-        return {"local_time": event.detail}
-    return None if event.blocked_by is None else {"blocked_by": event.blocked_by}
+    told = {
+        "local_time": event.detail or None,
+        "blocked_by": event.blocked_by,
+        "calendar": event.calendar or None,
+    }
+    return {key: value for key, value in told.items() if value is not None} or None
 
 
 def set_aside(row: ScheduledTask, reason: str, until: datetime) -> events.TaskBroken:

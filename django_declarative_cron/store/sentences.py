@@ -86,6 +86,7 @@ _BEGUN: dict[str, Callable[[], str]] = {
     "retry": lambda: _("as the retry of a failure"),
     "orphaned": lambda: _("as the restart of an interrupted run"),
     "manual": lambda: _("as a person had asked for it"),
+    "backfill": lambda: _("as a person had asked for runs of the past"),
 }
 
 
@@ -207,6 +208,37 @@ def _skipped(answer: Why, times: Times) -> str:
     return text % {"at": times(answer.at), "reason": answer.text}
 
 
+def _excluded(answer: Why, times: Times) -> str:
+    values = {"at": times(answer.at), "calendar": answer.text}
+    if answer.until is None:
+        return _("The calendar “%(calendar)s” excludes the day of %(at)s.") % values
+    text = _("The calendar “%(calendar)s” excludes the day of %(at)s; it runs next at %(next)s.")
+    return text % {**values, "next": times(answer.until)}
+
+
+def _too_late(answer: Why, times: Times) -> str:
+    text = _("The occurrence of %(at)s was missed, and too old to be caught up at %(found)s.")
+    found = "" if answer.until is None else times(answer.until)
+    return text % {"at": times(answer.at), "found": found}
+
+
+def _let_pass(answer: Why, times: Times) -> str:
+    row = answer.row
+    who = row.author if row is not None and row.author else _("someone")
+    note = f" ({row.note})" if row is not None and row.note else ""
+    text = _("The occurrence of %(at)s does not run because %(who)s skipped it%(note)s.")
+    return text % {"at": times(answer.at), "who": who, "note": note}
+
+
+def _paused_by_failures(answer: Why, times: Times) -> str:
+    pause = answer.pause
+    note = f" ({pause.note})" if pause is not None and pause.note else ""
+    text = _(
+        "It does not run because failures in a row paused it, until someone resumes it%(note)s."
+    )
+    return text % {"note": note}
+
+
 _WORDED: dict[Cause, Worded] = {
     Cause.BROKEN: _broken,
     Cause.DISABLED: _disabled,
@@ -232,4 +264,8 @@ _WORDED: dict[Cause, Worded] = {
     Cause.OVERRIDDEN: _overridden,
     Cause.FORGOTTEN: _forgotten,
     Cause.SKIPPED: _skipped,
+    Cause.EXCLUDED: _excluded,
+    Cause.TOO_LATE: _too_late,
+    Cause.SKIPPED_ONCE: _let_pass,
+    Cause.PAUSED_BY_FAILURES: _paused_by_failures,
 }

@@ -11,7 +11,7 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, overlaps, rows
+from . import database, overlaps, passing, rows
 from .guard import Locked, Member
 from .offering import offer
 
@@ -64,6 +64,7 @@ def write_starts(
         started: each task's start, already taken into its row.
         unserved: history rows of occurrences that did not run.
     """
+    passing.sign(held, member.using, unserved)
     fresh = [each for each in started if each.event.waited is None]
     runs = [_run_row(held, member, each) for each in fresh]
     database.insert(member.using, [*unserved, *runs])

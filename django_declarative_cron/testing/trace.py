@@ -97,6 +97,16 @@ def described(declarations: Iterable[Declaration]) -> list[Record]:
             "fold": declaration.schedule.fold,
             "overlap_policy": declaration.overlap_policy,
             **({} if declaration.retry_delay is not None else {"retry": "policy"}),
+            **_operating(declaration),
         }
         for declaration in declarations
     ]
+
+
+def _operating(declaration: Declaration) -> Record:
+    """Tell of what is there only where a task asks for it."""
+    offset, operating = declaration.schedule.offset, declaration.operating
+    said: Record = {"offset": offset} if offset else {}
+    if operating.exclude or operating.catch_up is not None:
+        said["leaves_out"] = "yes"
+    return said

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import count
 from typing import Protocol, cast
@@ -45,13 +45,15 @@ def schedule_of(registration: Registration) -> Schedule | None:
     if registration.cron is None:
         return None
     named = (registration.timezone, registration.dialect, registration.gap, registration.fold)
-    return _cron_schedule(registration.cron, *named)
+    return _cron_schedule(registration.cron, *named, registration.offset)
 
 
 @lru_cache(maxsize=4096)
-def _cron_schedule(cron: str, timezone: str, dialect: str, gap: str, fold: str) -> Schedule:
-    zone = validate_zone(timezone)
-    return CronSchedule(parse(cron, dialect), zone, cast(Gap, gap), cast(Fold, fold))
+def _cron_schedule(
+    cron: str, timezone: str, dialect: str, gap: str, fold: str, offset: timedelta
+) -> Schedule:
+    expression, zone = parse(cron, dialect), validate_zone(timezone)
+    return CronSchedule(expression, zone, cast(Gap, gap), cast(Fold, fold), offset=offset)
 
 
 class Dues:

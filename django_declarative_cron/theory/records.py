@@ -12,8 +12,8 @@ A record is a mapping: ``{"at": datetime, "event": "RS", "task": "a"}``.
 Optional: ``valid`` on ``IEs`` and ``IEf`` says whether the list was one to accept, where the
 record does not show it (a callback that cannot be imported); ``cause: "storage"`` on ``IEf``;
 ``retry_at`` on ``REf`` for a backoff, ``None`` for no retry; ``cron`` on ``Due`` where two
-schedules of one name are told apart; ``dialect``, ``gap``, ``fold``, ``overlap_policy`` in a
-registration. Other keys are left alone.
+schedules of one name are told apart; ``dialect``, ``gap``, ``fold``, ``overlap_policy``,
+``offset`` and ``leaves_out`` in a registration. Other keys are left alone.
 """
 
 from __future__ import annotations
@@ -68,21 +68,25 @@ class Registration:
         fold: which passes of a local minute that happens twice count.
         overlap_policy: the theory governs ``coalesce``.
         retry: ``policy`` where a policy dates the retries; the theory knows fixed delays.
+        offset: by how much its occurrences are later than the expression says.
+        leaves_out: ``yes`` where occurrences are left out that the theory would owe.
     """
 
     name: str
     cron: str | None = None
     timezone: str = "UTC"
     retry_delay: timedelta | None = None
+    offset: timedelta = timedelta(0)
     dialect: str = field(default="posix", compare=False)
     gap: str = field(default="skip", compare=False)
     fold: str = field(default="first", compare=False)
     overlap_policy: str = field(default="coalesce", compare=False)
     retry: str = field(default="", compare=False)
+    leaves_out: str = field(default="", compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        told_apart_by = (self.name, self.cron, self.timezone, self.retry_delay)
+        told_apart_by = (self.name, self.cron, self.timezone, self.retry_delay, self.offset)
         object.__setattr__(self, "_hash", hash(told_apart_by))
 
     def __hash__(self) -> int:
@@ -91,7 +95,8 @@ class Registration:
     @property
     def governed(self) -> bool:
         """Tell whether the theory says anything about this task (semantics 6)."""
-        return self.overlap_policy == "coalesce" and self.retry != "policy"
+        by_policy = self.retry == "policy" or bool(self.leaves_out)
+        return self.overlap_policy == "coalesce" and not by_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +237,17 @@ def _registration(entry: object) -> tuple[Registration | None, str | None]:
     faults += [f"{key} {text!r} is not a text" for key, text in texts.items() if not _is_text(text)]
     texts = {key: text for key, text in texts.items() if _is_text(text)}
     delay = delay if isinstance(delay, timedelta) else None
-    return Registration(name, retry_delay=delay, **texts), "; ".join(faults) or None
+    offset = entry.get("offset", _AT_ONCE)
+    if not isinstance(offset, timedelta):
+        faults, offset = [*faults, f"offset {offset!r} is not a timedelta"], _AT_ONCE
+    registration = Registration(name, retry_delay=delay, offset=offset, **texts)
+    return registration, "; ".join(faults) or None
 
 
-_TEXTS: Final = ("cron", "timezone", "dialect", "gap", "fold", "overlap_policy", "retry")
+_AT_ONCE: Final = timedelta(0)
+_TEXTS: Final = (
+    *("cron", "timezone", "dialect", "gap", "fold", "overlap_policy", "retry", "leaves_out"),
+)
 
 
 def _is_text(value: object) -> bool:

@@ -49,7 +49,7 @@ def did(key: str, task: ScheduledTask) -> bool:
         "run": task.run_requested_at is not None,
         "pause": task.paused_since is not None,
         "resume": task.paused_since is None,
-        "skip_next": task.paused_until == NOW.replace(hour=11, minute=0, second=0),
+        "skip_next": task.skip_at == NOW.replace(hour=11, minute=0, second=0),
         "retry_now": task.run_requested_at is not None,
         "clear_retry": task.pending_retry_until is None,
     }[key]

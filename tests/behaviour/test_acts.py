@@ -48,10 +48,10 @@ def test_the_next_occurrence_is_skipped_and_the_one_after_it_runs(sim: Simulatio
     sim.advance_to("2024-01-01T12:30:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("12:00")]
     skipped = TaskRun.objects.get(outcome="skipped")
-    assert (skipped.reason, skipped.scheduled_for) == ("disabled", utc("11:00"))
+    assert (skipped.reason, skipped.scheduled_for) == ("skip_next", utc("11:00"))
     told = TaskOverride.objects.get()
     assert (told.until, told.author) == (utc("11:00"), "an operator")
-    assert told.note == "Skips the next run: inventory"
+    assert told.note == "inventory"
 
 
 def test_what_rests_or_never_runs_again_has_no_next_run_to_skip(sim: Simulation) -> None:

@@ -42,6 +42,7 @@ def test_defaults(settings: Any) -> None:
         "METRICS_TASKS": 200,
         "MONITOR": None,
         "NOTIFY": (),
+        "CALENDARS": {},
     }
     assert conf.option_problems() == []
 

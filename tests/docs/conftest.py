@@ -13,7 +13,7 @@ from django_declarative_cron import signals
 from django_declarative_cron.testing import assert_schedule_snapshot
 
 MODULES = (
-    *("shop", "shop.tasks", "shop.schedule", "shop.routers"),
+    *("shop", "shop.tasks", "shop.schedule", "shop.routers", "shop.calendars"),
     *("garden", "garden.tasks"),
 )
 

@@ -131,7 +131,10 @@ def test_the_readme_begins_with_two_sentences_and_then_the_two_commands() -> Non
 def test_the_table_of_options_is_that_of_the_code() -> None:
     rows = DOCS["settings.md"].table("option", "default", "what")
     said = {code(row["option"]): row["default"] for row in rows}
-    assert said == {field.name: in_words(field.default) for field in fields(Options)}
+    defaults = Options()
+    assert said == {
+        field.name: in_words(getattr(defaults, field.name)) for field in fields(Options)
+    }
 
 
 def in_words(value: Any) -> str:
@@ -202,6 +205,7 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
 MADE = [
     exceptions.RegistrationsNotArrayError(),
     exceptions.RegistrationShapeError(0, None),
+    exceptions.CalendarError("holidays", "is not there"),
     exceptions.InvalidRegistrationError("name", "", "is empty"),
     exceptions.ScheduleDuplicateTaskError("a"),
     exceptions.CronExpressionInvalidError("x", "minute", "is no number"),
@@ -311,7 +315,7 @@ def test_the_fields_of_run_are_those_of_the_code() -> None:
 
 
 def _reasons_in_order() -> list[str]:
-    return ["due", "boot", "retry", "orphaned", "manual"]
+    return ["due", "boot", "retry", "orphaned", "manual", "backfill"]
 
 
 def test_the_reasons_are_those_of_the_code() -> None:

@@ -184,6 +184,8 @@ SCHEDULED_TASKS = [
 
 @pytest.mark.parametrize(("page", "block"), CONFIGURING, ids=ids(CONFIGURING))
 def test_options_are_accepted(page: Page, block: Block, runner: Runner, settings: Any) -> None:
+    for earlier in _modules_before(page, block):
+        runner.run(page, earlier)
     settings.SCHEDULED_TASKS = []
     settings.DECLARATIVE_CRON = runner.run(page, block)["DECLARATIVE_CRON"]
     assert checks.run_checks(tags=[TAG]) == []

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from .acts import (
     TaskPaused,
+    TaskPausedByFailures,
     TaskResumed,
     TaskRetryCleared,
     TaskRunRequested,
+    TaskSkipRequested,
 )
 from .base import (
     Event,
@@ -68,6 +70,7 @@ from .tasks import (
     TaskAdded,
     TaskBroken,
     TaskMarkReset,
+    TaskMoved,
     TaskOrphaned,
     TaskOverridden,
     TaskPreserved,
@@ -108,9 +111,11 @@ __all__ = [
     "TaskBroken",
     "TaskEvent",
     "TaskMarkReset",
+    "TaskMoved",
     "TaskOrphaned",
     "TaskOverridden",
     "TaskPaused",
+    "TaskPausedByFailures",
     "TaskPreserved",
     "TaskRepeatedlyInterrupted",
     "TaskResumed",
@@ -130,6 +135,7 @@ __all__ = [
     "TaskRunWaiting",
     "TaskRunsPiledUp",
     "TaskScheduled",
+    "TaskSkipRequested",
     "TaskSkipped",
     "TaskStateDamaged",
 ]

@@ -40,3 +40,20 @@ class TaskRetryCleared(TaskEvent, level="INFO"):
     author: str
     note: str = ""
     pending_retry_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSkipRequested(TaskEvent, level="INFO"):
+    """A person lets the next occurrence pass, ``None``: takes that back."""
+
+    author: str
+    note: str = ""
+    scheduled_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPausedByFailures(TaskEvent, level="ERROR"):
+    """So many failures in a row paused a task, as its declaration asks; people resume it."""
+
+    failures: int
+    error: str = ""

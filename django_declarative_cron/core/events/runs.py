@@ -14,7 +14,10 @@ from .base import TaskEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSkipped(TaskEvent):
-    """Occurrences did not run; ``outcome`` tells skipped from missed."""
+    """Occurrences did not run; ``outcome`` tells skipped from missed.
+
+    ``calendar``: which one excludes them.
+    """
 
     reason: str
     scheduled_time: datetime
@@ -23,6 +26,7 @@ class TaskSkipped(TaskEvent):
     scheduled_from: datetime | None = None
     detail: str = ""
     blocked_by: int | None = None
+    calendar: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,3 +72,10 @@ class TaskBroken(TaskEvent, level="ERROR"):
     """A task cannot be considered or called; the others go on."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMoved(TaskEvent, level="INFO"):
+    """Another spread moves the occurrences of a task, and what is known of them, by ``seconds``."""
+
+    seconds: float

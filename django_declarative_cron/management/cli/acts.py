@@ -1,4 +1,4 @@
-"""``cron pause``, ``cron resume`` and ``cron clear-retry``: people's acts on tasks."""
+"""``cron pause``, ``resume``, ``skip`` and ``clear-retry``: people's acts on tasks."""
 
 from __future__ import annotations
 
@@ -64,10 +64,20 @@ def _not_resumed(task: ScheduledTask) -> Said:
     return "was not paused", True
 
 
-def _skip_next(context: Context, options: Options) -> None:
+def _skip_arguments(parser: ArgumentParser) -> None:
+    _names(parser)
+    parser.add_argument("--undo", action="store_true", help="let the next run take place after all")
+
+
+def _skip(context: Context, options: Options) -> None:
     scope = Scope.current()
-    names = _known(scope, options)
-    taken = overrides.skip_next(names, act(options, context.clock.now()))
+    names, who = _known(scope, options), act(options, context.clock.now())
+    if options["undo"]:
+        taken = overrides.unskip(names, who)
+        _tell(context, "Next run no longer skipped", taken)
+        _tell_untouched(context, scope, names, taken, lambda task: ("has no skipped run", True))
+        return
+    taken = overrides.skip_next(names, who)
     _tell(context, "Next run skipped", taken)
     _tell_untouched(context, scope, names, taken, _not_skipped)
 
@@ -75,7 +85,12 @@ def _skip_next(context: Context, options: Options) -> None:
 def _not_skipped(task: ScheduledTask) -> Said:
     if not task.enabled:
         return "is disabled by its declaration: nothing runs", True
-    return "is paused, or never runs again: there is nothing to skip", task.paused_since is not None
+    if task.paused_since is not None:
+        return "is paused: nothing runs that could be skipped", True
+    if task.skip_at is not None:
+        skipped = local(task.skip_at, conf.project_zone())
+        return f"skips its run of {skipped} already: one at a time", True
+    return "never runs again: there is nothing to skip", False
 
 
 def _clear_retry(context: Context, options: Options) -> None:
@@ -135,8 +150,8 @@ def _until(text: str | None, now: datetime) -> datetime | None:
 
 PAUSE = Subcommand("pause", "let tasks rest: nothing runs until resumed", _pause_arguments, _pause)
 RESUME = Subcommand("resume", "end pauses; what fell under them does not run", _names, _resume)
-SKIP_NEXT = Subcommand(
-    "skip-next", "let the next occurrence pass; the one after it runs", _names, _skip_next
+SKIP = Subcommand(
+    "skip", "let the next occurrence pass; the one after it runs", _skip_arguments, _skip
 )
 CLEAR_RETRY = Subcommand(
     "clear-retry", "forget pending retries; the next occurrence runs", _names, _clear_retry

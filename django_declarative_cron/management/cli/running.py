@@ -33,7 +33,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     Scope.current()
-    declaration = _declaration(options["name"])
+    declaration = declaration_of(options["name"])
     who, name = act(options, context.clock.now()), safe(declaration.name)
     try:
         ran = run_now(
@@ -55,7 +55,15 @@ def _answer(context: Context, options: Options) -> None:
     _tell(context, name, ran)
 
 
-def _declaration(name: str) -> Declaration:
+def declaration_of(name: str) -> Declaration:
+    """Give the declaration of a task that can run in this process.
+
+    Args:
+        name: of the task.
+
+    Raises:
+        CommandError: with exit code 2 for an unknown one, 1 for one that cannot run here.
+    """
     declarations = declared()
     for declaration in declarations:
         if declaration.name == name:

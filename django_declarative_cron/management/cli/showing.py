@@ -27,7 +27,7 @@ from .past import record, say_runs
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
-from .words import iso, local, relative
+from .words import duration, iso, local, relative
 
 _RUNS = 5
 _NEXT = 3
@@ -99,7 +99,11 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     for each in act.order_by("-id")[:1]:
         note = f": {each.note}" if each.note else ""
         with translation.override(None):
-            yield "newest act", [f"{each.get_kind_display()} by {each.author}{note}"]
+            yield "newest act", [f"{each.get_kind_display()} by {_author(each)}{note}"]
+
+
+def _author(act: TaskOverride) -> str:
+    return act.author or ("the scheduler itself" if act.reason else "")
 
 
 def _following(reading: Reading) -> list[datetime]:
@@ -134,6 +138,14 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield "timeout", [f"{declared['timeout']:g} s"]
     if "overlap_policy" in declared:
         yield "overlap", [str(declared["overlap_policy"])]
+    if "spread" in declared:
+        yield "spread", [f"by less than {duration(declared['spread'])}"]
+    if "catch_up" in declared:
+        yield "catch-up", [f"of what is {duration(declared['catch_up'])} late at most"]
+    if "exclude" in declared:
+        yield "not on days of", [", ".join(map(str, declared["exclude"]))]
+    if "pause_after_failures" in declared:
+        yield "paused after", [f"{declared['pause_after_failures']:,} failures in a row"]
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:

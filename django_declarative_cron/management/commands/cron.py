@@ -22,6 +22,7 @@ from ...store.held import HeldError
 from ...store.mending import mending
 from ..cli import (
     acts,
+    backfilling,
     cancelling,
     delivering,
     explaining,
@@ -53,10 +54,11 @@ SUBCOMMANDS = {
         past.HISTORY,
         planning.PLAN,
         running.RUN,
+        backfilling.BACKFILL,
         cancelling.CANCEL,
         acts.PAUSE,
         acts.RESUME,
-        acts.SKIP_NEXT,
+        acts.SKIP,
         acts.CLEAR_RETRY,
         probing.HEALTH,
         delivering.EVENTS,

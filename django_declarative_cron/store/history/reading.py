@@ -24,7 +24,7 @@ from ...models import (
 )
 from ..database import DatabaseNow
 from ..guard import LONG_AGO
-from . import torn
+from . import left_out, torn
 from .presence import Life, presences
 from .telling import History, Sources
 from .values import Act, Registered
@@ -68,7 +68,7 @@ def read(
     sources = Sources(
         presences=present,
         sets=_sets(using, state, begins),
-        acts=_acts(using, state, begins),
+        acts=[*_acts(using, state, begins), *left_out.acts(using, state, begins, until)],
         runs=torn.ran(_told(using, state, begins, newest), earliest, until + lease),
         begun=_begun(using, state),
     )

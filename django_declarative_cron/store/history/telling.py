@@ -213,6 +213,8 @@ class History:
             elif entry.is_fresh and known is not None and known.identity == entry.identity:
                 # Nothing new was declared: its row had been lost or damaged.
                 self._absences.leave(name, "rows", at)
+            elif known is not None and not entry.is_fresh and known.offset != entry.offset:
+                self._absences.leave(name, "people", at)
         self._absences.enable([each.name for each in entries.values() if each.is_enabled], at)
         if self._lived_until is not None and at <= self._lived_until:
             self._leave(entries, "clock", self._lived_until)
@@ -235,9 +237,10 @@ class History:
                 self._absences.resume(name, at)
             case "clear_retry":
                 was_here = self._absences.leave(name, "people", at)
-            case "cancel":
-                # It is about a run, whose own row says how it ended.
-                return ()
+            case "left_out":
+                was_here = self._absences.leave(name, "people", act.until or at)
+            case "cancel" | "skip" | "unskip" | "backfill":
+                return ()  # The row of the run, or of the occurrence, says what became of it.
         if was_here:
             self._change_list(at)
         self._expect([name], at)
@@ -308,7 +311,7 @@ class History:
         """Let a task be away by a start that the theory does not know of."""
         if run.is_torn or (self._is_torn and run.task not in self._entries):
             return self._absences.leave(run.task, "rows", run.started_at)
-        if run.reason == "manual":
+        if run.reason in ("manual", "backfill"):
             return self._absences.leave(run.task, "people", run.started_at)
         if run.instance not in self._presences and not self._is_active:
             return self._absences.leave(run.task, "rows", run.started_at)

@@ -11,6 +11,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from ...core.schedule import Schedule
+from ...core.spread import offset_of
 from ...cron import parse
 from ...exceptions import DeclarativeCronError
 
@@ -47,8 +48,8 @@ class Act(NamedTuple):
     Args:
         at: when.
         task: its name.
-        kind: as in the row.
-        until: end of a pause, ``None`` for one without.
+        kind: as in the row; ``left_out`` where occurrences were never to run.
+        until: end of a pause, ``None`` for one without; the last that was left out.
     """
 
     at: datetime
@@ -94,7 +95,17 @@ class Entry:
         told = {key: self.data[key] for key in _TOLD if key in self.data}
         delay = self.data.get("retry_delay_us", 0)
         by_policy = {"retry": "policy"} if delay is None else {}
-        return told | {"retry_delay": _delay(delay)} | by_policy
+        later = {"offset": self.offset} if self.offset else {}
+        return told | {"retry_delay": _delay(delay)} | by_policy | later
+
+    @cached_property
+    def offset(self) -> timedelta:
+        """Give by how much its occurrences are later than its expression says."""
+        spread = self.data.get("spread", 0)
+        try:
+            return offset_of(self.name, timedelta(seconds=spread))
+        except (TypeError, ValueError, OverflowError):
+            return timedelta(0)
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Give the next occurrence, ``None`` where there is none or the row is damaged.
@@ -114,7 +125,8 @@ class Entry:
             return None
         if expression.every is not None:
             return None  # It counts from the registration of the task, which is not kept here.
-        return Schedule(expression, zone, data.get("gap", "skip"), data.get("fold", "first"))
+        gap, fold = data.get("gap", "skip"), data.get("fold", "first")
+        return Schedule(expression, zone, gap, fold, offset=self.offset)
 
 
 def _delay(value: Any) -> Any:

@@ -1,0 +1,79 @@
+"""When a task runs next by its schedule, and when the scheduler has to look at it again; pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from .overlap import CONCURRENT, Policy
+from .schedule import Schedule
+from .state import TaskState
+
+
+def bound(schedule: Schedule, state: TaskState) -> Schedule:
+    """Give a schedule as it counts for a task now.
+
+    Args:
+        schedule: as declared.
+        state: of the task.
+    """
+    return schedule.anchored(state.registered_at).omitting(state.skip_at)
+
+
+def look_ahead(
+    state: TaskState, schedule: Schedule, now: datetime, policy: Policy
+) -> tuple[datetime | None, datetime | None]:
+    """Say when a task runs next by its schedule, and when to look at it again.
+
+    Args:
+        state: of the task.
+        schedule: its schedule, bound.
+        now: the instant of the tick.
+        policy: what becomes of an occurrence while a run is active.
+    """
+    if state.paused_since is not None:
+        until = state.paused_until
+        following = None if until is None else schedule.next_after(max(until, state.mark))
+        wake = now if state.run_requested_at and may_start(state, policy) else until
+    else:
+        following = schedule.next_after(state.mark)
+        wake = _wake_at(state, schedule, following, now, policy)
+    return following, None if state.running and policy == "coalesce" else wake
+
+
+def may_start(state: TaskState, policy: Policy) -> bool:
+    """Tell whether no run of a task keeps another one from starting.
+
+    Args:
+        state: of the task.
+        policy: of the task.
+    """
+    return not state.running or policy in CONCURRENT
+
+
+def _wake_at(
+    state: TaskState,
+    schedule: Schedule,
+    following: datetime | None,
+    now: datetime,
+    policy: Policy,
+) -> datetime | None:
+    owes = state.orphaned or state.run_requested_at is not None
+    queues = state.waiting > 0 and state.pending_retry_until is None
+    if state.boot_at is not None or ((owes or queues) and may_start(state, policy)):
+        return now
+    horizon = now if following is None else following
+    gaps = schedule.lost_between(state.mark, horizon)
+    pending = state.pending_retry_until if may_start(state, policy) else None
+    excluded = schedule.next_excluded(state.mark, following)
+    instants = [
+        *(following, pending, None if excluded is None else excluded.last),
+        *(gap.resumes_at for gap in gaps[:1]),
+        _let_pass(state, schedule),
+    ]
+    return min((instant for instant in instants if instant is not None), default=None)
+
+
+def _let_pass(state: TaskState, schedule: Schedule) -> datetime | None:
+    """Give the occurrence that a person lets pass, where it is one and still to come."""
+    at = state.skip_at
+    return at if at is not None and at > state.mark and schedule.is_skipped_at(at) else None

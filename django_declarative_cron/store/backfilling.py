@@ -1,0 +1,152 @@
+"""Starting runs of the past, beside the schedule and under the same lock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Max
+
+from ..conf import options
+from ..core.decide import Story, settle
+from ..core.declaration import Declaration
+from ..core.starting import BACKFILL, backfill
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import claims, database, instances, outbox, overrides, rows
+from .claims import Started
+from .foreground import NotRegisteredError, Start, UnreadableRowError, free_row
+from .guard import Locked, Member, locked, locked_deployment
+from .held import naming_what_is_held
+from .instances import Process
+from .mending import mending
+from .overrides import Act
+
+
+class DoneError(RuntimeError):
+    """Tell that an occurrence has a run that succeeded."""
+
+
+class LiveDueError(RuntimeError):
+    """Tell that a run of the schedule is due, which goes first."""
+
+
+def done(name: str, since: datetime, until: datetime) -> set[datetime]:
+    """Give the occurrences that have a run that succeeded.
+
+    Args:
+        name: of the task.
+        since: the first instant of a span.
+        until: its last.
+    """
+    runs = TaskRun.objects.using(database.alias()).filter(
+        scheduler__deployment=options().DEPLOYMENT,
+        task_name=name,
+        outcome=Outcome.SUCCEEDED,
+        scheduled_for__range=(since, until),
+    )
+    return set(runs.values_list("scheduled_for", flat=True))
+
+
+def audit(name: str, act: Act) -> None:
+    """Write down that somebody asks for runs of the past.
+
+    Args:
+        name: of the task.
+        act: who asks, when, why.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+    """
+    using = database.alias()
+    with locked_deployment(using, options().DEPLOYMENT) as held:
+        row = None if held is None else _row(held, using, name)
+        if held is None or row is None:
+            raise NotRegisteredError(name)
+        overrides.audit(held, using, [row], act, TaskOverride.Kind.BACKFILL)
+
+
+def _row(held: Locked, using: str, name: str) -> ScheduledTask | None:
+    return ScheduledTask.objects.using(using).filter(scheduler=held.row, name=name).first()
+
+
+@database.again_after_conflict
+def start(
+    member: Member,
+    process: Process,
+    declaration: Declaration,
+    occurrence: datetime,
+    now: datetime,
+    *,
+    repeat: bool,
+) -> Start:
+    """Start a run of one occurrence of the past.
+
+    Args:
+        member: who runs it; it need not lead, and comes with the run.
+        process: where it runs.
+        declaration: of the task.
+        occurrence: which one.
+        now: the instant of the start.
+        repeat: run it although it has succeeded.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        UnreadableRowError: its row is damaged.
+        AlreadyRunningError: its run is in progress, here or elsewhere.
+        LiveDueError: a run of the schedule is due, and somebody is there to start it.
+        DoneError: the occurrence has a run that succeeded.
+        django.db.Error: nothing was committed, nothing may be called.
+    """
+
+    def started() -> Start:
+        with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+            if held is None:
+                raise NotRegisteredError(declaration.name)
+            row = free_row(held, member, declaration.name)
+            _give_way(held, row, now)
+            attempt = _attempt(held, member, row, occurrence, repeat=repeat)
+            instances.register(held, member, process)
+            return _start(held, member, row, declaration, (occurrence, attempt), now)
+
+    return mending(member.using, member.deployment, started)
+
+
+def _attempt(
+    held: Locked, member: Member, row: ScheduledTask, occurrence: datetime, *, repeat: bool
+) -> int:
+    """Number the run of an occurrence among those of its kind, unless it has succeeded."""
+    runs = TaskRun.objects.using(member.using).filter(
+        scheduler=held.row, task_name=row.name, scheduled_for=occurrence
+    )
+    if not repeat and runs.filter(outcome=Outcome.SUCCEEDED).exists():
+        raise DoneError(row.name)
+    mine = runs.filter(reason=BACKFILL, epoch=row.epoch)
+    return 1 + (mine.aggregate(newest=Max("attempt"))["newest"] or 0)
+
+
+def _give_way(held: Locked, row: ScheduledTask, now: datetime) -> None:
+    """Let what the schedule owes go first, where a leader is there to start it."""
+    expires = held.row.lease_expires_at
+    is_led = expires is not None and expires > held.database_now
+    if is_led and row.wake_at is not None and row.wake_at <= now and not rows.runs_beside(row):
+        raise LiveDueError(row.name)
+
+
+def _start(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration,
+    asked: tuple[datetime, int],
+    now: datetime,
+) -> Start:
+    try:
+        state, schedule, policy = rows.state_of(row), rows.schedule_of(row), rows.policy_of(row)
+    except rows.DAMAGE as damage:
+        raise UnreadableRowError(str(damage)) from damage
+    decision = settle(backfill(Story(state), *asked, now), schedule, now, policy)
+    assert decision.start is not None
+    rows.take(row, decision)
+    [claim] = claims.write_starts(held, member, [Started(row, decision.start, declaration)], [])
+    database.upsert(member.using, [row], rows.STATE_FIELDS)
+    told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
+    return Start(claim, tuple(told))

@@ -1,0 +1,169 @@
+"""Calendars: functions, dotted paths and files, what they say and what they do not."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import conf
+from django_declarative_cron.calendars import Calendars
+from django_declarative_cron.checks import check_options
+from django_declarative_cron.exceptions import CalendarError, InvalidRegistrationError
+
+FILE = """BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//example//EN
+BEGIN:VEVENT
+UID:1
+SUMMARY:New Year
+DTSTART;VALUE=DATE:20200101
+DTEND;VALUE=DATE:20200102
+RRULE:FREQ=YEARLY
+END:VEVENT
+BEGIN:VEVENT
+UID:2
+SUMMARY:Fair
+DTSTART;VALUE=DATE:20240506
+DTEND;VALUE=DATE:20240509
+END:VEVENT
+BEGIN:VEVENT
+UID:3
+SUMMARY:Overnight
+DTSTART:20240610T220000Z
+DTEND:20240611T000000Z
+END:VEVENT
+BEGIN:VEVENT
+UID:4
+STATUS:CANCELLED
+DTSTART;VALUE=DATE:20240801
+END:VEVENT
+END:VCALENDAR
+""".replace("\n", "\r\n")
+
+
+def is_leap_day(day: date) -> bool:
+    return (day.month, day.day) == (2, 29)
+
+
+def _asked(source: Any, day: date) -> str:
+    return Calendars({"c": source}).exclusion(["c"]).calendar_of(day)
+
+
+@pytest.mark.parametrize("source", [is_leap_day, f"{__name__}.is_leap_day"])
+def test_a_function_or_its_path_says_which_days(source: Any) -> None:
+    assert _asked(source, date(2024, 2, 29)) == "c"
+    assert _asked(source, date(2024, 3, 1)) == ""
+
+
+def test_the_first_that_excludes_a_day_is_named() -> None:
+    calendars = Calendars({"a": lambda day: day.day == 2, "b": lambda day: True})
+    exclusion = calendars.exclusion(["a", "b"])
+    assert [exclusion.calendar_of(date(2024, 1, day)) for day in (1, 2)] == ["b", "a"]
+
+
+def test_a_file_excludes_the_days_of_its_events(tmp_path: Path) -> None:
+    pytest.importorskip("recurring_ical_events")
+    path = tmp_path / "days.ics"
+    path.write_bytes(FILE.encode())
+    excluded = [
+        day
+        for month in range(1, 13)
+        for number in range(1, 29)
+        if _asked(str(path), day := date(2024, month, number))
+    ]
+    fair = [date(2024, 5, number) for number in (6, 7, 8)]
+    assert excluded == [date(2024, 1, 1), *fair, date(2024, 6, 10)]
+    assert _asked(str(path), date(2031, 1, 1)) == "c"
+
+
+def test_a_file_that_changes_counts_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("recurring_ical_events")
+    path = tmp_path / "days.ics"
+    path.write_bytes(FILE.encode())
+    assert _asked(str(path), date(2024, 5, 6)) == "c"
+    path.write_bytes(FILE.replace("20240506", "20240507").replace("Fair", "Fairer").encode())
+    assert _asked(str(path), date(2024, 5, 6)) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("no.such.module", "gives no answer for 2024-01-01: ModuleNotFoundError"),
+        ("missing.ics", "gives no answer for 2024-01-01: FileNotFoundError"),
+        (lambda day: 1 / 0, "gives no answer for 2024-01-01: ZeroDivisionError"),
+        (lambda day: None, "says NoneType, not True or False, of 2024-01-01"),
+        (None, "is not in DECLARATIVE_CRON['CALENDARS']"),
+    ],
+)
+def test_what_gives_no_answer_says_why(source: Any, reason: str) -> None:
+    with pytest.raises(CalendarError) as caught:
+        _asked(source, date(2024, 1, 1))
+    assert caught.value.message.startswith(f"calendar 'c' {reason}")
+
+
+def test_a_name_that_is_none_is_refused_with_the_nearest(settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": is_leap_day}}
+    task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
+    with pytest.raises(InvalidRegistrationError) as caught:
+        conf.declarations([{**task, "exclude": "holyday"}])
+    assert "'holyday' is no calendar; did you mean `holidays`?" in caught.value.message
+    (problem,) = conf.problems([{**task, "exclude": ["holidays", "fair"]}])
+    assert str(problem.check) == "declarative_cron.E017"
+    assert problem.hint == "Known calendars: `holidays`."
+    (declaration,) = conf.declarations([{**task, "exclude": "holidays"}])
+    assert declaration.operating.exclude == ("holidays",)
+
+
+@pytest.mark.parametrize(
+    ("calendars", "said"),
+    [
+        (["holidays"], "must be a dict, not list"),
+        ({"a": 5}, "['a'] must be a function, its dotted path, or the path of a file .ics, not 5"),
+        ({"a": "holidays"}, "['a'] must be a function, its dotted path, or the path"),
+        ({"": is_leap_day}, "must have 1 to 255 characters, found 0"),
+    ],
+)
+def test_options_that_are_no_calendars_are_refused(
+    settings: Any, calendars: Any, said: str
+) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": calendars}
+    (problem,) = conf.option_problems()
+    assert problem.message.startswith(said)
+
+
+def test_a_silent_calendar_is_warned_of(settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"a": is_leap_day, "b": Path("missing.ics")}}
+    (message,) = check_options()
+    assert message.id == "declarative_cron.W014"
+    assert message.obj == "DECLARATIVE_CRON['CALENDARS']['b']"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"spread": 0.5}, "spread must be at least 1 s and at most 1 days"),
+        ({"spread": "P2D"}, "spread must be at least 1 s and at most 1 days"),
+        ({"spread": True}, "spread must be a timedelta or a number of seconds, not True"),
+        ({"catch_up": -1}, "catch_up must be at least 0 s and at most 36500 days"),
+        ({"catch_up": "soon"}, "catch_up 'soon' is no duration of ISO 8601"),
+        ({"catch_up": float("inf")}, "catch_up must be a timedelta or a number of seconds"),
+        ({"exclude": [5]}, "exclude must be names of calendars, found 5"),
+        ({"pause_after_failures": 0}, "pause_after_failures must be a whole number from 1"),
+        ({"pause_after_failures": True}, "pause_after_failures must be a whole number from 1"),
+    ],
+)
+def test_what_means_nothing_is_refused(said: dict[str, Any], reason: str) -> None:
+    task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day", **said}
+    with pytest.raises(InvalidRegistrationError) as caught:
+        conf.declarations([task])
+    assert reason in caught.value.message
+
+
+def test_what_is_not_said_leaves_the_digest_as_it_was() -> None:
+    task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
+    plain, unsaid = conf.declarations([task]), {"spread": 0, "catch_up": None, "exclude": []}
+    (declaration,) = conf.declarations([{**task, **unsaid, "pause_after_failures": None}])
+    assert declaration.digest() == plain[0].digest()
