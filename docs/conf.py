@@ -34,6 +34,7 @@ release = version = _version()
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 autodoc_typehints = "description"
+autodoc_preserve_defaults = True
 # Anchors spelled as code hosts spell them: the pages read well in both places.
 myst_heading_anchors = 3
 

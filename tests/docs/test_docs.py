@@ -70,6 +70,11 @@ def _page(path: Path) -> Page | None:
     return read(path) if path.is_file() else None
 
 
+@pytest.mark.parametrize("page", DOCS.values(), ids=lambda page: page.name)
+def test_no_link_leads_out_of_the_site(page: Page) -> None:
+    assert [link for link in page.links if link.startswith("../")] == []
+
+
 def test_a_link_that_leads_nowhere_would_be_found() -> None:
     text = (
         "[a](missing.md) [b](settings.md#nothing) [c](#there) [d](checks.md#errors) "
