@@ -31,7 +31,7 @@ _STEADY: Any = {"svg.hashsalt": "speed", "svg.fonttype": "none", "font.size": 9}
 
 
 def draw(part: Part, rows: list[Row], folder: Path) -> Path | None:
-    """Draw a part's figure: over the sizes, or as bars where there is one size.
+    """Draw a part's figure: over the sizes, or as points where there is one size.
 
     Args:
         part: whose.
@@ -48,7 +48,10 @@ def draw(part: Part, rows: list[Row], folder: Path) -> Path | None:
         if len({row.size for row, _ in found}) > 1:
             _lines(axes, part, figure, found)
         else:
-            _bars(axes, figure, found)
+            _points(axes, figure, found)
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                axis.set_major_formatter("{x:,.10g}")
         canvas.savefig(path, metadata={"Date": None})
         pyplot.close(canvas)
     return path
@@ -64,7 +67,7 @@ def _lines(axes: Any, part: Part, figure: Figure, found: list[tuple[Row, Summary
     axes.legend(fontsize=8)
 
 
-def _bars(axes: Any, figure: Figure, found: list[tuple[Row, Summary]]) -> None:
+def _points(axes: Any, figure: Figure, found: list[tuple[Row, Summary]]) -> None:
     shown = found[::-1]
     names = [CONTENDERS[row.contender].label for row, _ in shown]
     medians = [got.median for _, got in shown]
@@ -72,6 +75,7 @@ def _bars(axes: Any, figure: Figure, found: list[tuple[Row, Summary]]) -> None:
         [got.median - got.low for _, got in shown],
         [got.high - got.median for _, got in shown],
     ]
-    axes.barh(names, medians, xerr=spread, color="#4878a8")
+    axes.errorbar(medians, names, xerr=spread, fmt="o", capsize=3)
     axes.set(xscale="log", xlabel=f"{figure.name}, {figure.unit}")
-    axes.grid(visible=True, axis="x", alpha=0.3)
+    axes.margins(y=0.1)
+    axes.grid(visible=True, alpha=0.3)

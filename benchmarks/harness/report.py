@@ -26,8 +26,8 @@ def write(docs: Path = DOCS, folder: Path = results.FOLDER) -> None:
         found = results.load(name, folder)
         if found is not None:
             rows, told = found
-            text = put(text, name, section(part(name), rows, told))
-            _draw(part(name), rows, docs / "speed")
+            picture = _draw(part(name), rows, docs / "speed")
+            text = put(text, name, section(part(name), rows, told, picture))
     page.write_text(text)
 
 
@@ -49,13 +49,14 @@ def put(text: str, name: str, section: str) -> str:
     return found.sub(lambda _: f"\n{section}\n", text)
 
 
-def section(one: Part, rows: list[Row], told: dict[str, Any]) -> str:
+def section(one: Part, rows: list[Row], told: dict[str, Any], picture: Path | None = None) -> str:
     """Give the table of a part, and under what circumstances it was measured.
 
     Args:
         one: the part.
         rows: what was found.
         told: what was kept beside it.
+        picture: of it, in a folder beside the page.
     """
     facts = told["facts"]
     durable = "on" if facts.get("synchronous_commit") == "on" else "off"
@@ -66,11 +67,13 @@ def section(one: Part, rows: list[Row], told: dict[str, Any]) -> str:
         f" {facts['postgresql']} with `synchronous_commit` {durable}; load of the machine"
         f" {facts['load_before']} before and {facts['load_after']} after; {told['rounds']} rounds.",
     ]
+    if picture is not None:
+        lines += ["", f"![{one.title}]({picture.parent.name}/{picture.name})"]
     return "\n".join(lines)
 
 
-def _draw(one: Part, rows: list[Row], folder: Path) -> None:
+def _draw(one: Part, rows: list[Row], folder: Path) -> Path | None:
     from . import plots
 
     folder.mkdir(exist_ok=True)
-    plots.draw(one, rows, folder)
+    return plots.draw(one, rows, folder)

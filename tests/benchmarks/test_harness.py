@@ -145,7 +145,7 @@ def test_the_page_gets_every_result_that_was_kept(
 ) -> None:
     page = CHECKOUT / "docs" / "speed.md"
     (tmp_path / "speed.md").write_text(page.read_text())
-    monkeypatch.setattr(report, "_draw", lambda *_: None)
+    monkeypatch.setattr(report, "_draw", lambda *_: tmp_path / "speed" / "tick.svg")
     facts = {**results.machine(), "postgresql": "18", "load_after": 1.0}
     samples = [Sample("idle", 1.5, statements=1)]
     results.save("tick", [Row("limit", 7, {}, samples)], facts, 3, tmp_path)
@@ -154,6 +154,7 @@ def test_the_page_gets_every_result_that_was_kept(
     assert "| bare limit | 1.5 1q |" in written
     assert "PostgreSQL 18 with `synchronous_commit` off" in written
     assert "3 rounds." in written
+    assert "![One pass](speed/tick.svg)" in written
 
 
 @pytest.mark.slow
