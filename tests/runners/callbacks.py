@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import fields
+from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -196,6 +197,17 @@ def prints() -> None:
     sys.stdout.flush()
     subprocess.run(["echo", "from a child"], check=True)
     sys.stderr.write("x" * 100_000 + "the end\n")
+
+
+MEETING = 8
+FIVE_MINUTES = timedelta(minutes=5)
+_meeting = asyncio.Barrier(MEETING)
+
+
+async def meets() -> str:
+    """Return once so many of them run at the same time; say in which thread."""
+    await _meeting.wait()
+    return threading.current_thread().name
 
 
 async def asynchronous(run: Run) -> None:

@@ -194,6 +194,14 @@ def test_runs_end_although_their_server_hangs(
 
 
 @pytest.mark.slow
+def test_the_next_occurrence_ends_a_run_that_gives_way(bench: Bench) -> None:
+    task = bench.task("t", "until_stopping", overlap_policy="cancel_previous")
+    bench.scheduler.initialize([{**task, "cron": "* * * * * *", "dialect": "ojs"}])
+    ended = TaskRun.objects.filter(error="cancelled", traceback__contains="in until_stopping")
+    assert eventually(ended.first).outcome == "cancelled"
+
+
+@pytest.mark.slow
 def test_nothing_is_left_behind(own_bench: Bench) -> None:
     assert own_bench.run("ok").outcome == "succeeded"
     server, before = _server(own_bench), descriptors()

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -55,8 +56,9 @@ class _SentTail(Tail):
 class _Listener:
     """Hear what the scheduler says while the callback runs."""
 
-    def __init__(self, talk: Talk, work: Work, lines: Lines) -> None:
+    def __init__(self, talk: Talk, work: Work, lines: Lines, said: list[dict[str, Any]]) -> None:
         self._talk = talk
+        self._said = said
         self._work = work
         self._lines = lines
         self._parent = os.getppid()
@@ -78,15 +80,19 @@ class _Listener:
         self._is_to_stop = True
 
     def _listen(self) -> None:
+        self._heed(self._said)
         while (piece := self._next()) != b"":
-            for said in self._lines.add(piece or b""):
-                self._is_to_stop |= "stopping" in said
-                if "ending" in said:
-                    self._work.ending.ask(said["ending"])
-            if self._is_to_stop:
-                self._work.run.stopping.set()
+            self._heed(self._lines.add(piece or b""))
         # The scheduler is gone, and its run with it.
         os.killpg(0, signal.SIGKILL)
+
+    def _heed(self, lines: Iterable[dict[str, Any]]) -> None:
+        for said in lines:
+            self._is_to_stop |= "stopping" in said
+            if "ending" in said:
+                self._work.ending.ask(said["ending"])
+        if self._is_to_stop:
+            self._work.run.stopping.set()
 
     def _next(self) -> bytes | None:
         if self._talk.is_ours:
@@ -106,11 +112,11 @@ def be_run(conversation: socket.socket) -> int:
         the exit code of the process.
     """
     talk, lines = Talk(conversation), Lines()
-    order = _order(talk, lines)
+    order, *said = _heard(talk, lines) or [None]
     if order is None:
         return 0
     work = _work(order, talk)
-    _Listener(talk, work, lines).start()
+    _Listener(talk, work, lines, said).start()
     try:
         if not talk.say(began=os.getpid()):
             return 0
@@ -168,8 +174,9 @@ def _work(order: dict[str, Any], talk: Talk) -> Work:
     return replace(work, run=run, member=member, trace=order["trace"])
 
 
-def _order(talk: Talk, lines: Lines) -> dict[str, Any] | None:
+def _heard(talk: Talk, lines: Lines) -> list[dict[str, Any]]:
+    """Wait for the order; what was said right after it may come with it."""
     while piece := talk.hear():
-        for said in lines.add(piece):
+        if said := list(lines.add(piece)):
             return said
-    return None
+    return []

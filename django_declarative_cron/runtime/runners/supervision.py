@@ -104,8 +104,11 @@ class Supervision:
             self._server.signal(self._work.id, signal.SIGTERM)
 
     def _kill(self) -> None:
-        """Have the process killed; where that was in vain its server is as good as dead."""
-        if self._was_killed:
+        """Have the process killed; where that was in vain its server is as good as dead.
+
+        One that has not begun is not waited for: its server may be loading the project.
+        """
+        if self._was_killed or not self._has_begun:
             self._cut_off()
         self._was_killed = True
         self._server.signal(self._work.id, signal.SIGKILL)

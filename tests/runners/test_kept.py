@@ -1,0 +1,70 @@
+"""What a run returns and logs is kept within limits, and what is not kept is said."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.core.declaration import Target
+from django_declarative_cron.runtime import tail
+from django_declarative_cron.runtime.ended import VALUE_LENGTH, succeeded
+from django_declarative_cron.runtime.tail import Tail
+from django_declarative_cron.runtime.work import Run, Work
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def kept(value: Any) -> tuple[Any, str]:
+    run = Run("t", NOW, NOW, 1, "due", "UTC", threading.Event())
+    work = Work(1, run, Target("", lambda: None), lambda result: None)
+    result = succeeded(work, NOW, 0.0, value)
+    return result.value, result.log
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 0, 1.5, "é", [], {"a": [1, {"b": None}]}, "x" * (VALUE_LENGTH - 2)]
+)
+def test_what_json_has_is_kept(value: Any) -> None:
+    assert kept(value) == (value, "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1: 2}, {"a": {1}}, math.nan, "\ud800", b"bytes", NOW, "x" * VALUE_LENGTH],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_kept_is_said_and_the_run_has_succeeded(value: Any) -> None:
+    found, log = kept(value)
+    assert found is None
+    assert log.startswith("(What the callback returned is not kept: it ")
+
+
+def test_a_value_of_a_kind_of_its_own_becomes_plain() -> None:
+    found, log = kept(OrderedDict(a=1))
+    assert (found, type(found), log) in [({"a": 1}, dict, ""), (None, type(None), log)]
+
+
+def test_the_end_of_a_log_is_kept_and_a_cut_is_seen() -> None:
+    lines = Tail(100)
+    for number in range(50):
+        lines.add(f"line {number}\n")
+    text = str(lines)
+    assert text.startswith("…\n")
+    assert text.endswith("line 48\nline 49\n")
+    assert len(text) <= 102
+    lines.add("x" * 1000)
+    assert str(lines) == "…\n" + "x" * 100
+
+
+def test_a_line_has_a_length_too() -> None:
+    taken: list[str] = []
+    with tail.kept(taken.append):
+        logging.getLogger("tests.runners").warning("x" * (2 * tail.LINE_LENGTH))
+    (line,) = taken
+    assert len(line) == tail.LINE_LENGTH + 1
