@@ -19,7 +19,7 @@ def masked(value: Any) -> Any:
     Args:
         value: JSON-native.
     """
-    reporter = get_default_exception_reporter_filter()
+    reporter: Any = get_default_exception_reporter_filter()
     if not isinstance(reporter, SafeExceptionReporterFilter):
         # It may be of any kind; what it lacks is not to show a secret.
         reporter = SafeExceptionReporterFilter()

@@ -112,9 +112,10 @@ def be_run(conversation: socket.socket) -> int:
         the exit code of the process.
     """
     talk, lines = Talk(conversation), Lines()
-    order, *said = _heard(talk, lines) or [None]
-    if order is None:
+    heard = _heard(talk, lines)
+    if not heard:
         return 0
+    order, *said = heard
     work = _work(order, talk)
     _Listener(talk, work, lines, said).start()
     try:
