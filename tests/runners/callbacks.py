@@ -177,7 +177,7 @@ def closes_everything_and_waits() -> None:
     """Close what a daemon closes, then never return."""
     os.closerange(0, 4096)
     note("began")
-    threading.Event().wait(60)
+    threading.Event().wait(PATIENCE)
 
 
 def eats_memory() -> int:
