@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.runtime import engine, health, pulse
@@ -177,7 +178,8 @@ def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
 @pytest.mark.slow
 def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> None:
     """P34."""
-    processes = [start("--health-port", "0", "--health-host", "127.0.0.1") for _ in range(2)]
+    here = ("--health-host", "127.0.0.1", "--metrics-port", "0", "--metrics-host", "127.0.0.1")
+    processes = [start("--health-port", "0", *here) for _ in range(2)]
     for process in processes:
         process.wait_for("SIGTERM or Ctrl-C stops it")
     ports = [_port(process) for process in processes]
@@ -186,13 +188,23 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
         assert _get(port, "live")[0] == 200
     both = {"leading", "standby"}
     wait_until(lambda: {_get(port, "ready")[1].get("standing") for port in ports} == both)
+    leading = [_leading(_port(process, "Metrics:")) for process in processes]
+    assert sorted(leading) == [0.0, 1.0]
     for process in processes:
         process.signal(signal.SIGTERM)
         assert process.exit_code() == 0, process.output
 
 
-def _port(process: Process) -> int:
-    (line,) = (line for line in process.lines if line.startswith("Probes:"))
+def _leading(port: int) -> float:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+        for family in text_string_to_metric_families(answer.read().decode()):
+            if family.name == "declarative_cron_leading":
+                return float(family.samples[0].value)
+    raise AssertionError("the metric is not there")
+
+
+def _port(process: Process, kind: str = "Probes:") -> int:
+    (line,) = (line for line in process.lines if line.startswith(kind))
     return int(line.rstrip(".\n").rpartition(" ")[2])
 
 
