@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -19,6 +20,7 @@ from ..runtime.clock import system_clock
 from ..store.attendance import gave_up
 from . import backlog, formats, marks, story
 from .absence import AttendedAdmin
+from .notifying import NotifyingAdmin
 from .readonly import NOTHING, Columns, HistoryPaginator, instant, labelled
 from .standing import Standing, standing_of
 
@@ -73,7 +75,7 @@ stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
 
-class SchedulerInstanceAdmin(AttendedAdmin):
+class SchedulerInstanceAdmin(NotifyingAdmin):
     """Show who schedules, who leads, when each was last heard of and how it ended."""
 
     list_display: Columns = [
@@ -114,6 +116,7 @@ class SchedulerInstanceAdmin(AttendedAdmin):
         """Show the list, with what stands above it."""
         # Called by the template, so not before it is known that the user may see the list.
         context = {"backlog": backlog.shown, "renews": True}
+        context |= {"channels": partial(self.channels, request)}
         return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:

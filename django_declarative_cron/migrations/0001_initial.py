@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "scheduler instance",
                 "verbose_name_plural": "scheduler instances",
+                "permissions": [("notify_schedulerinstance", "Can send test notifications")],
                 "default_permissions": ("view",),
             },
         ),

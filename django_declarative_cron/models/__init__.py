@@ -107,6 +107,7 @@ class SchedulerInstance(models.Model):
         verbose_name = _("scheduler instance")
         verbose_name_plural = _("scheduler instances")
         default_permissions = ("view",)
+        permissions = [("notify_schedulerinstance", _("Can send test notifications"))]
         indexes = [
             models.Index(
                 fields=["scheduler", "stopped_at", "heartbeat_at"], name="ddc_instance_alive"

@@ -42,7 +42,7 @@ PAGES["accesstoken"]["add"] = {"add_accesstoken"}
 # Nobody may, whatever they have.
 NEVER = {"add", "delete"}
 # Asked for with an act, below.
-ACTING = {"scheduledtask": {"act"}, "taskrun": {"cancel"}}
+ACTING = {"scheduledtask": {"act"}, "taskrun": {"cancel"}, "schedulerinstance": {"notify"}}
 
 ROW: dict[str, Callable[[], Any]] = {
     "scheduledtask": rows.task,
