@@ -28,6 +28,7 @@ class NotifyingAdmin(AttendedAdmin):
     """Let people see whether notifications arrive."""
 
     def get_urls(self) -> list[URLPattern]:
+        """Add the address at which a test message is sent."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_notify"
         view = require_POST(self.admin_site.admin_view(self.notify_view))
         return [path("notify/", view, name=name), *super().get_urls()]
