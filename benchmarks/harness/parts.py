@@ -7,7 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-NAMES = ("cron", "startup", "tick", "lateness", "edits", "throughput", "memory")
+NAMES = (
+    "cron",
+    "startup",
+    "tick",
+    "lateness",
+    "edits",
+    "throughput",
+    "memory",
+    "pruning",
+    "growth",
+)
 """The parts, in the order in which ``all`` measures them."""
 
 

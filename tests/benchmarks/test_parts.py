@@ -6,6 +6,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from benchmarks.harness import parts, project
 from benchmarks.harness.contenders import CONTENDERS
 from benchmarks.harness.parts import Case, Sample
 from benchmarks.harness.serving import case
-from django_declarative_cron.models import TaskOverride
+from django_declarative_cron.models import TaskOverride, TaskRun
 
 from ..conftest import CHECKOUT
 
@@ -111,6 +112,24 @@ def test_an_edit_pauses_and_resumes_a_task_that_is_never_due(begin: Any) -> None
     acting.end()
     done = TaskOverride.objects.filter(task_name=acting.names[10]).order_by("pk")
     assert list(done.values_list("kind", flat=True)) == ["pause", "resume"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_memory_is_compared_over_runs_that_are_recorded(begin: Any) -> None:
+    sample = measured(begin("growth", "product", 3))["growth"]
+    assert (sample.right, sample.of) == (3, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_long_history_is_written_that_is_older_than_it_is_kept(
+    begin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("the history is written by PostgreSQL")
+    monkeypatch.setattr("benchmarks.pruning.product.TASKS", 11)
+    begin("pruning", "product", 33)
+    old = datetime.now(UTC) - timedelta(days=90)
+    assert TaskRun.objects.filter(finished_at__lt=old).count() == 33
 
 
 @pytest.mark.parametrize("name", parts.NAMES)

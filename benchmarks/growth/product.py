@@ -1,0 +1,58 @@
+"""The product: one scheduler with default options runs all of its tasks, again and again."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+
+from ..harness.declared import names
+from ..harness.parts import Sample
+from ..memory.idling import resident
+from ..throughput import product
+from ..throughput.running import until
+
+TASKS = 2000
+
+
+class Case(product.Case):
+    """The first two turns are not counted: what is made once is there afterwards."""
+
+    def prepare(self, size: int) -> None:
+        """Take the number of runs.
+
+        Args:
+            size: that number; whole turns are made of it.
+        """
+        self._turns = max(1, size // TASKS)
+        super().prepare(min(size, TASKS))
+
+    def measure(self) -> Iterator[Sample]:
+        """Run everything as often as it takes."""
+        self.queue()
+        done = self._turn(self._turn(0))
+        before, began = _settled(), time.perf_counter()
+        for _ in range(self._turns):
+            done = self._turn(done)
+        seconds = time.perf_counter() - began
+        runs = self._turns * self.size
+        right = self.recorded() - 2 * self.size
+        yield Sample("growth", _settled() - before, right, runs)
+        yield Sample("recorded runs", right / seconds, right, runs)
+        self._scheduler.stop()
+
+    def _turn(self, done: int) -> int:
+        """Run each task once; give how many runs are recorded by then."""
+        overrides.request_run(names(self.size), Act("benchmark", datetime.now(UTC)))
+        self._scheduler._engine.woken.set()
+        until(lambda: self.recorded() >= done + self.size)
+        return done + self.size
+
+
+def _settled() -> float:
+    gc.collect()
+    return resident()
