@@ -15,7 +15,7 @@ from opentelemetry.trace import StatusCode
 
 from django_declarative_cron.runtime import tracing
 
-from .conftest import Bench
+from .conftest import Bench, eventually
 
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
 HERE = ["thread", "coroutine"]
@@ -39,7 +39,11 @@ def bench(
 
 
 def named(spans: InMemorySpanExporter, name: str) -> ReadableSpan:
-    (found,) = [each for each in spans.get_finished_spans() if each.name == name]
+    # A row may be written before the span of what wrote it has ended.
+    (found,) = eventually(
+        lambda: [each for each in spans.get_finished_spans() if each.name == name]
+    )
+    assert isinstance(found, ReadableSpan)
     return found
 
 
@@ -49,8 +53,12 @@ def trace_of(span: ReadableSpan) -> str:
 
 
 def tick_of(spans: InMemorySpanExporter, trace: str) -> ReadableSpan:
-    ticks = [each for each in spans.get_finished_spans() if each.name == "cron tick"]
-    (found,) = [each for each in ticks if trace_of(each) == trace]
+    def ticks() -> list[ReadableSpan]:
+        ended = [each for each in spans.get_finished_spans() if each.name == "cron tick"]
+        return [each for each in ended if trace_of(each) == trace]
+
+    (found,) = eventually(ticks)
+    assert isinstance(found, ReadableSpan)
     return found
 
 
