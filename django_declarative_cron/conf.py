@@ -169,6 +169,16 @@ def project_zone_is_set() -> bool:
     return settings.TIME_ZONE is not None
 
 
+def foreign(name: str, default: Any = None) -> Any:
+    """Give a setting of another scheduler.
+
+    Args:
+        name: of the setting.
+        default: where the project has none.
+    """
+    return getattr(settings, name, default)
+
+
 def options() -> Options:
     """Give the options of ``settings.DECLARATIVE_CRON``, defaults filled in.
 

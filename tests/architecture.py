@@ -37,6 +37,7 @@ BESIDE = {
     "migrations": {"models", "fields"},
     "checks": {"conf", "targets", "handlers", "djangotasks", "calendars", "core", "cron"},
     "management": {"theory"},
+    "borrowed": set(),
     "apps": {"checks", "signals", "watch"},
 }
 ANYTHING = {"testing", "__init__"}

@@ -28,6 +28,7 @@ from ..cli import (
     explaining,
     forgetting,
     granting,
+    importing,
     listing,
     measuring,
     notifying,
@@ -69,6 +70,7 @@ SUBCOMMANDS = {
         forgetting.PRUNE,
         granting.TOKEN,
         verifying.VERIFY,
+        importing.IMPORT,
     )
 }
 

@@ -1,0 +1,187 @@
+"""The command of a crontab line: a management command where it is one, a shell's otherwise."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .called import SHELL
+from .moved import Difference
+
+_OPERATORS: Final = frozenset({"|", "||", "&", ";", "(", ")", "|&", ";;"})
+_REDIRECTION: Final = re.compile(r"[0-9&]?>{1,2}\|?&?|<{1,3}&?")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON: Final = re.compile(r"(?:.*/)?(?:python[0-9.]*|pypy[0-9.]*)")
+_SUFFIXES: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_TIMEOUT: Final = re.compile(r"([0-9.]+)([smhd]?)")
+# Words before a command that change nothing in what it does, with how many words follow each.
+_RUNNERS: Final[Mapping[str, Sequence[str]]] = {
+    "poetry": ("run",),
+    "pipenv": ("run",),
+    "uv": ("run",),
+    "exec": (),
+    "nohup": (),
+    "chronic": (),
+    "time": (),
+}
+
+Keys = tuple[dict[str, Any], list[Difference]]
+
+
+def command_of(text: str) -> Keys:
+    """Give the keys that say what a command line runs.
+
+    Args:
+        text: as ``sh`` is given it, per cent signs already read.
+    """
+    line, _, fed = text.partition("\n")
+    words = _words(line)
+    found = None if fed or words is None else _Reading(words, line).management()
+    if found is not None:
+        return found
+    keys = {"callback": SHELL, "args": [line, fed] if fed else [line]}
+    told = f"`{SHELL}` gives it to a shell in the environment of runscheduler; it fails by its exit"
+    return keys, [Difference("callback", told)]
+
+
+def _words(line: str) -> list[str] | None:
+    try:
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        return list(lexer)
+    except ValueError:
+        return None
+
+
+class _Reading:
+    """Go through the words of a command line, as long as nothing in them needs a shell."""
+
+    def __init__(self, words: list[str], line: str) -> None:
+        self._words, self._line = words, line
+        self._told: list[Difference] = []
+        self._options: dict[str, Any] = {}
+        self._skips = False
+
+    def management(self) -> Keys | None:
+        """Give the management command that the words run, ``None`` where they run another."""
+        self._leave_directory()
+        rest = self._without_redirections(self._words)
+        if rest is None or any("$" in word or "`" in word for word in rest):
+            return None
+        rest = self._without_wrappers(rest)
+        command = _after_manage(rest)
+        if not command:
+            return None
+        keys: dict[str, Any] = {"command": command}
+        if self._skips:
+            keys["overlap_policy"] = "skip"
+        if self._options:
+            keys["options"] = self._options
+        return keys, self._told
+
+    def _leave_directory(self) -> None:
+        words = self._words
+        while len(words) > 3 and words[0] in ("cd", "source", ".") and words[2] == "&&":
+            what = "directory" if words[0] == "cd" else "environment"
+            told = f"ran after `{words[0]} {words[1]}`; it has the {what} of runscheduler now"
+            self._told.append(Difference("environment", told))
+            words = words[3:]
+        self._words = words
+
+    def _without_redirections(self, words: list[str]) -> list[str] | None:
+        found: list[str] = []
+        targets = []
+        position = 0
+        while position < len(words):
+            word = words[position]
+            following = words[position + 1] if position + 1 < len(words) else ""
+            is_stream = word.isdigit() and f"{word}{following}" in self._line
+            if is_stream and _REDIRECTION.fullmatch(following):
+                position += 1
+                word = following
+            if _REDIRECTION.fullmatch(word):
+                if word.startswith("<"):
+                    return None
+                targets += words[position + 1 : position + 2]
+                position += 2
+                continue
+            if word == "&&" or word in _OPERATORS:
+                return None
+            found.append(word)
+            position += 1
+        files = [each for each in targets if not each.isdigit()]
+        if files:
+            told = f"wrote into {', '.join(files)}; what it prints is kept with each run now"
+            self._told.append(Difference("output", told))
+        return found
+
+    def _without_wrappers(self, words: list[str]) -> list[str]:
+        while words:
+            head = words[0].rpartition("/")[2]
+            if _ASSIGNMENT.match(words[0]) or head == "env":
+                if head != "env":
+                    told = f"`{words[0]}` was set for it alone; set it for runscheduler"
+                    self._told.append(Difference("environment", told))
+                words = words[1:]
+            elif head == "flock":
+                self._skips = True
+                told = f"`flock` kept its runs apart; `overlap_policy` does ({' '.join(words[:3])})"
+                self._told.append(Difference("overlap", told))
+                words = _behind_options(words[1:])[1:]
+            elif head == "timeout" and (limit := _limit(_behind_options(words[1:])[:1])):
+                self._options = {"timeout": limit}
+                words = _behind_options(words[1:])[1:]
+            elif head in ("nice", "ionice"):
+                told = f"`{head}` lowered its priority; runs have the one of runscheduler"
+                self._told.append(Difference("environment", told))
+                words = _behind_options(words[1:], with_values=True)
+            elif head in _RUNNERS and tuple(words[1 : 1 + len(_RUNNERS[head])]) == tuple(
+                _RUNNERS[head]
+            ):
+                words = words[1 + len(_RUNNERS[head]) :]
+            else:
+                break
+        return words
+
+
+def _behind_options(words: list[str], *, with_values: bool = False) -> list[str]:
+    while words and words[0].startswith("-"):
+        takes = with_values and len(words[0]) == 2
+        words = words[2:] if takes else words[1:]
+    return words
+
+
+def _limit(words: list[str]) -> float:
+    match = _TIMEOUT.fullmatch(words[0]) if words else None
+    seconds = 0 if match is None else float(match[1]) * _SUFFIXES[match[2]]
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+def _after_manage(words: list[str]) -> list[str]:
+    """Give the words of a management command, without what only its process is told."""
+    if words and _PYTHON.fullmatch(words[0]):
+        words = words[1:]
+        while words and words[0] in ("-u", "-W", "-B", "-E", "-O"):
+            words = words[2:] if words[0] == "-W" else words[1:]
+        if words[:2] == ["-m", "django"]:
+            return _own(words[2:])
+    head = words[0].rpartition("/")[2] if words else ""
+    if head in ("manage.py", "manage", "django-admin", "django-admin.py"):
+        return _own(words[1:])
+    return []
+
+
+def _own(words: list[str]) -> list[str]:
+    found = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in ("--settings", "--pythonpath"):
+            skip = True
+        elif not word.startswith(("--settings=", "--pythonpath=")):
+            found.append(word)
+    return found

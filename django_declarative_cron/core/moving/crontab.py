@@ -1,0 +1,117 @@
+"""From a crontab: of a user, or of the system with a user in each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...cron.zones import UnknownZoneError, validate_zone
+from .command import command_of
+from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
+from .unix import MACROS, either_day
+
+GENERAL: Final = (
+    Difference("catch-up", "cron left out what it missed; here one run makes up for the latest"),
+    Difference(
+        "overlap",
+        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
+    ),
+    Difference(
+        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
+    ),
+    Difference(
+        "environment", "runs have the environment and the user of runscheduler, not those of cron"
+    ),
+)
+
+_SETTING: Final = re.compile(r"\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?\s*=\s*(.*?)\s*")
+_LINE: Final = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*?)\s*")
+
+
+def moved(
+    text: str, zone: str, *, with_users: bool = False
+) -> tuple[tuple[Moved, ...], tuple[Difference, ...]]:
+    """Give entries for the lines of a crontab.
+
+    Args:
+        text: of the file.
+        zone: IANA name of the zone of the machine.
+        with_users: each line names the user it runs as.
+
+    Returns:
+        the tasks, and what its settings said for all below them.
+    """
+    said: list[Difference] = []
+    return named(_lines(text, zone, with_users, said)), tuple(said)
+
+
+def _lines(text: str, zone: str, with_users: bool, said: list[Difference]) -> Iterator[Moved]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        setting = _SETTING.fullmatch(line)
+        if setting is None or line.lstrip().startswith(("*", "@")):
+            yield _line(line, number, zone, with_users)
+        elif setting[1] == "CRON_TZ":
+            zone = setting[2].strip("\"'")
+        else:
+            said.append(_said(setting[1], line.strip()))
+
+
+def _said(name: str, line: str) -> Difference:
+    if name == "MAILTO":
+        return Difference("output", f"`{line}`: nothing is mailed; what a run prints is kept")
+    return Difference("environment", f"`{line}`: set it for runscheduler, or in the command")
+
+
+def _line(line: str, number: int, zone: str, with_users: bool) -> Moved:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return Moved(f"line {number}", None).refused(f"`{line.strip()}` is no line of a crontab")
+    when, command, told = match[1], match[2], []
+    if with_users:
+        user, _, command = command.partition(" ")
+        told.append(Difference("environment", f"ran as {user}"))
+    keys, also = command_of(_percent(command.strip()))
+    was = _name_of(keys, command)
+    try:
+        cron, days = _when(when)
+        keys_of_zone = _zone(zone)
+    except UntranslatableError as error:
+        return Moved(was, None).refused(f"{error} (line {number})")
+    options = {**keys.pop("options", {}), "retry": dict(NO_RETRY)}
+    overlap = keys.pop("overlap_policy", "allow")
+    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "options": options}
+    return Moved(was, entry, (*days, *told, *also))
+
+
+def _when(text: str) -> tuple[str, list[Difference]]:
+    if text.lower() == "@reboot":
+        told = "it ran at the start of the machine; call it in the start of the project instead"
+        raise UntranslatableError(told)
+    if text.startswith("@") and text.lower() not in MACROS:
+        raise UntranslatableError(f"`{text}` is no time that is known here")
+    return either_day(text, star_is_and=True)
+
+
+def _zone(name: str) -> dict[str, Any]:
+    try:
+        return {"timezone": validate_zone(name).key}
+    except UnknownZoneError:
+        raise UntranslatableError(f"CRON_TZ={name} is no IANA time zone") from None
+
+
+def _percent(command: str) -> str:
+    """Read per cent signs: the first ends the command, the others end lines of its input."""
+    pieces = re.split(r"(?<!\\)%", command)
+    return "\n".join(piece.replace("\\%", "%") for piece in pieces)
+
+
+def _name_of(keys: dict[str, Any], command: str) -> str:
+    words = keys.get("command")
+    if words:
+        return str(words[0])
+    said = [word for word in re.split(r"[\s;&|]+", command) if word and "=" not in word]
+    heads = [word for word in said if word not in ("cd", "sudo", "bash", "sh", "test", "[", "-x")]
+    return (heads[0] if heads else command).rstrip("/").rpartition("/")[2].partition(".")[0]

@@ -1,0 +1,198 @@
+"""From django-q and django-q2: the table of its schedules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from . import fields
+from .called import Binder, called, unbound
+from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
+from .unix import either_day
+
+GENERAL: Final = (
+    Difference(
+        "catch-up",
+        "with catch_up every missed time was made up for, without it none before the last; here "
+        "one run makes up for the latest missed one",
+    ),
+    Difference(
+        "overlap",
+        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
+    ),
+    Difference(
+        "retry",
+        "the cluster gave a task again after `retry` seconds without an answer, up to "
+        "`max_attempts`; the policy of one attempt tries nothing again: leave it out for three",
+    ),
+    Difference(
+        "callback", "runscheduler calls the function itself: no cluster, no hook, no result group"
+    ),
+)
+
+_MONTHS: Final = {"M": 1, "BM": 2, "Q": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One schedule.
+
+    Args:
+        name: of the schedule, or empty.
+        func: dotted path.
+        schedule_type: one or two letters.
+        next_run: aware, as the clocks of the project's zone show it.
+        zone: the project's.
+        minutes: of an interval.
+        cron: an expression.
+        repeats: how often it runs yet, -1 for ever.
+        args: as text.
+        kwargs: as text.
+        hook: path of a function that was given the result.
+        cluster: that took its runs.
+        intended_date_kwarg: name of the argument that was given the intended time.
+    """
+
+    name: str
+    func: str
+    schedule_type: str
+    next_run: datetime | None
+    zone: str
+    minutes: int | None = None
+    cron: str | None = None
+    repeats: int = -1
+    args: str | None = None
+    kwargs: str | None = None
+    hook: str | None = None
+    cluster: str | None = None
+    intended_date_kwarg: str | None = None
+
+
+def moved(rows: Iterable[Row], bind: Binder = unbound) -> tuple[Moved, ...]:
+    """Give entries for schedules.
+
+    Args:
+        rows: in their order.
+        bind: looks at the function of a schedule.
+    """
+    return named(_moved(row, bind) for row in rows)
+
+
+def _moved(row: Row, bind: Binder) -> Moved:
+    was = row.name or row.func
+    try:
+        when, told = _when(row)
+        args, kwargs = arguments(row.args, row.kwargs)
+        kwargs.pop("q_options", None)
+        keys, also = called(row.func, args, kwargs, bind)
+    except UntranslatableError as error:
+        return Moved(was, None).refused(str(error))
+    entry: dict[str, Any] = {**when, **keys, "overlap_policy": "allow"}
+    entry["options"] = {"retry": dict(NO_RETRY)}
+    if row.repeats == 0:
+        entry["enabled"] = False
+        told.append(Difference("enabled", "it had run as often as it was to, so it is off"))
+    elif row.repeats > 0:
+        told.append(Difference("ends", f"it was to run {row.repeats} times more; it goes on now"))
+    return Moved(was, entry, (*told, *also, *_lost(row)))
+
+
+def _lost(row: Row) -> list[Difference]:
+    found = []
+    if row.hook:
+        found.append(Difference("callback", f"`{row.hook}` was given its result; nothing calls it"))
+    if row.cluster:
+        found.append(Difference("queue", f"only the cluster {row.cluster!r} ran it"))
+    if row.intended_date_kwarg:
+        told = f"{row.intended_date_kwarg!r} was the intended time; `run.scheduled_for` is it here"
+        found.append(Difference("arguments", told))
+    return found
+
+
+def _when(row: Row) -> tuple[dict[str, Any], list[Difference]]:
+    kind = row.schedule_type
+    if kind == "O":
+        raise UntranslatableError("it runs once: run it by hand or by `cron run` when it is time")
+    if kind == "C":
+        cron, told = either_day(row.cron or "", star_is_and=False)
+        return {"cron": cron, "timezone": row.zone}, told
+    if kind == "I":
+        told = Difference("schedule", "counts from when the task is first registered")
+        return {"cron": fields.every(timedelta(minutes=row.minutes or 1))}, [told]
+    if row.next_run is None:
+        raise UntranslatableError("it has no next run to take its hour and day from")
+    if kind == "BW":
+        told = Difference(
+            "schedule",
+            "two weeks are counted from when the task is first registered, and from then in "
+            "elapsed time: its hour moves with summer time",
+        )
+        return {"cron": fields.every(timedelta(weeks=2))}, [told]
+    return {"cron": _of_calendar(row.next_run, kind), "timezone": row.zone}, _days_told(row)
+
+
+def _of_calendar(at: datetime, kind: str) -> str:
+    weekday = fields.weekdays(frozenset({at.isoweekday() % 7}))
+    match kind:
+        case "H":
+            return f"{at.minute} * * * *"
+        case "D":
+            return f"{at.minute} {at.hour} * * *"
+        case "W":
+            return f"{at.minute} {at.hour} * * {weekday}"
+        case "Y":
+            return f"{at.minute} {at.hour} {at.day} {at.month} *"
+        case "M" | "BM" | "Q":
+            every = _MONTHS[kind]
+            months = frozenset((at.month - 1 + n * every) % 12 + 1 for n in range(12 // every))
+            return f"{at.minute} {at.hour} {at.day} {fields.field(months, fields.MONTH)} *"
+    raise UntranslatableError(f"schedules of the type {kind!r} are not known")
+
+
+def _days_told(row: Row) -> list[Difference]:
+    at, found = row.next_run, []
+    if at is None:
+        return found
+    if at.second:
+        told = f"it ran at second {at.second}; it runs at the full minute now"
+        found.append(Difference("schedule", told))
+    if row.schedule_type in _MONTHS and at.day > 28:
+        told = (
+            f"in a month without a day {at.day} it ran on the last one, and stayed there; it "
+            "leaves that month out now (`L` is the last day of each)"
+        )
+        found.append(Difference("days", told))
+    if row.schedule_type == "Y" and (at.month, at.day) == (2, 29):
+        found.append(Difference("days", "29 February runs in leap years only"))
+    return found
+
+
+def arguments(args: str | None, kwargs: str | None) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Read arguments as they are kept in texts.
+
+    Args:
+        args: of a tuple, or of one value.
+        kwargs: of a dict, or as they are written in a call.
+
+    Raises:
+        UntranslatableError: they are not made of literals alone.
+    """
+    try:
+        positional: Any = ast.literal_eval(args) if args else ()
+        by_name: Any = _by_name(kwargs) if kwargs else {}
+    except (SyntaxError, ValueError, TypeError, IndexError, AttributeError):
+        raise UntranslatableError("its arguments are no literals") from None
+    if not isinstance(by_name, Mapping):
+        raise UntranslatableError("its arguments by name are no dict")
+    return positional if isinstance(positional, tuple) else (positional,), dict(by_name)
+
+
+def _by_name(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        call: Any = ast.parse(f"f({text})").body[0]
+        return {each.arg: ast.literal_eval(each.value) for each in call.value.keywords}

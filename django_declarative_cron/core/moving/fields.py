@@ -1,0 +1,197 @@
+"""Fields of foreign cron expressions as sets of values, and the sets as fields of ours.
+
+Every rival has a grammar of its own, and numbers weekdays in its own way. A set means the same
+everywhere: weekdays are 0 for Sunday to 6 for Saturday in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from ...cron.interval import SHORTEST, spelled
+from ...cron.names import SHORT_NAMES
+from .moved import UntranslatableError
+
+Values = frozenset[int]
+
+MONTHS: Final = SHORT_NAMES["month"]
+SUNDAY_FIRST: Final = SHORT_NAMES["weekday"]
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_ITEM: Final = re.compile(r"(\*|\?|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/([0-9]+))?")
+_NAMES: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+_WEEKS: Final = {n: frozenset(range(7 * n - 6, min(7 * n, 31) + 1)) for n in range(1, 6)}
+
+
+class Grammar(NamedTuple):
+    """Say how a rival reads one field.
+
+    Args:
+        least: the smallest value.
+        most: the greatest value.
+        names: of values, in lower case; only the first three letters count.
+        wraps: whether a range may go over its end, as ``22-2``.
+        open_steps: whether ``5/10`` goes on to the end of the range.
+    """
+
+    least: int
+    most: int
+    names: Mapping[str, int] = {}
+    wraps: bool = False
+    open_steps: bool = False
+
+    @property
+    def all(self) -> Values:
+        """Give every value."""
+        return frozenset(range(self.least, self.most + 1))
+
+    def read(self, text: str) -> Values:
+        """Give the values that a field names.
+
+        Args:
+            text: of the field.
+
+        Raises:
+            UntranslatableError: this reader does not know what it means.
+        """
+        found: set[int] = set()
+        for item in text.strip().lower().split(","):
+            found |= self._item(item.strip())
+        return frozenset(found)
+
+    def _item(self, item: str) -> set[int]:
+        match = _ITEM.fullmatch(item)
+        if match is None:
+            raise UntranslatableError(f"`{item}` means nothing that can be said here")
+        first, last, step = match[1], match[2], int(match[3] or 1)
+        if step == 0:
+            raise UntranslatableError(f"`{item}` has a step of 0")
+        if first in ("*", "?"):
+            return set(range(self.least, self.most + 1, step))
+        low = self._number(first, item)
+        high = low if last is None else self._number(last, item)
+        if last is None and match[3] is not None:
+            high = self.most if self.open_steps else low
+        if low <= high:
+            return set(range(low, high + 1, step))
+        if not self.wraps:
+            raise UntranslatableError(f"the range `{item}` ends before it begins")
+        return set([*range(low, self.most + 1), *range(self.least, high + 1)][::step])
+
+    def _number(self, text: str, item: str) -> int:
+        number = self.names.get(text[:3]) if text[:1].isalpha() else int(text[:9])
+        if number is None or not self.least <= number <= self.most:
+            raise UntranslatableError(f"`{item}` is out of {self.least} to {self.most}")
+        return number
+
+
+SECOND: Final = Grammar(0, 59)
+MINUTE: Final = Grammar(0, 59)
+HOUR: Final = Grammar(0, 23)
+DAY: Final = Grammar(1, 31)
+MONTH: Final = Grammar(1, 12, MONTHS)
+WEEKDAY: Final = Grammar(0, 7, SUNDAY_FIRST)
+
+
+def as_weekdays(values: Values) -> Values:
+    """Let Sunday be 0 where it may be 7 as well."""
+    return frozenset(value % 7 for value in values)
+
+
+def from_monday(values: Values) -> Values:
+    """Give weekdays that were counted from Monday as 0."""
+    return frozenset((value + 1) % 7 for value in values)
+
+
+def field(values: Values, grammar: Grammar) -> str:
+    """Write a set of values as a field.
+
+    Args:
+        values: not empty.
+        grammar: of the field here.
+    """
+    if values == grammar.all:
+        return "*"
+    ordered = sorted(values)
+    step = _step(ordered)
+    if step > 1 and len(ordered) > 2:
+        if values == frozenset(range(grammar.least, grammar.most + 1, step)):
+            return f"*/{step}"
+        return f"{ordered[0]}-{ordered[-1]}/{step}"
+    return ",".join(_ranges(ordered, str))
+
+
+def weekdays(values: Values) -> str:
+    """Write weekdays by their names, ``*`` for all of them.
+
+    Args:
+        values: 0 for Sunday to 6, not empty.
+    """
+    if len(values) == len(_NAMES):
+        return "*"
+    return ",".join(_ranges(sorted((value - 1) % 7 for value in values), _NAMES.__getitem__))
+
+
+def both_days(days: Values, named: Values) -> tuple[str, str]:
+    """Write a day of the month and a weekday that must both match.
+
+    Here either one is enough, but the first Monday of a month is ``1#1``.
+
+    Args:
+        days: of the month.
+        named: weekdays.
+
+    Returns:
+        the two fields.
+
+    Raises:
+        UntranslatableError: the days are no whole weeks of a month.
+    """
+    if days == DAY.all or len(named) == len(_NAMES):
+        return field(days, DAY), weekdays(named)
+    weeks = [number for number, week in _WEEKS.items() if week <= days]
+    if frozenset().union(*(_WEEKS[number] for number in weeks)) != days:
+        raise UntranslatableError(
+            "a day of the month and a weekday both had to match, and here either is enough: "
+            "name the weekday alone and let the task look at the day"
+        )
+    pairs = ((day or 7, number) for number in weeks for day in named)
+    return "*", ",".join(f"{_NAMES[day - 1]}#{number}" for day, number in sorted(pairs))
+
+
+def every(length: timedelta) -> str:
+    """Write an interval.
+
+    Args:
+        length: from one run to the next.
+
+    Raises:
+        UntranslatableError: it is shorter than a second, or no whole number of milliseconds.
+    """
+    if length < SHORTEST or length % _MILLISECOND:
+        raise UntranslatableError(f"an interval of {length.total_seconds():g} s is too fine")
+    return f"@every {spelled(length)}"
+
+
+def _step(ordered: list[int]) -> int:
+    steps = {later - sooner for sooner, later in itertools.pairwise(ordered)}
+    return steps.pop() if len(steps) == 1 else 0
+
+
+def _ranges(ordered: list[int], name: Callable[[int], str]) -> list[str]:
+    pieces: list[str] = []
+    position = 0
+    while position < len(ordered):
+        end = position
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        if end - position >= 2:
+            pieces.append(f"{name(ordered[position])}-{name(ordered[end])}")
+        else:
+            pieces += [name(each) for each in ordered[position : end + 1]]
+        position = end + 1
+    return pieces

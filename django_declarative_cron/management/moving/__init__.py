@@ -1,0 +1,1 @@
+"""Reading what other schedulers were told, wherever each keeps it: one module per rival."""

@@ -1,0 +1,92 @@
+"""What ``cron import`` was asked for, and what every reader needs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import CommandError
+from django.utils.module_loading import import_string
+
+from ... import conf
+from ...core.moving.moved import UntranslatableError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Say where to read and how.
+
+    Args:
+        source: a dotted path or a file, empty for where the rival itself would look.
+        zone: IANA name of the zone of the machine, for what is read by its clock.
+        keep_workers: Celery's workers go on running the tasks.
+        with_users: each line of a crontab names a user.
+    """
+
+    source: str
+    zone: str
+    keep_workers: bool = False
+    with_users: bool = False
+
+    @property
+    def project_zone(self) -> str:
+        """Give the zone of the project."""
+        return conf.project_zone().key
+
+
+def imported(path: str) -> Any:
+    """Import what somebody named.
+
+    Args:
+        path: dotted path.
+
+    Raises:
+        CommandError: it is not there, with exit code 2.
+    """
+    try:
+        return import_string(path.replace(":", "."))
+    except ImportError as error:
+        raise CommandError(f"{path!r} cannot be imported: {error}", returncode=2) from error
+
+
+def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
+    """Give the rows of a rival's table, none where its app is not installed.
+
+    Args:
+        app: label of the app.
+        model: name of the model.
+        related: models to be read with it.
+    """
+    if not apps.is_installed(app):
+        return []
+    return apps.get_model(app, model)._default_manager.select_related(*related).order_by("pk")
+
+
+def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
+    """Give arguments by name as positional ones, ``None`` where the function does not allow it.
+
+    Args:
+        path: dotted path of the function.
+        args: its positional arguments.
+        kwargs: its arguments by name.
+
+    Raises:
+        UntranslatableError: there is no such function to hand them to.
+    """
+    if not kwargs:
+        return args  # Whether it is there is told when the entry is judged.
+    try:
+        function = import_string(path)
+    except ImportError as error:
+        raise UntranslatableError(f"`{path}` cannot be imported: {error}") from error
+    try:
+        # A task of Celery takes what its function takes, without itself.
+        signature = inspect.signature(getattr(function, "run", function))
+        bound = signature.bind(*args, **kwargs)
+    except Exception:
+        # Foreign code answers here; what it refuses is told when the entry is judged.
+        return None
+    return None if bound.kwargs else list(bound.args)

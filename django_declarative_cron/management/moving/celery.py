@@ -1,0 +1,150 @@
+"""Celery's beat: the schedule of an app or of the settings, and django-celery-beat's tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from importlib.util import find_spec
+from typing import Any
+
+from ... import conf
+from ...core.moving import celery
+from ...core.moving.celery import Beat, Crontab
+from ...core.moving.moved import Moving
+from .asked import Asked, bind, imported, rows_of
+
+RIVAL = "celery-beat"
+
+_OWN = "celery.backend_cleanup"
+_SETTINGS = ("CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "beat_schedule")
+_OPTIONS = ("queue", "exchange", "routing_key", "priority")
+
+
+def read(asked: Asked) -> Moving:
+    """Read beat's schedule.
+
+    Args:
+        asked: with the dotted path of an app, where the one of the project is not meant.
+    """
+    app, schedule, zone, source = _schedule(asked)
+    rows = {row.name: row for row in _rows()}
+    beats = [_of_row(row, app) for row in rows.values()]
+    beats += [_of_entry(name, each, zone, app) for name, each in schedule if name not in rows]
+    beats = [beat for beat in beats if beat.task != _OWN]
+    if rows:
+        source = f"{source} and the tables of django-celery-beat"
+    told = celery.STILL_SENT if asked.keep_workers else celery.IN_PROCESS
+    tasks = celery.moved(beats, bind, keep_workers=asked.keep_workers)
+    return Moving(RIVAL, source, tasks, (*celery.GENERAL, told))
+
+
+def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
+    if asked.source:
+        app = imported(asked.source)
+        return app, _of_app(app), str(app.timezone), f"the app {asked.source}"
+    found = next((conf.foreign(name) for name in _SETTINGS if conf.foreign(name)), {})
+    zone = conf.foreign("CELERY_TIMEZONE") or "UTC"
+    app = None
+    if find_spec("celery") is not None:
+        from celery import current_app as app
+
+        own = _of_app(app)
+        if own:
+            return app, own, str(app.timezone), f"the app {app.main or 'of the project'}"
+    return app, list(found.items()), str(zone), "CELERY_BEAT_SCHEDULE of the settings"
+
+
+def _of_app(app: Any) -> list[tuple[str, Any]]:
+    app.loader.import_default_modules()
+    app.finalize()
+    return list((app.conf.beat_schedule or {}).items())
+
+
+def _rows() -> Iterable[Any]:
+    related = ("interval", "crontab", "solar", "clocked")
+    return rows_of("django_celery_beat", "PeriodicTask", *related)
+
+
+def _of_entry(name: str, entry: Mapping[str, Any], zone: str, app: Any) -> Beat:
+    return Beat(
+        name=str(name),
+        task=_path(str(entry.get("task", "")), app),
+        when=_when(entry.get("schedule")),
+        zone=_zone(entry.get("schedule"), zone),
+        args=entry.get("args") or (),
+        kwargs=entry.get("kwargs") or {},
+        options={**(entry.get("options") or {})},
+    )
+
+
+def _of_row(row: Any, app: Any) -> Beat:
+    options = {key: getattr(row, key) for key in _OPTIONS if getattr(row, key)}
+    if row.expire_seconds:
+        options["expires"] = row.expire_seconds
+    return Beat(
+        name=row.name,
+        task=_path(row.task, app),
+        when=_when_of_row(row),
+        zone=str(row.crontab.timezone) if row.crontab else "UTC",
+        args=json.loads(row.args or "[]"),
+        kwargs=json.loads(row.kwargs or "{}"),
+        options=options,
+        enabled=row.enabled,
+        description=" ".join((row.description or "").split()),
+        one_off=row.one_off,
+        starts="" if row.start_time is None else f"{row.start_time:%Y-%m-%d %H:%M} UTC",
+        ends="" if row.expires is None else f"{row.expires:%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _when_of_row(row: Any) -> Crontab | timedelta | str:
+    if row.crontab:
+        return Crontab(**{name: getattr(row.crontab, name) for name in Crontab._fields})
+    if row.interval:
+        return timedelta(**{row.interval.period: row.interval.every})
+    if row.solar:
+        return f"{row.solar.event} at {row.solar.latitude}, {row.solar.longitude}"
+    if row.clocked:
+        return f"once, at {row.clocked.clocked_time:%Y-%m-%d %H:%M} UTC,"
+    return "nothing"
+
+
+def _when(schedule: Any) -> Crontab | timedelta | str:
+    if isinstance(schedule, timedelta):
+        return schedule
+    if isinstance(schedule, int | float) and not isinstance(schedule, bool):
+        return timedelta(seconds=schedule)
+    if hasattr(schedule, "_orig_minute"):
+        return Crontab(*(_field(getattr(schedule, f"_orig_{name}")) for name in Crontab._fields))
+    if isinstance(getattr(schedule, "run_every", None), timedelta):
+        return timedelta() + schedule.run_every
+    if hasattr(schedule, "event"):
+        return f"{schedule.event} at {schedule.lat}, {schedule.lon}"
+    return f"a schedule of the kind {type(schedule).__name__}"
+
+
+def _zone(schedule: Any, otherwise: str) -> str:
+    # Every crontab has an attribute `tz`; only of these it is not the one of some app.
+    own = type(schedule).__name__ == "TzAwareCrontab"
+    return str(schedule.tz) if own else otherwise
+
+
+def _field(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Iterable):
+        return ",".join(str(each) for each in _sorted(given))
+    return str(given)
+
+
+def _sorted(given: Iterable[Any]) -> Iterator[Any]:
+    yield from sorted(given, key=str)
+
+
+def _path(name: str, app: Any) -> str:
+    """Give the dotted path of a task whose name may be another."""
+    task = None if app is None else app.tasks.get(name)
+    if task is None or f"{task.__module__}.{task.__name__}" == name:
+        return name
+    return f"{task.__module__}.{task.__name__}"
