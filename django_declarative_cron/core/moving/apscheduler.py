@@ -133,8 +133,8 @@ def _limits(job: Job) -> list[Difference]:
 
 def _when(job: Job) -> tuple[dict[str, Any], list[Difference]]:
     if job.trigger == "interval" and job.length is not None:
-        told = "counts from when the task is first registered, and from then on without a break"
-        return {"cron": fields.every(job.length)}, [Difference("schedule", told)]
+        counts = "counts from when the task is first registered, and from then on without a break"
+        return {"cron": fields.every(job.length)}, [Difference("schedule", counts)]
     if job.trigger != "cron":
         raise UntranslatableError(f"{job.trigger} is no schedule of a clock or calendar")
     texts = {name: job.cron.get(name, "*").lower() for name in _FIELDS}

@@ -27,6 +27,14 @@ _RUNNERS: Final[Mapping[str, Sequence[str]]] = {
     "time": (),
 }
 
+# Options of these whose value is a word of its own.
+_WITH_VALUES: Final[Mapping[str, Sequence[str]]] = {
+    "timeout": ("-k", "-s"),
+    "flock": ("-w", "-E"),
+    "nice": ("-n",),
+    "ionice": ("-c", "-n", "-p"),
+}
+
 Keys = tuple[dict[str, Any], list[Difference]]
 
 
@@ -130,14 +138,14 @@ class _Reading:
                 self._skips = True
                 told = f"`flock` kept its runs apart; `overlap_policy` does ({' '.join(words[:3])})"
                 self._told.append(Difference("overlap", told))
-                words = _behind_options(words[1:])[1:]
-            elif head == "timeout" and (limit := _limit(_behind_options(words[1:])[:1])):
+                words = _behind_options(words)[1:]
+            elif head == "timeout" and (limit := _limit(_behind_options(words)[:1])):
                 self._options = {"timeout": limit}
-                words = _behind_options(words[1:])[1:]
+                words = _behind_options(words)[1:]
             elif head in ("nice", "ionice"):
                 told = f"`{head}` lowered its priority; runs have the one of runscheduler"
                 self._told.append(Difference("environment", told))
-                words = _behind_options(words[1:], with_values=True)
+                words = _behind_options(words)
             elif head in _RUNNERS and tuple(words[1 : 1 + len(_RUNNERS[head])]) == tuple(
                 _RUNNERS[head]
             ):
@@ -147,10 +155,12 @@ class _Reading:
         return words
 
 
-def _behind_options(words: list[str], *, with_values: bool = False) -> list[str]:
+def _behind_options(words: list[str]) -> list[str]:
+    """Give what follows a command's name and its options."""
+    with_values = _WITH_VALUES.get(words[0].rpartition("/")[2], ())
+    words = words[1:]
     while words and words[0].startswith("-"):
-        takes = with_values and len(words[0]) == 2
-        words = words[2:] if takes else words[1:]
+        words = words[2:] if words[0] in with_values else words[1:]
     return words
 
 

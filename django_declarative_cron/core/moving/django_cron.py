@@ -94,8 +94,8 @@ def _when(job: Job) -> Iterable[tuple[dict[str, Any], list[Difference]]]:
     restricted = job.on_days is not None or job.on_month_days is not None
     if job.every:
         if restricted:
-            told = "an interval on certain days is two things here: name its hours and minutes"
-            raise UntranslatableError(told)
+            reason = "an interval on certain days is two things here: name its hours and minutes"
+            raise UntranslatableError(reason)
         about = Difference("schedule", "counts from when the task is first registered")
         yield {"cron": fields.every(timedelta(minutes=job.every))}, [about]
     days, told = _days(job)

@@ -100,7 +100,7 @@ def _command(job: Job) -> tuple[dict[str, Any], list[Difference]]:
         option = f"--{name.replace('_', '-')}"
         if value is True:
             words.append(option)
-        elif value not in (False, None):
+        elif value is not False and value is not None:
             words.append(f"{option}={value}")
     told = [Difference("arguments", "its options are words of the command now")]
     return {"command": words}, told if job.kwargs else []

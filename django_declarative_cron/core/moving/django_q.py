@@ -120,17 +120,17 @@ def _when(row: Row) -> tuple[dict[str, Any], list[Difference]]:
         cron, told = either_day(row.cron or "", star_is_and=False)
         return {"cron": cron, "timezone": row.zone}, told
     if kind == "I":
-        told = Difference("schedule", "counts from when the task is first registered")
-        return {"cron": fields.every(timedelta(minutes=row.minutes or 1))}, [told]
+        about = Difference("schedule", "counts from when the task is first registered")
+        return {"cron": fields.every(timedelta(minutes=row.minutes or 1))}, [about]
     if row.next_run is None:
         raise UntranslatableError("it has no next run to take its hour and day from")
     if kind == "BW":
-        told = Difference(
+        about = Difference(
             "schedule",
             "two weeks are counted from when the task is first registered, and from then in "
             "elapsed time: its hour moves with summer time",
         )
-        return {"cron": fields.every(timedelta(weeks=2))}, [told]
+        return {"cron": fields.every(timedelta(weeks=2))}, [about]
     return {"cron": _of_calendar(row.next_run, kind), "timezone": row.zone}, _days_told(row)
 
 
@@ -153,7 +153,8 @@ def _of_calendar(at: datetime, kind: str) -> str:
 
 
 def _days_told(row: Row) -> list[Difference]:
-    at, found = row.next_run, []
+    at = row.next_run
+    found: list[Difference] = []
     if at is None:
         return found
     if at.second:

@@ -83,7 +83,7 @@ class Grammar(NamedTuple):
         return set([*range(low, self.most + 1), *range(self.least, high + 1)][::step])
 
     def _number(self, text: str, item: str) -> int:
-        number = self.names.get(text[:3]) if text[:1].isalpha() else int(text[:9])
+        number = int(text[:9]) if text.isdecimal() else self.names.get(text[:3])
         if number is None or not self.least <= number <= self.most:
             raise UntranslatableError(f"`{item}` is out of {self.least} to {self.most}")
         return number

@@ -33,8 +33,8 @@ def either_day(text: str, *, star_is_and: bool) -> tuple[str, list[Difference]]:
     if len(parts) != 5:
         raise UntranslatableError(f"`{text}` has {len(parts)} fields instead of five")
     if _RANDOM in text:
-        told = f"`{text}` leaves a value to chance: choose one, as `spread` does for each task"
-        raise UntranslatableError(told)
+        reason = f"`{text}` leaves a value to chance: choose one, as `spread` does for each task"
+        raise UntranslatableError(reason)
     minute, hour, day, month, weekday = parts
     front = [
         fields.field(fields.MINUTE.read(minute), fields.MINUTE),

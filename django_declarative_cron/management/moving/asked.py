@@ -62,7 +62,8 @@ def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
     """
     if not apps.is_installed(app):
         return []
-    return apps.get_model(app, model)._default_manager.select_related(*related).order_by("pk")
+    manager: Any = apps.get_model(app, model)._default_manager
+    return list(manager.select_related(*related).order_by("pk"))
 
 
 def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:

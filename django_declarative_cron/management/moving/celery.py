@@ -41,18 +41,15 @@ def read(asked: Asked) -> Moving:
 
 def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
     if asked.source:
-        app = imported(asked.source)
-        return app, _of_app(app), str(app.timezone), f"the app {asked.source}"
-    found = next((conf.foreign(name) for name in _SETTINGS if conf.foreign(name)), {})
-    zone = conf.foreign("CELERY_TIMEZONE") or "UTC"
-    app = None
-    if find_spec("celery") is not None:
-        from celery import current_app as app
-
-        own = _of_app(app)
-        if own:
-            return app, own, str(app.timezone), f"the app {app.main or 'of the project'}"
-    return app, list(found.items()), str(zone), "CELERY_BEAT_SCHEDULE of the settings"
+        named = imported(asked.source)
+        return named, _of_app(named), str(named.timezone), f"the app {asked.source}"
+    found: Mapping[str, Any] = next(filter(None, map(conf.foreign, _SETTINGS)), {})
+    zone = str(conf.foreign("CELERY_TIMEZONE") or "UTC")
+    app = None if find_spec("celery") is None else imported("celery.current_app")
+    own = [] if app is None else _of_app(app)
+    if app is not None and own:
+        return app, own, str(app.timezone), f"the app {app.main or 'of the project'}"
+    return app, list(found.items()), zone, "CELERY_BEAT_SCHEDULE of the settings"
 
 
 def _of_app(app: Any) -> list[tuple[str, Any]]:
@@ -118,7 +115,8 @@ def _when(schedule: Any) -> Crontab | timedelta | str:
     if hasattr(schedule, "_orig_minute"):
         return Crontab(*(_field(getattr(schedule, f"_orig_{name}")) for name in Crontab._fields))
     if isinstance(getattr(schedule, "run_every", None), timedelta):
-        return timedelta() + schedule.run_every
+        length: timedelta = schedule.run_every
+        return length
     if hasattr(schedule, "event"):
         return f"{schedule.event} at {schedule.lat}, {schedule.lon}"
     return f"a schedule of the kind {type(schedule).__name__}"

@@ -1,0 +1,1 @@
+"""What other schedulers were told, as entries of ours."""

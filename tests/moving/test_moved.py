@@ -1,0 +1,426 @@
+"""One task of each rival after the other: its entry, and every difference."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from django_declarative_cron.core.moving import (
+    apscheduler,
+    celery,
+    crontab,
+    django_cron,
+    django_crontab,
+    django_q,
+    written,
+)
+from django_declarative_cron.core.moving.called import CALL, DO, SHELL, called
+from django_declarative_cron.core.moving.celery import Beat, Crontab
+from django_declarative_cron.core.moving.command import command_of
+from django_declarative_cron.core.moving.django_q import Row
+from django_declarative_cron.core.moving.moved import (
+    Difference,
+    Moved,
+    Moving,
+    UntranslatableError,
+    named,
+)
+
+ONE = {"retry": {"max_attempts": 1}}
+DAILY = Crontab("0", "7")
+
+
+def abouts(task: Moved) -> list[str]:
+    return [each.about for each in task.differences]
+
+
+def entry(task: Moved) -> Mapping[str, Any]:
+    assert task.entry is not None, task.differences
+    return task.entry
+
+
+def by_place(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
+    return [*args, *kwargs.values()]
+
+
+# --- Celery ---
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "about"),
+    [
+        ({}, {"cron": "0 7 * * *", "timezone": "UTC", "callback": "a.b"}, []),
+        ({"when": timedelta(seconds=30)}, {"cron": "@every 30s"}, ["schedule"]),
+        ({"zone": "Asia/Tokyo"}, {"timezone": "Asia/Tokyo"}, []),
+        ({"enabled": False}, {"enabled": False}, ["enabled"]),
+        ({"kwargs": {"a": 1}}, {"callback": CALL, "args": ["a.b", [], {"a": 1}]}, ["arguments"]),
+        ({"options": {"queue": "q", "priority": 3}}, {"callback": "a.b"}, ["queue", "queue"]),
+        ({"starts": "then", "ends": "then"}, {"callback": "a.b"}, ["ends", "ends"]),
+        ({"description": "What for"}, {"description": "What for"}, []),
+    ],
+)
+def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: list[str]) -> None:
+    (task,) = celery.moved([Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given})])
+    assert entry(task).items() >= {**keys, "overlap_policy": "allow", "options": ONE}.items()
+    assert abouts(task) == about
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"when": "sunset at 1, 2"}, "no time of a clock"),
+        ({"one_off": True}, "runs once"),
+        ({"when": timedelta(milliseconds=10)}, "too fine"),
+        ({"when": Crontab("61")}, "out of 0 to 59"),
+        ({"when": Crontab(day_of_month="13", day_of_week="fri")}, "both had to match"),
+        ({"args": [datetime(2024, 1, 1, tzinfo=UTC)]}, "only JSON"),
+    ],
+)
+def test_an_entry_of_beat_without_equivalent(given: dict[str, Any], reason: str) -> None:
+    (task,) = celery.moved([Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given})])
+    assert task.entry is None
+    assert reason in task.differences[-1].text
+
+
+def test_workers_of_celery_may_be_kept() -> None:
+    beats = [
+        Beat("a", "m.f", DAILY, args=(1,)),
+        Beat("b", "m.f", DAILY, kwargs={"x": 1}),
+        Beat("c", "m.f", DAILY, args=(1,), options={"queue": "slow"}),
+    ]
+    first, second, third = celery.moved(beats, keep_workers=True)
+    assert (entry(first)["callback"], entry(first)["args"]) == ("m.f.delay", [1])
+    assert (entry(second)["callback"], entry(second)["args"]) == ("m.f.apply_async", [[], {"x": 1}])
+    assert entry(third)["args"] == ["m.f.apply_async", [[1], {}], {"queue": "slow"}]
+
+
+# --- django-q ---
+
+AT = datetime(2027, 1, 31, 6, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cron", "about"),
+    [
+        ("H", "30 * * * *", []),
+        ("D", "30 6 * * *", []),
+        ("W", "30 6 * * SUN", []),
+        ("M", "30 6 31 * *", ["days"]),
+        ("BM", "30 6 31 */2 *", ["days"]),
+        ("Q", "30 6 31 */3 *", ["days"]),
+        ("Y", "30 6 31 1 *", []),
+        ("I", "@every 15m", ["schedule"]),
+        ("BW", "@every 336h", ["schedule"]),
+        ("C", "*/5 * * * MON-FRI", []),
+    ],
+)
+def test_a_schedule_of_django_q(kind: str, cron: str, about: list[str]) -> None:
+    row = Row("x", "a.b", kind, AT, "Europe/Berlin", minutes=15, cron="*/5 * * * 1-5")
+    (task,) = django_q.moved([row])
+    assert (entry(task)["cron"], abouts(task)) == (cron, about)
+
+
+@pytest.mark.parametrize(
+    ("given", "about"),
+    [
+        ({"repeats": 0}, ["enabled"]),
+        ({"repeats": 3}, ["ends"]),
+        ({"hook": "a.c"}, ["callback"]),
+        ({"cluster": "other"}, ["queue"]),
+        ({"intended_date_kwarg": "at"}, ["arguments"]),
+        ({"kwargs": "a=1"}, ["arguments"]),
+        ({"next_run": AT.replace(second=9)}, ["schedule"]),
+    ],
+)
+def test_what_a_schedule_of_django_q_loses(given: dict[str, Any], about: list[str]) -> None:
+    keys = {"name": "", "func": "a.b", "schedule_type": "D", "next_run": AT, "zone": "UTC", **given}
+    (task,) = django_q.moved([Row(**keys)])
+    assert abouts(task) == about
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "found"),
+    [
+        ("1, 'x'", None, ((1, "x"), {})),
+        ("7", "a=1, b='x'", ((7,), {"a": 1, "b": "x"})),
+        (None, "{'a': [1]}", ((), {"a": [1]})),
+        ("", "", ((), {})),
+    ],
+)
+def test_arguments_of_django_q_are_texts(args: Any, kwargs: Any, found: Any) -> None:
+    assert django_q.arguments(args, kwargs) == found
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [("__import__('os')", None), (None, "a=b"), ("(", None)]
+)
+def test_nothing_in_them_is_evaluated(args: Any, kwargs: Any) -> None:
+    with pytest.raises(UntranslatableError, match="no literals"):
+        django_q.arguments(args, kwargs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "reason"), [("O", AT, "once"), ("D", None, "no next run"), ("X", AT, "'X'")]
+)
+def test_a_schedule_of_django_q_without_equivalent(kind: str, at: Any, reason: str) -> None:
+    (task,) = django_q.moved([Row("x", "a.b", kind, at, "UTC")])
+    assert task.entry is None
+    assert reason in task.differences[-1].text
+
+
+# --- django-cron ---
+
+
+def test_times_that_one_expression_cannot_name_are_several_entries() -> None:
+    job = django_cron.Job("a.B", "code", "UTC", at_times=("11:30", "14:00", "23:30"))
+    first, second = django_cron.moved([job])
+    assert (entry(first)["name"], entry(first)["cron"]) == ("code", "30 11,23 * * *")
+    assert (entry(second)["name"], entry(second)["cron"]) == ("code-2", "0 14 * * *")
+    assert entry(first).items() >= {"callback": DO, "args": ["a.B"], "options": ONE}.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "about"),
+    [
+        ({"every": 5}, {"cron": "@every 5m"}, ["schedule"]),
+        ({"every": 5, "in_parallel": True}, {"overlap_policy": "allow"}, ["schedule"]),
+        (
+            {"every": 5, "retry_after": 7},
+            {"retry_delay": timedelta(minutes=7)},
+            ["schedule", "retry"],
+        ),
+        ({"at_times": ("7:05",), "on_days": (0, 6)}, {"cron": "5 7 * * MON,SUN"}, ["weekday"]),
+        ({"at_times": ("7:05",), "on_month_days": (1, 15)}, {"cron": "5 7 1,15 * *"}, []),
+    ],
+)
+def test_a_class_of_django_cron(
+    given: dict[str, Any], keys: dict[str, Any], about: list[str]
+) -> None:
+    (task,) = django_cron.moved([django_cron.Job("a.B", "code", "UTC", **given)])
+    assert entry(task).items() >= keys.items()
+    assert abouts(task) == about
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"at_times": ("noon",)}, {"every": 5, "on_days": (0,)}, {"every": 5, "on_days": ()}],
+)
+def test_a_class_of_django_cron_without_equivalent(given: dict[str, Any]) -> None:
+    (task,) = django_cron.moved([django_cron.Job("a.B", "code", "UTC", **given)])
+    assert task.entry is None
+
+
+# --- django-crontab ---
+
+
+@pytest.mark.parametrize(
+    ("item", "keys", "about"),
+    [
+        (("*/5 * * * *", "a.b"), {"cron": "*/5 * * * *", "callback": "a.b"}, []),
+        (("0 4 * * *", "a.b", ">> x"), {"callback": "a.b"}, ["output"]),
+        (("0 4 * * *", "a.b", [1]), {"args": [1]}, []),
+        (("0 4 * * *", "a.b", [1], {"b": 2}), {"args": [1, 2]}, ["arguments"]),
+        (("0 4 * * *", "a.b", [1], {}, "| x"), {"args": [1]}, ["output"]),
+        (
+            ("0 4 * * *", django_crontab.CALL_COMMAND[0], ["check"], {"deploy": True, "tag": None}),
+            {"command": ["check", "--deploy"]},
+            ["arguments"],
+        ),
+    ],
+)
+def test_an_item_of_django_crontab(
+    item: tuple[Any, ...], keys: dict[str, Any], about: list[str]
+) -> None:
+    (task,) = django_crontab.moved([django_crontab.job_of(item, "UTC")], by_place)
+    assert entry(task).items() >= keys.items()
+    assert abouts(task) == about
+
+
+def test_locked_jobs_are_skipped() -> None:
+    job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC", locked=True)
+    assert "overlap_policy" not in entry(django_crontab.moved([job])[0])
+
+
+# --- APScheduler ---
+
+
+@pytest.mark.parametrize(
+    ("texts", "cron"),
+    [
+        ({"hour": "3", "minute": "0", "second": "0"}, "0 3 * * *"),
+        ({"second": "*/10"}, "*/10 * * * * *"),
+        ({"day": "last", "hour": "0", "minute": "0", "second": "0"}, "0 0 L * *"),
+        ({"day": "2nd mon", "hour": "0", "minute": "0", "second": "0"}, "0 0 * * MON#2"),
+        ({"day": "last fri", "hour": "0", "minute": "0", "second": "0"}, "0 0 * * FRIL"),
+        ({"day": "5/10", "hour": "0", "minute": "0", "second": "0"}, "0 0 5-25/10 * *"),
+    ],
+)
+def test_fields_of_apscheduler(texts: dict[str, str], cron: str) -> None:
+    (task,) = apscheduler.moved([apscheduler.Job("x", "a:b", "cron", texts)])
+    assert entry(task)["cron"] == cron
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "about"),
+    [
+        ({}, {"cron": "@every 2h", "callback": "a.b"}, ["schedule", "catch-up"]),
+        ({"paused": True}, {"enabled": False}, ["schedule", "enabled", "catch-up"]),
+        ({"max_instances": 3}, {"overlap_policy": "allow"}, ["schedule", "overlap", "catch-up"]),
+        ({"coalesce": False}, {}, ["schedule", "catch-up", "catch-up"]),
+        ({"misfire_grace": None}, {}, ["schedule", "catch-up"]),
+        ({"jitter": 5, "ends": "then"}, {}, ["schedule", "catch-up", "schedule", "ends"]),
+    ],
+)
+def test_a_job_of_apscheduler(
+    given: dict[str, Any], keys: dict[str, Any], about: list[str]
+) -> None:
+    job = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), **given)
+    (task,) = apscheduler.moved([job])
+    assert entry(task).items() >= keys.items()
+    assert abouts(task) == about
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        apscheduler.Job("x", "", "interval", length=timedelta(hours=2)),
+        apscheduler.Job("x", "a:b", "one date, 2030-01-01 00:00,"),
+        apscheduler.Job("x", "a:b", "cron", {"year": "2030"}),
+        apscheduler.Job("x", "a:b", "cron", {"week": "1"}),
+        apscheduler.Job("x", "a:b", "cron", {"day": "13", "day_of_week": "fri"}),
+    ],
+)
+def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
+    assert apscheduler.moved([job])[0].entry is None
+
+
+# --- crontabs ---
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("manage.py clearsessions", ["clearsessions"]),
+        ("/usr/bin/python3 -u /a/manage.py check --tag 'a b'", ["check", "--tag", "a b"]),
+        ("cd /a && . env/activate && ./manage.py count 7 > /dev/null 2>&1", ["count", "7"]),
+        ("A=1 B=2 nice -n 19 python3.12 -m django check", ["check"]),
+        ("poetry run python manage.py check --settings=prod", ["check"]),
+        (
+            "env X=1 timeout -k 5 90 django-admin check --settings prod --deploy",
+            ["check", "--deploy"],
+        ),
+        ("flock -n /tmp/x python manage.py check 2>>err.log", ["check"]),
+    ],
+)
+def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> None:
+    keys, _ = command_of(line)
+    assert keys["command"] == words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pg_dump shop > x.sql",
+        "python manage.py dumpdata | gzip > x.gz",
+        "python manage.py a && python manage.py b",
+        "python manage.py check; true",
+        "python manage.py load < x.json",
+        "python manage.py check --at $(date)",
+        "python manage.py",
+        "python script.py",
+        "echo 'never closed",
+    ],
+)
+def test_a_line_that_needs_a_shell(line: str) -> None:
+    keys, told = command_of(line)
+    assert keys == {"callback": SHELL, "args": [line]}
+    assert [each.about for each in told] == ["callback"]
+
+
+def test_wrappers_become_options() -> None:
+    keys, _ = command_of("flock -n x.lock timeout 10m python manage.py check")
+    assert keys["overlap_policy"] == "skip"
+    assert keys["options"] == {"timeout": 600}
+
+
+CRONTAB = r"""
+# m h dom mon dow command
+MAILTO=ops
+0 0 * * * echo 100\% done%fed%twice
+  CRON_TZ = Asia/Tokyo
+30 4 1,15 * sun ./manage.py check
+@reboot ./start
+CRON_TZ=Nowhere
+@hourly ./manage.py check
+nonsense
+"""
+
+
+def test_a_crontab_line_by_line() -> None:
+    tasks, said = crontab.moved(CRONTAB, "Europe/Berlin")
+    assert [each.about for each in said] == ["output"]
+    first, second, *others = tasks
+    assert entry(first)["args"] == ["echo 100% done", "fed\ntwice"]
+    assert entry(first)["timezone"] == "Europe/Berlin"
+    assert (entry(second)["cron"], entry(second)["timezone"]) == ("30 4 1,15 * SUN", "Asia/Tokyo")
+    reasons = [each.differences[-1].text for each in others]
+    assert [each.entry for each in others] == [None] * 3
+    assert "start of the machine" in reasons[0]
+    assert "CRON_TZ=Nowhere" in reasons[1]
+    assert "`nonsense` is no line" in reasons[2]
+
+
+def test_a_crontab_of_the_system_names_users() -> None:
+    (task,), _ = crontab.moved("0 0 * * * root ./manage.py check\n", "UTC", with_users=True)
+    assert entry(task)["command"] == ["check"]
+    assert task.differences[0] == Difference("environment", "ran as root")
+
+
+# --- all of them ---
+
+
+def test_names_are_made_fit_and_stay_apart() -> None:
+    tasks = named(
+        Moved(was, {"cron": "* * * * *"}) for was in ("A b!", "a-b", "é", "a-b", "x" * 300)
+    )
+    names = [entry(task)["name"] for task in tasks]
+    assert names == ["a-b", "a-b-2", "task", "a-b-3", "x" * 100]
+    assert [abouts(task) for task in tasks] == [["name"], ["name"], ["name"], ["name"], ["name"]]
+
+
+def test_arguments_that_are_no_json_are_refused() -> None:
+    with pytest.raises(UntranslatableError, match="only JSON"):
+        called("a.b", [object()], {})
+    keys, _ = called("a.b", [(1, (2,))], {})
+    assert keys["args"] == [[1, [2]]]
+
+
+def test_what_is_written_is_python_whatever_the_names() -> None:
+    evil = 'x"\n__import__("os")\n\u2028\x00"""'
+    entries = {"cron": "* * * * *", "args": [evil, True, None, 1.5, {evil: [evil]}]}
+    entries |= {"retry_delay": timedelta(seconds=90), "description": "naïve 🦊"}
+    task = Moved(evil, entries, (Difference("name", evil),))
+    text = written.python(Moving("crontab", evil, named([task, Moved(evil, None)])))
+    left: dict[str, Any] = {}
+    exec(text, left)
+    (found,) = left["SCHEDULED_TASKS"]
+    assert {key: found[key] for key in entries} == entries
+    assert {type(each) for each in ast.parse(text).body} == {ast.ImportFrom, ast.Assign}
+
+
+def test_what_is_written_for_programs_is_json() -> None:
+    task = Moved("a", {"retry_delay": timedelta(minutes=5)}, (Difference("retry", "why"),))
+    found = json.loads(json.dumps(written.data(Moving("django-cron", "here", (task,)))))
+    assert found["tasks"] == [
+        {
+            "was": "a",
+            "entry": {"retry_delay": 300.0},
+            "differences": [{"about": "retry", "text": "why"}],
+        }
+    ]
