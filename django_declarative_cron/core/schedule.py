@@ -143,13 +143,13 @@ class Schedule:
         Args:
             instant: usually the one that is omitted.
         """
-        return self._latest(instant) == instant and not self._calendar_of(self._day_of(instant))
+        return self._latest(instant) == instant and not self._calendar_of(self.day_of(instant))
 
     def excluded_between(self, after: datetime, until: datetime) -> Iterator[Excluded]:
         """Yield, day by day, what calendars take out after one instant and up to another."""
         following = None if self.exclusion is None else self._next(after)
         while following is not None and following <= until:
-            day = self._day_of(following)
+            day = self.day_of(following)
             ends, calendar = self._span_of(day)[1], self._calendar_of(day)
             ends = max(following, ends)
             if calendar:
@@ -187,9 +187,13 @@ class Schedule:
         following = self.next_after(instant)
         return following if following is not None and following - instant < _MINUTE else None
 
+    def day_of(self, occurrence: datetime) -> date:
+        """Give the day that an occurrence belongs to, as its expression has it."""
+        return (occurrence - self.offset).astimezone(self.zone).date()
+
     def calendar_of(self, occurrence: datetime) -> str:
         """Give the calendar that excludes the day of an instant, empty where none says so."""
-        return self._calendar_of(self._day_of(occurrence))
+        return self._calendar_of(self.day_of(occurrence))
 
     def calendar_at(self, occurrence: datetime) -> str:
         """Give the calendar that excludes the day of an instant, empty where none does.
@@ -197,9 +201,7 @@ class Schedule:
         Raises:
             CalendarError: a calendar gives no answer, so that nobody knows.
         """
-        return (
-            "" if self.exclusion is None else self.exclusion.calendar_of(self._day_of(occurrence))
-        )
+        return "" if self.exclusion is None else self.exclusion.calendar_of(self.day_of(occurrence))
 
     def _left_out(self, occurrence: datetime) -> tuple[datetime, datetime] | None:
         """Give the span around an occurrence that has no others, ``None`` where it counts."""
@@ -207,7 +209,7 @@ class Schedule:
             return occurrence, occurrence
         if self.exclusion is None:
             return None
-        day = self._day_of(occurrence)
+        day = self.day_of(occurrence)
         return self._span_of(day) if self._calendar_of(day) else None
 
     def _calendar_of(self, day: date) -> str:
@@ -217,10 +219,6 @@ class Schedule:
             return self.exclusion.calendar_of(day)
         except CalendarError:
             return ""
-
-    def _day_of(self, occurrence: datetime) -> date:
-        """Give the day that an occurrence belongs to, as its expression has it."""
-        return (occurrence - self.offset).astimezone(self.zone).date()
 
     def _span_of(self, day: date) -> tuple[datetime, datetime]:
         """Give the first and the last instant of a day's occurrences."""

@@ -35,6 +35,9 @@ def yearbook(declarations: Iterable[Declaration], first: date) -> str:
     Args:
         declarations: the tasks; their order does not matter.
         first: the first day of the year, in each task's zone.
+
+    Raises:
+        CalendarError: a calendar gives no answer, so that nobody knows.
     """
     ordered = sorted(declarations, key=lambda declaration: declaration.name)
     head = f"{_TITLE}\n# From {first} up to {_year_later(first)}.\n"
@@ -87,6 +90,7 @@ def _lines(declaration: Declaration, first: date) -> Iterator[str]:
     said = [declaration.cron, declaration.timezone, declaration.target.text]
     said += ["gap: shift"] if schedule.gap == "shift" else []
     said += ["fold: both"] if schedule.fold == "both" else []
+    said += [f"later by {schedule.offset}"] if schedule.offset else []
     yield "  ".join(said)
     if not declaration.enabled:
         yield "disabled"
@@ -101,7 +105,10 @@ def _year(schedule: Schedule, first: date) -> Iterator[str]:
     total = schedule.count_between(begin - _INSTANT, end - _INSTANT)
     days = _listed(schedule, begin, end) if total <= LISTED_AT_MOST else _counted(schedule, first)
     months: dict[tuple[int, int], dict[str, list[date]]] = defaultdict(lambda: defaultdict(list))
-    for day, said in days:
+    for day, said in [*days, *_excluded(schedule, begin - _INSTANT, end - _INSTANT)]:
+        if schedule.exclusion is not None:
+            # Elsewhere a calendar that gives no answer excludes nothing; here it is an error.
+            schedule.exclusion.calendar_of(day)
         months[day.year, day.month][said].append(day)
     for (year, month), groups in sorted(months.items()):
         for said, of_month in groups.items():
@@ -133,6 +140,11 @@ def _counted(schedule: Schedule, first: date) -> Iterator[tuple[date, str]]:
             times = [_time(each.astimezone(schedule.zone)) for each in ends if each is not None]
             yield day, _many(number, times)
         day += _DAY
+
+
+def _excluded(schedule: Schedule, after: datetime, until: datetime) -> Iterator[tuple[date, str]]:
+    for each in schedule.excluded_between(after, until):
+        yield schedule.day_of(each.first), f"no run: {each.calendar}"
 
 
 def _many(number: int, times: list[str]) -> str:

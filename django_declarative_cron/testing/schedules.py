@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from django.core import checks
@@ -49,7 +50,8 @@ def occurrences(
     Raises:
         AssertionError: there is no such task, or it is due more than ``MOST`` times.
         ValueError: an instant is not one.
-        DeclarativeCronError: something that is declared is refused.
+        DeclarativeCronError: something that is declared is refused, or a calendar gives no
+            answer.
     """
     __tracebackhide__ = True
     declaration = declared(name, tasks)
@@ -177,6 +179,8 @@ def _due(declaration: Declaration, begin: datetime, end: datetime) -> list[datet
     for instant in schedule.upcoming(begin - _INSTANT):
         if instant >= end:
             break
+        # Elsewhere a calendar that gives no answer excludes nothing; here it is an error.
+        schedule.calendar_at(instant)
         found.append(instant)
         if len(found) > MOST:
             raise AssertionError(
@@ -203,6 +207,10 @@ def _wrong(
         lines.append(f"  as expected: {len(expected & found)}")
     for lost in schedule.lost_between(begin - _INSTANT, end - _INSTANT):
         lines.append(f"  {lost.civil:%Y-%m-%d %H:%M} does not exist in {zone.key}: no run then")
+    for day in islice(schedule.excluded_between(begin - _INSTANT, end - _INSTANT), _SHOWN):
+        lines.append(f"  {schedule.day_of(day.first)} has no run: calendar {day.calendar!r}")
+    if schedule.offset:
+        lines.append(f"  Each is {schedule.offset} later than its expression says: `spread`.")
     if not declaration.enabled:
         lines.append("  It is disabled.")
     return lines

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
-from django_declarative_cron.exceptions import DeclarativeCronError
+from django_declarative_cron import conf
+from django_declarative_cron.core.yearbook import yearbook
+from django_declarative_cron.exceptions import CalendarError, DeclarativeCronError
 from django_declarative_cron.testing import (
     assert_fires,
     assert_schedule_valid,
@@ -92,6 +95,62 @@ def test_a_local_time_that_is_none_or_two_is_refused() -> None:
     assert_fires("twice", between=day, at=["2027-10-31 02:30+02:00", "2027-10-31 02:30+01:00"])
     with pytest.raises(ValueError, match="2027-03-28 02:30 does not exist in Europe/Berlin"):
         assert_fires("nightly", between=WEEK, at=["2027-03-28 02:30"])
+
+
+def is_holiday(day: date) -> bool:
+    """Exclude a Good Friday."""
+    return day == date(2027, 3, 26)
+
+
+def test_calendars_and_spread_count_and_are_named_as_reasons(settings: Any) -> None:
+    calendars = {"holidays": f"{__name__}.is_holiday"}
+    settings.DECLARATIVE_CRON = {"CALENDARS": calendars}
+    entry = {"name": "digest", "cron": "0 7 * * 1-5", "timezone": "UTC", "callback": CALLBACK}
+    settings.SCHEDULED_TASKS = [
+        {**entry, "exclude": ["holidays"]},
+        {**entry, "name": "apart", "spread": timedelta(hours=1)},
+    ]
+    assert_fires("digest", between=("2027-03-26", "2027-03-30"), at=["2027-03-29 07:00"])
+    said = refusal("digest", between=("2027-03-26", "2027-03-27"), at=["2027-03-26 07:00"])
+    assert said[1:] == [
+        "  missing: Fri 2027-03-26 07:00+00:00",
+        "  2027-03-26 has no run: calendar 'holidays'",
+    ]
+    (due,) = occurrences("apart", between=("2027-03-26", "2027-03-27"))
+    later = due - datetime(2027, 3, 26, 7, tzinfo=UTC)
+    assert timedelta(0) < later < timedelta(hours=1)
+    said = refusal("apart", between=("2027-03-26", "2027-03-27"), at=["2027-03-26 07:00"])
+    assert said[-1] == f"  Each is {later} later than its expression says: `spread`."
+
+
+def breaks(day: date) -> bool:
+    """Give no answer."""
+    raise RuntimeError("the file is not there")
+
+
+def test_a_calendar_that_gives_no_answer_is_an_error(settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": f"{__name__}.breaks"}}
+    entry = {"name": "a", "cron": "0 7 26 * *", "timezone": "UTC", "callback": CALLBACK}
+    tasks = [{**entry, "exclude": ["holidays"]}]
+    with pytest.raises(CalendarError, match="the file is not there"):
+        occurrences("a", between=("2027-01-01", "2027-02-01"), tasks=tasks)
+    with pytest.raises(CalendarError, match="the file is not there"):
+        yearbook(conf.declarations(tasks), date(2027, 1, 1))
+    settings.SCHEDULED_TASKS = tasks
+    with pytest.raises(CommandError, match="Nobody knows when tasks run"):
+        call_command("cron", "snapshot", "schedule.txt")
+
+
+def test_a_snapshot_names_calendars_and_spread(settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": f"{__name__}.is_holiday"}}
+    entry = {"name": "a", "cron": "0 7 26 * *", "timezone": "UTC", "callback": CALLBACK}
+    kept = [{**entry, "exclude": ["holidays"]}, {**entry, "name": "b", "spread": 60}]
+    text = yearbook(conf.declarations(kept), date(2027, 1, 1))
+    assert "    2027-03  Fri 26  no run: holidays\n" in text
+    assert "    11 runs\n" in text
+    later = conf.declarations(kept)[1].schedule.offset
+    assert f"    0 7 26 * *  UTC  {CALLBACK}  later by {later}\n" in text
+    assert f"    2027-02  Fri 26  07:00:{later.seconds:02}\n" in text
 
 
 def test_a_long_list_is_cut() -> None:

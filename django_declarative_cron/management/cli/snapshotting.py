@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.yearbook import difference, first_day, yearbook
+from ...exceptions import CalendarError
 from .scope import declared
 from .subcommand import Context, Options, Subcommand
 
@@ -36,7 +37,7 @@ def _answer(context: Context, options: Options) -> None:
         _compare(context, file)
         return
     today = context.clock.now().astimezone(conf.project_zone()).date()
-    text = yearbook(declared(), options["begin"] or today.replace(day=1))
+    text = _present(options["begin"] or today.replace(day=1))
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -54,11 +55,18 @@ def _compare(context: Context, file: Path) -> None:
     first = first_day(kept)
     if first is None:
         raise CommandError(f"{file} is no snapshot of a schedule.", returncode=1)
-    present = yearbook(declared(), first)
+    present = _present(first)
     if kept != present:
         context.terminal.lines("\n".join(difference(kept, present, file.name)))
         raise CommandError(f"The schedule is not that of {file} any more.", returncode=1)
     context.terminal.lines(f"The schedule is that of {file}.")
+
+
+def _present(first: date) -> str:
+    try:
+        return yearbook(declared(), first)
+    except CalendarError as error:
+        raise CommandError(f"Nobody knows when tasks run: {error}", returncode=1) from error
 
 
 SNAPSHOT = Subcommand(
