@@ -138,6 +138,17 @@ def test_pages_work_on_other_admin_sites(root: Client, site: str) -> None:
     assert done.headers["location"] == pages.changelist(site=site)
 
 
+def test_a_projects_own_pages_of_our_models_are_whole(root: Client, text: Words) -> None:
+    task, run, instance = rows.task(), rows.run(), rows.instance()
+    for row in (task, run, instance):
+        name = row._meta.model_name
+        assert root.get(pages.changelist(name, site="plain")).status_code == 200
+        shown = text(root.get(pages.page(row, site="plain")))
+        # Nothing is said that these pages do not know.
+        for absent in ("It has not run yet", "Why?", "Nothing is running in it", "Calendar"):
+            assert absent not in shown
+
+
 @pytest.mark.parametrize("use_tz", [True, False])
 def test_instants_are_right_with_and_without_use_tz(
     root: Client, settings: Any, text: Words, use_tz: bool
