@@ -21,4 +21,5 @@ PART = Part(
     sizes=(200,),
     size_unit="occurrences in a row",
     rounds=9,
+    is_by_processor=True,
 )

@@ -85,6 +85,7 @@ class Part:
         size_unit: what sizes count.
         rounds: how often everything is measured.
         is_fresh: begin every round with new processes.
+        is_by_processor: its times are the processor's own, whatever else the machine does.
         caps: the largest size that a contender is asked for, where more takes too long.
     """
 
@@ -96,6 +97,7 @@ class Part:
     size_unit: str = "tasks"
     rounds: int = 5
     is_fresh: bool = False
+    is_by_processor: bool = False
     caps: tuple[tuple[str, int], ...] = ()
 
     def takes(self, contender: str, size: int) -> bool:

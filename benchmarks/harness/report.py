@@ -10,6 +10,11 @@ from . import results, tables
 from .parts import NAMES, Part, part
 from .rounds import Row
 
+BUSY = (
+    "**The machine was busy with other work**, so that everybody waited for a turn: times are"
+    " several times too long, and where they lie close to each other nothing follows from it."
+    " Statements, rows and what was right do not depend on that."
+)
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -67,6 +72,8 @@ def section(one: Part, rows: list[Row], told: dict[str, Any], picture: Path | No
         f" {facts['postgresql']} with `synchronous_commit` {durable}; load of the machine"
         f" {facts['load_before']} before and {facts['load_after']} after; {told['rounds']} rounds.",
     ]
+    if max(facts["load_before"], facts["load_after"]) > facts["cores"] and not one.is_by_processor:
+        lines += ["", BUSY]
     if picture is not None:
         lines += ["", f"![{one.title}]({picture.parent.name}/{picture.name})"]
     return "\n".join(lines)

@@ -146,7 +146,8 @@ def test_the_page_gets_every_result_that_was_kept(
     page = CHECKOUT / "docs" / "speed.md"
     (tmp_path / "speed.md").write_text(page.read_text())
     monkeypatch.setattr(report, "_draw", lambda *_: tmp_path / "speed" / "tick.svg")
-    facts = {**results.machine(), "postgresql": "18", "load_after": 1.0}
+    facts = {**results.machine(), "postgresql": "18", "cores": 2, "load_before": 0.5}
+    facts["load_after"] = 3.0
     samples = [Sample("idle", 1.5, statements=1)]
     results.save("tick", [Row("limit", 7, {}, samples)], facts, 3, tmp_path)
     report.write(tmp_path, tmp_path)
@@ -154,7 +155,18 @@ def test_the_page_gets_every_result_that_was_kept(
     assert "| bare limit | 1.5 1q |" in written
     assert "PostgreSQL 18 with `synchronous_commit` off" in written
     assert "3 rounds." in written
+    assert report.BUSY in written
     assert "![One pass](speed/tick.svg)" in written
+
+
+def test_who_measures_processor_time_need_not_mind_a_busy_machine() -> None:
+    facts = {"cores": 2, "load_before": 9.0, "load_after": 9.0, "python": "3", "postgresql": "18"}
+    told = {"made": "2026-01-01", "rounds": 1, "facts": facts}
+    rows = [Row("limit", 7, {}, [Sample("parse", 1.5), Sample("idle", 1.5)])]
+    assert report.BUSY not in report.section(parts.part("cron"), rows, told)
+    assert report.BUSY in report.section(parts.part("tick"), rows, told)
+    facts.update(load_before=1.0, load_after=1.9)
+    assert report.BUSY not in report.section(parts.part("tick"), rows, told)
 
 
 @pytest.mark.slow
