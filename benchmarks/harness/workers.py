@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -53,6 +54,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                start_new_session=True,
             )
         self.versions: dict[str, str] = {}
 
@@ -76,15 +78,19 @@ class Worker:
             self.end()
 
     def end(self) -> None:
-        """End it at once, and remove what it had."""
-        self._process.kill()
-        self._process.wait()
+        """End it at once with every process it began, and remove what it had."""
+        self._kill()
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):
                 if stream:
                     stream.close()
         self._server.drop(self._database)
         self._folder.cleanup()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def _environment(self) -> dict[str, str]:
         own = {
@@ -101,7 +107,7 @@ class Worker:
             self._process.stdin.write(json.dumps({"do": do, **more}).encode() + b"\n")
             self._process.stdin.flush()
         if not select.select([self._process.stdout], [], [], self._patience)[0]:
-            self._process.kill()
+            self._kill()
             raise WorkerError(f"took more than {self._patience:g} s to {do}")
         answer = self._process.stdout.readline()
         if not answer:

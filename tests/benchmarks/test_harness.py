@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from datetime import UTC, datetime
@@ -211,6 +212,19 @@ def test_a_process_measures_when_it_is_asked_and_says_why_it_died() -> None:
     assert {sample.figure for sample in worker.measure()} >= {"parse", "next, UTC"}
     with pytest.raises(WorkerError, match="died: KeyError"):
         worker._ask("prepare", much=3)
+    worker.close()
+    assert server.dropped == 1
+    with pytest.raises(ProcessLookupError):
+        os.killpg(worker._process.pid, 0)
+
+
+def test_a_process_that_does_not_answer_is_ended_with_what_it_began() -> None:
+    server: Any = NoServer()
+    worker = Worker(parts.part("cron"), CONTENDERS["limit"], 3, server, 0.0)
+    with pytest.raises(WorkerError, match="took more than 0 s to versions"):
+        worker.prepare()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(worker._process.pid, 0)
     worker.close()
     assert server.dropped == 1
 
