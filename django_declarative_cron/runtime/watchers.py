@@ -43,6 +43,7 @@ class Watcher(Protocol):
 
 _watchers: list[Watcher] = []
 _busy = threading.RLock()
+_holders = 0
 
 
 def register(watcher: Watcher) -> None:
@@ -57,30 +58,54 @@ def register(watcher: Watcher) -> None:
 def begin(declarations: Sequence[Declaration] | None, whose: Whose = lambda: None) -> None:
     """Begin every watcher; none that fails disturbs the others, nor the caller.
 
+    Where a scheduler of this process has begun them, they go on as it has them.
+
     Args:
         declarations: the registration set, ``None`` where the settings have it.
-        whose: gives the instance of this process.
+        whose: gives the instance of a scheduler of this process.
+    """
+    global _holders
+    with _busy:
+        _holders += 1
+        if _holders == 1 or whose() is not None:
+            _begin_each(declarations, whose)
+
+
+def again(declarations: Sequence[Declaration], whose: Whose) -> None:
+    """Let the watchers go on with another set.
+
+    Args:
+        declarations: the registration set.
+        whose: gives the instance of the scheduler.
     """
     with _busy:
-        for watcher in _watchers:
-            try:
-                watcher.begin(declarations, whose)
-            except Exception as error:
-                report("Beginning to watch", error, then="nobody is told of events")
+        _begin_each(declarations, whose)
 
 
 def end(seconds: float = FAREWELL) -> None:
-    """End every watcher.
+    """End every watcher, unless somebody else in this process has begun them too.
 
     Args:
         seconds: the longest that each may take.
     """
+    global _holders
     with _busy:
+        _holders = max(_holders - 1, 0)
+        if _holders:
+            return
         for watcher in _watchers:
             try:
                 watcher.end(seconds)
             except Exception as error:
                 report("Ending to watch", error, then="what was not sent is lost")
+
+
+def _begin_each(declarations: Sequence[Declaration] | None, whose: Whose) -> None:
+    for watcher in _watchers:
+        try:
+            watcher.begin(declarations, whose)
+        except Exception as error:
+            report("Beginning to watch", error, then="nobody is told of events")
 
 
 class Watching:
@@ -98,8 +123,9 @@ class Watching:
 
     def start(self) -> None:
         """Begin, or go on with another set."""
+        go = again if self._has_begun else begin
         self._has_begun = True
-        begin(self._declarations(), self._whose)
+        go(self._declarations(), self._whose)
 
     def stop(self) -> None:
         """Send what waits, and end."""

@@ -31,3 +31,4 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("django_declarative_cron.core.notices.GATHER", 0.05)
     yield
     watchers.end(0.5)
+    assert watchers._holders == 0

@@ -9,10 +9,12 @@ from uuid import UUID
 
 import pytest
 import sentry_sdk
+from django.core.management import call_command
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.runtime import watchers
 from django_declarative_cron.watch import monitors
 
 from ..events.receiver import Got, Receiver
@@ -45,7 +47,13 @@ class Captured(Transport):
 def sentry() -> Iterator[Captured]:
     transport = Captured()
     with sentry_sdk.isolation_scope():
-        sentry_sdk.init(dsn="https://key@sentry.example/1", transport=transport)
+        sentry_sdk.init(
+            dsn="https://key@sentry.example/1",
+            transport=transport,
+            # They would change the libraries of the whole session.
+            default_integrations=False,
+            auto_enabling_integrations=False,
+        )
         yield transport
     sentry_sdk.get_client().close(timeout=0.1)
     sentry_sdk.get_global_scope().set_client(None)
@@ -171,3 +179,29 @@ def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
     watcher = monitors.Monitors()
     watcher.begin([], lambda: None)
     assert {name: len(signal.receivers) for name, signal in SIGNALS.items()} == before
+
+
+def test_a_run_by_hand_in_the_same_process_ends_nothing(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> None:
+    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
+    scheduler.initialize([task(), task("fails")])
+    watchers.begin(None)
+    watchers.end()
+    run_now("well")
+    receiver.wait(lambda it: len(it.taken) == 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_in_the_foreground_checks_in(receiver: Receiver, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
+    settings.SCHEDULED_TASKS = [task()]
+    made = Scheduler(background=False)
+    made.initialize(settings.SCHEDULED_TASKS)
+    made.stop()
+    call_command("cron", "run", "well", verbosity=0)
+    assert states(receiver.taken) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
