@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from django_declarative_cron.management.cli import forgetting
 from django_declarative_cron.management.cli.table import columns
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.testing import Simulation
@@ -107,3 +108,12 @@ def test_prune_refuses_what_is_no_number(
     cron: Cron, three: Simulation, words: tuple[str, ...]
 ) -> None:
     assert "is no number" in cron("prune", *words, clock=three.clock).err
+
+
+def test_a_terminal_is_told_how_far_the_pruning_is(
+    cron: Cron, three: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_TELL_EVERY", 0)
+    told = cron("prune", "--runs", "1", clock=three.clock, is_terminal=True).err
+    assert "\rlooking at flaky" in told
+    assert cron("prune", "--runs", "1", clock=three.clock).err == ""

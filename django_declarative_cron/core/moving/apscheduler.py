@@ -14,6 +14,11 @@ from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
 
 GENERAL: Final = (
     Difference(
+        "catch-up",
+        '"catch_up" keeps how late a missed time may be, of a second unless misfire_grace_time '
+        "said more; without it one run makes up for the latest, however late",
+    ),
+    Difference(
         "retry",
         "the policy of one attempt keeps that nothing is tried again; leave it out for three",
     ),
@@ -93,6 +98,8 @@ def _moved(job: Job, bind: Binder) -> Moved:
     if job.max_instances > 1:
         entry["overlap_policy"] = "allow"
         also.append(Difference("overlap", _overlap(job.max_instances)))
+    if job.misfire_grace is not None:
+        entry["catch_up"] = job.misfire_grace
     entry["options"] = {"retry": dict(NO_RETRY)}
     if job.paused:
         entry["enabled"] = False
@@ -105,24 +112,19 @@ def _overlap(most: int) -> str:
 
 
 def _lateness(job: Job) -> list[Difference]:
-    if job.misfire_grace is None:
-        late = "a missed time was made up for, however late; here the latest one is"
-    else:
-        late = (
-            f"a time missed by more than {job.misfire_grace:g} s was left out; here one run makes "
-            "up for the latest missed one"
-        )
-    found = [Difference("catch-up", late)]
-    if not job.coalesce:
-        told = "each of several missed times had a run of its own; here the latest one has"
-        found.append(Difference("catch-up", told))
-    return found
+    if job.coalesce:
+        return []
+    told = "each of several missed times had a run of its own; here the latest one has"
+    return [Difference("catch-up", told)]
 
 
 def _limits(job: Job) -> list[Difference]:
     found = []
     if job.jitter:
-        told = f"was put off by up to {job.jitter:g} s by chance; it begins at its time now"
+        told = (
+            f"was put off by up to {job.jitter:g} s by chance; it begins at its time now "
+            "(`spread` puts tasks apart)"
+        )
         found.append(Difference("schedule", told))
     if job.starts:
         found.append(Difference("ends", f"it was to begin at {job.starts}; it begins at once now"))

@@ -12,7 +12,11 @@ from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
 from .unix import MACROS, either_day
 
 GENERAL: Final = (
-    Difference("catch-up", "cron left out what it missed; here one run makes up for the latest"),
+    Difference(
+        "catch-up",
+        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
+        "the latest",
+    ),
     Difference(
         "overlap",
         '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
@@ -82,7 +86,8 @@ def _line(line: str, number: int, zone: str, with_users: bool) -> Moved:
         return Moved(was, None).refused(f"{error} (line {number})")
     options = {**keys.pop("options", {}), "retry": dict(NO_RETRY)}
     overlap = keys.pop("overlap_policy", "allow")
-    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "options": options}
+    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "catch_up": 0}
+    entry["options"] = options
     return Moved(was, entry, (*days, *told, *also))
 
 

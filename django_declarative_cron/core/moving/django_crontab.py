@@ -12,7 +12,11 @@ from .unix import either_day
 
 GENERAL: Final = (
     Difference("zone", "the crontab was read by the clock of the machine; `timezone` says which"),
-    Difference("catch-up", "cron left out what it missed; here one run makes up for the latest"),
+    Difference(
+        "catch-up",
+        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
+        "the latest",
+    ),
     Difference(
         "overlap",
         '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
@@ -87,6 +91,7 @@ def _moved(job: Job, bind: Binder) -> Moved:
     entry: dict[str, Any] = {"cron": cron, "timezone": job.zone, **keys}
     if not job.locked:
         entry["overlap_policy"] = "allow"
+    entry["catch_up"] = 0
     entry["options"] = {"retry": dict(NO_RETRY)}
     if job.suffix.strip():
         text = f"its command ended in `{job.suffix.strip()}`; what it prints is kept with each run"

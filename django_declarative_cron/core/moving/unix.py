@@ -33,7 +33,7 @@ def either_day(text: str, *, star_is_and: bool) -> tuple[str, list[Difference]]:
     if len(parts) != 5:
         raise UntranslatableError(f"`{text}` has {len(parts)} fields instead of five")
     if _RANDOM in text:
-        reason = f"`{text}` leaves a value to chance: choose one, as `spread` does for each task"
+        reason = f"`{text}` leaves a value to chance: choose one, or let `spread` do it"
         raise UntranslatableError(reason)
     minute, hour, day, month, weekday = parts
     front = [
