@@ -113,7 +113,7 @@ def _claim(
                 claimed.events += ended
                 due = list(_due(held, member, now)[:BATCH])
             claimed.more = len(due) == BATCH
-            due = suspicion.first(due, now, busy=busy)
+            due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
             _claim_tasks(held, member, declarations, due, now, claimed)
     return claimed
 
