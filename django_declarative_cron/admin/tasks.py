@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options as declared_options
+from ..core.operating import KEYS as OPERATING
 from ..core.suspicion import is_suspicious
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
@@ -35,7 +36,7 @@ from .filters import (
 from .readonly import NOTHING, Columns, instant, labelled
 from .tasklist import TaskChangeList, recent
 
-_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic")
+_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic", *OPERATING)
 
 
 def _reading(task: ScheduledTask) -> Reading:
@@ -239,6 +240,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                 "fields": [
                     "name",
                     "origin",
+                    "registered_by",
                     "description",
                     schedule,
                     "callback",

@@ -48,7 +48,7 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
         raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
-        posted = posting.post(declaration, system_clock.now())
+        posted = posting.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
         return _unchanged(request, error.row, entry)
     body = shapes.both(posted.row)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ..core.operating import KEYS as OPERATING
 from ..models import Origin, ScheduledTask
 from ..store.masking import masked
 
@@ -50,7 +51,7 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
         "overlap_policy": declared.get("overlap_policy", "skip"),
         "enabled": is_enabled(row),
         "description": row.description or None,
-        **{key: entry[key] for key in ("gap", "fold") if key in entry},
+        **{key: entry[key] for key in ("gap", "fold", *OPERATING) if key in entry},
         "last_run_at": instant(row.last_attempt_at),
         "next_run_at": instant(row.next_run_at) if is_enabled(row) else None,
         "run_count": row.run_count,

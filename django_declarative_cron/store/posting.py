@@ -64,7 +64,7 @@ class Posted:
     is_new: bool
 
 
-def post(declaration: Declaration, now: datetime) -> Posted:
+def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
     """Register a task, or bring its row up to date (CRON-26).
 
     What an override is and what it keeps is as for the registrations of settings; the number
@@ -73,17 +73,18 @@ def post(declaration: Declaration, now: datetime) -> Posted:
     Args:
         declaration: of the task, its origin HTTP.
         now: the instant of the registration.
+        by: who registers it, as people know them.
 
     Raises:
         OwnedError: settings declare a task of that name.
         django.db.Error: nothing was written.
     """
     member = outsider()
-    return mending(member.using, member.deployment, lambda: _post(member, declaration, now))
+    return mending(member.using, member.deployment, lambda: _post(member, declaration, now, by))
 
 
 @database.again_after_conflict
-def _post(member: Member, declaration: Declaration, now: datetime) -> Posted:
+def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> Posted:
     with (
         naming_what_is_held(member.using, member.deployment),
         locked(member, create=True) as held,
@@ -98,6 +99,9 @@ def _post(member: Member, declaration: Declaration, now: datetime) -> Posted:
         after = _row(held, member, declaration.name)
         if after is None:
             raise LookupError(f"the row of {declaration.name!r} vanished while it was locked")
+        if by and after.registered_by != by[:255]:
+            after.registered_by = by[:255]
+            after.save(using=member.using, update_fields=["registered_by"])
     return Posted(after, row is None)
 
 

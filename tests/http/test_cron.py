@@ -48,6 +48,39 @@ def test_a_task_is_registered_and_shown_in_both_envelopes(caller: Caller) -> Non
     assert not {"expression", "job_template"} & set(job)
 
 
+def test_how_a_task_is_operated_may_be_said_and_is_shown(caller: Caller, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": "shop.calendars.is_holiday"}}
+    said = {
+        "spread": "PT30M",
+        "catch_up": 7200,
+        "exclude": ["holidays"],
+        "pause_after_failures": 5,
+    }
+    answer = caller.post("/v1/cron", {**COMPLETE, **said})
+    assert answer.status == 201
+    assert ScheduledTask.objects.get().registered_by != ""
+    job = answer.data["cron_job"]
+    assert {key: job[key] for key in said} == said
+    row = ScheduledTask.objects.get()
+    assert {key: row.declaration[key] for key in said} == {**said, "spread": 1800.0}
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"exclude": "holidays"}, "exclude"),
+        ({"spread": "half an hour"}, "spread"),
+        ({"catch_up": -5}, "catch_up"),
+        ({"pause_after_failures": 0}, "pause_after_failures"),
+    ],
+)
+def test_how_a_task_is_operated_is_judged(caller: Caller, said: dict[str, Any], field: str) -> None:
+    answer = caller.post("/v1/cron", {**COMPLETE, **said})
+    assert answer.status == 400
+    assert answer.data["error"]["details"]["field"] == field
+    assert not ScheduledTask.objects.exists()
+
+
 def test_registering_again_updates(caller: Caller) -> None:
     first = caller.post("/v1/cron", ENTRY).data["cron_job"]
     again = caller.post("/v1/cron", {**ENTRY, "cron": "0 10 * * *", "args": [8]})

@@ -78,6 +78,8 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
     words = [] if schedule is None else [describe(schedule.expression)]
     yield "schedule", [f"{task.cron}  {task.timezone}", *words]
     yield "runs", [task.callback]
+    if task.registered_by:
+        yield "registered by", [task.registered_by]
     declared = task.declaration if isinstance(task.declaration, dict) else {}
     if declared.get("args"):
         yield "arguments", [json.dumps(masked(declared["args"]), ensure_ascii=False)]
