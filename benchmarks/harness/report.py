@@ -65,12 +65,13 @@ def section(one: Part, rows: list[Row], told: dict[str, Any], picture: Path | No
     """
     facts = told["facts"]
     durable = "on" if facts.get("synchronous_commit") == "on" else "off"
+    rounds = "1 round" if told["rounds"] == 1 else f"{told['rounds']} rounds"
     lines = [
         tables.markdown(one, rows),
         "",
         f"{told['made']}; {facts['cores']} cores, Python {facts['python']}, PostgreSQL"
         f" {facts['postgresql']} with `synchronous_commit` {durable}; load of the machine"
-        f" {facts['load_before']} before and {facts['load_after']} after; {told['rounds']} {'round' if told['rounds'] == 1 else 'rounds'}.",
+        f" {facts['load_before']} before and {facts['load_after']} after; {rounds}.",
     ]
     if max(facts["load_before"], facts["load_after"]) > facts["cores"] and not one.is_by_processor:
         lines += ["", BUSY]
