@@ -73,15 +73,30 @@ def _take(browser: Chromium, admin: str, name: str, url: str, to: Path) -> None:
     for kind, light, width in LOOKS:
         if kind != admin:
             continue
-        browser.show(width, 900, dark=light == "dark")
+        # The theme takes the dark from what a person chose, and not from the system.
+        chosen = "dark" if light == "dark" and admin == "themed" else "auto"
+        browser.run(f"localStorage.setItem('theme', '{chosen}')")
+        by_system = light == "dark" and admin == "plain"
+        browser.show(width, 900, dark=by_system)
         browser.go(url)
         size = "wide" if width == WIDE else "narrow"
         file = to / f"{name}-{admin}-{light}-{size}.png"
         overflow = browser.run("document.documentElement.scrollWidth") - width
         # What a theme fixes to the window's edge would lie across the page otherwise.
-        browser.show(width, browser.height(), dark=light == "dark")
+        browser.show(width, browser.height(), dark=by_system)
         browser.picture(file, most=HIGHEST)
+        _shrink(file)
         sys.stdout.write(f"{file.name}{f' {overflow} px too wide' if overflow > 0 else ''}\n")
+
+
+def _shrink(file: Path) -> None:
+    """Keep as few colours as the eye sees; a repository keeps each picture for good."""
+    # It comes with django-admin-interface, without which there are no pictures either.
+    from PIL import Image
+
+    with Image.open(file) as picture:
+        small = picture.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE)
+    small.save(file, optimize=True)
 
 
 def main() -> None:
