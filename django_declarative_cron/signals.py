@@ -31,7 +31,7 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from .core import events
-from .core.envelope import TYPES, envelopes
+from .core.envelope import TELLING, TYPES, envelopes
 
 logger = logging.getLogger("django_declarative_cron")
 
@@ -95,6 +95,17 @@ def publish(told: Iterable[events.Event]) -> None:
         _log(event)
 
 
+def is_heard(kind: type[events.Event]) -> bool:
+    """Tell whether anybody receives a type of event, or reads of it in a log.
+
+    Args:
+        kind: one of ``events.ALL``; where nobody does, it need not be made.
+    """
+    if _BY_EVENT[kind].receivers or logger.isEnabledFor(_LEVELS[kind.level]):
+        return True
+    return issubclass(kind, TELLING) and is_heard_outside()
+
+
 def publish_on_commit(told: Iterable[events.Event], using: str) -> None:
     """Publish events once the transaction around them is committed.
 
@@ -119,13 +130,14 @@ def _send(event: events.Event) -> None:
     if signal.receivers:
         values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
         _to_all(signal, event, values)
-    if _is_heard_outside():
+    if is_heard_outside():
         for envelope in envelopes(event):
             values = {"envelope": envelope, "data": envelope["data"]}
             _to_all(_BY_TYPE[envelope["type"]], event, values)
 
 
-def _is_heard_outside() -> bool:
+def is_heard_outside() -> bool:
+    """Tell whether anybody receives what other programs are told."""
     return any(signal.receivers for signal in TOLD_OUTSIDE.values())
 
 

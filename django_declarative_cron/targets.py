@@ -119,6 +119,7 @@ class Targets:
         self._importable_only = importable_only
         self._resolved: dict[str, Target] = {}
         self._refused: dict[str, UnresolvableError] = {}
+        self._taken: dict[int, Target] = {}
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
         """Resolve a dotted path, or take a callable.
@@ -127,7 +128,10 @@ class Targets:
             UnresolvableError: there is nothing there, or nothing that can be called.
         """
         if not isinstance(given, str):
-            return self._direct(given)
+            # By identity, which lasts as long as the target that holds it.
+            if id(given) not in self._taken:
+                self._taken[id(given)] = self._direct(given)
+            return self._taken[id(given)]
         if given not in self._resolved:
             self._resolved[given] = self._by_path(given)
         return self._resolved[given]

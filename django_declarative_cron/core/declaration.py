@@ -18,6 +18,8 @@ from .schedule import Schedule
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 
+_SPELL = json.JSONEncoder(sort_keys=True).encode
+
 DEFAULT_QUEUE = "default"
 """The queue of runs that name none (002 Field Definitions)."""
 
@@ -90,6 +92,7 @@ class Declaration:
     origin: str = "settings"
     entry: Mapping[str, Any] | None = None
     monitor: Monitor | None = field(default=None, compare=False)
+    _known_digest: str = field(default="", init=False, compare=False, repr=False)
 
     @property
     def dialect(self) -> str:
@@ -154,7 +157,24 @@ class Declaration:
 
     def digest(self) -> str:
         """Give a short text that changes whenever anything declared does."""
-        return _digest(json.dumps(self.as_data(), sort_keys=True, ensure_ascii=False))
+        if not self._known_digest:
+            # The one thing about it that comes later, and only because it takes its time.
+            object.__setattr__(self, "_known_digest", _digest(_SPELL(self._what_is_said())))
+        return self._known_digest
+
+    def _what_is_said(self) -> list[Any]:
+        """Give all of ``as_data`` by place instead of by name, which is spelled in less time."""
+        delay, retry, schedule = self.retry_delay, self.retry, self.schedule
+        return [
+            *(self.name, self.cron, self.timezone, self.dialect, schedule.gap, schedule.fold),
+            None if delay is None else delay // MICROSECOND,
+            retry.as_data() if isinstance(retry, RetryPolicy) else None,
+            *(self.target.text, self.target.args, self.target.is_command),
+            *(self.enabled, self.description, self.overlap_policy),
+            None if self.timeout is None else self.timeout.total_seconds(),
+            *(self.runner, self.atomic, self.queue, self.tags, self.meta, self.options),
+            *(self.operating.as_data(), self.entry),
+        ]
 
 
 def digest_of_set(declarations: Iterable[Declaration]) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from .damage import lost
 from .declaration import MILLISECOND, Declaration
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What a row says of its declaration, as far as the plan needs it.
 
     Args:
@@ -106,10 +105,8 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
             new.append(declaration)
         elif row.identity != declaration.identity or _is_another(row, declaration):
             overridden.append(Override(declaration, row))
-        elif row.digest != declaration.digest():
-            updated.append(declaration)
         else:
-            unchanged.append(declaration)
+            (unchanged if row.digest == declaration.digest() else updated).append(declaration)
     orphaned = tuple(
         name for name, row in stored.items() if name not in names and row.origin == "settings"
     )

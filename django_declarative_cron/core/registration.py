@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -56,7 +57,7 @@ def read(
             list, then for each item shape, types, name, duplicate, cron, delay.
     """
     problems = Problems(stop_at_first=stop_at_first)
-    reader = Reader(resolver, project_zone, source, problems, calendars, withheld)
+    reader = Reader(resolver, cache(project_zone), source, problems, calendars, withheld)
     if not isinstance(registrations, list):
         reader.problems.add(_not_a_list(source, registrations))
         return [], reader.problems.found

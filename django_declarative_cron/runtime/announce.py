@@ -11,7 +11,7 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..core.events import Event
 from ..exceptions import DeclarativeCronError
-from ..signals import publish
+from ..signals import is_heard, publish
 
 
 def tell(kinds: Iterable[type[Event]], now: datetime, **values: Any) -> None:
@@ -53,6 +53,8 @@ def scheduled(now: datetime, declarations: Sequence[Declaration]) -> None:
         now: the instant.
         declarations: the set.
     """
+    if not is_heard(events.TaskScheduled):
+        return
     publish(
         events.TaskScheduled(
             at=now,

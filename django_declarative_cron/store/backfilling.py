@@ -11,7 +11,7 @@ from ..core.decide import Story, settle
 from ..core.declaration import Declaration
 from ..core.starting import BACKFILL, backfill
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import claims, database, instances, outbox, overrides, rows
+from . import bulk, claims, database, instances, outbox, overrides, rows
 from .claims import Started
 from .foreground import NotRegisteredError, Start, UnreadableRowError, free_row
 from .guard import Locked, Member, locked, locked_deployment
@@ -147,6 +147,6 @@ def _start(
     assert decision.start is not None
     rows.take(row, decision)
     [claim] = claims.write_starts(held, member, [Started(row, decision.start, declaration)], [])
-    database.upsert(member.using, [row], rows.STATE_FIELDS)
+    bulk.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
     return Start(claim, tuple(told))

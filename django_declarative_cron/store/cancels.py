@@ -12,7 +12,7 @@ from django.db.models.expressions import BaseExpression
 
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish, publish_on_commit
-from . import cancelling, database, outbox, overlaps, results
+from . import bulk, cancelling, database, outbox, overlaps, results
 from .endings import Result
 from .guard import Member, locked
 from .mending import mending
@@ -119,4 +119,4 @@ def _audit(member: Member, run: TaskRun, act: Act) -> None:
         created_at=act.at,
         ended_at=act.at,
     )
-    database.insert(member.using, [told])
+    bulk.insert(member.using, [told])

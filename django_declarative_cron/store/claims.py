@@ -17,7 +17,7 @@ from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
 from ..models import ScheduledTask, TaskRun
-from . import database, dead, outbox, overlaps, reconcile, registrations, rows
+from . import bulk, database, dead, outbox, overlaps, reconcile, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
@@ -191,6 +191,7 @@ def _claim_tasks(
     begun_anew: set[str] = set()
     rewrites = False
     active = overlaps.active_runs(held, member, due)
+    stored = bulk.Read(due, rows.STATE_FIELDS)
     for row in due:
         considered = _considered(held, member, row, declarations, now, claimed, active)
         if considered is None:
@@ -216,8 +217,7 @@ def _claim_tasks(
     starts = [claim.started for claim in claims]
     ended = [*unserved, *replaced]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
-    declared = rows.DECLARED_FIELDS if rewrites else []
-    database.upsert(member.using, due, [*declared, *rows.STATE_FIELDS])
+    stored.write(member.using, beside=rows.DECLARED_FIELDS if rewrites else ())
 
 
 def _begins_anew(decision: Decision) -> bool:

@@ -194,61 +194,6 @@ def _skips_locked(using: str) -> bool:
     return connections[using].features.has_select_for_update_skip_locked
 
 
-def upsert(using: str, rows: Iterable[models.Model], fields: list[str]) -> None:
-    """Write some fields of many stored rows in one statement.
-
-    Args:
-        using: database alias.
-        rows: instances of one model, read in this transaction.
-        fields: names of the fields to write.
-    """
-    rows = list(rows)
-    if not rows:
-        return
-    manager = type(rows[0])._base_manager.using(using)
-    if connections[using].vendor == "postgresql":
-        _update_in_columns(using, rows, fields)
-    elif connections[using].features.supports_update_conflicts_with_target:
-        manager.bulk_create(rows, update_conflicts=True, update_fields=fields, unique_fields=["id"])
-    else:
-        manager.bulk_create(rows, update_conflicts=True, update_fields=fields)
-
-
-def _update_in_columns(using: str, rows: list[models.Model], names: list[str]) -> None:
-    """Send one array for each column that is written, and nothing of the others."""
-    connection = connections[using]
-    options, quote = rows[0]._meta, connection.ops.quote_name
-    known: dict[str, Any] = {field.name: field for field in options.concrete_fields}
-    fields = [options.pk, *(known[name] for name in names)]
-    columns = [quote(str(field.column)) for field in fields]
-    # A length would cut off in silence what the column itself refuses.
-    types = [str(field.db_type(connection)).partition("(")[0] for field in fields]
-    arrays = ", ".join(f"%s::{type_}[]" for type_ in types)
-    sql = (
-        f"UPDATE {quote(options.db_table)} SET {', '.join(f'{c} = new.{c}' for c in columns[1:])}"
-        f" FROM unnest({arrays}) AS new ({', '.join(columns)})"
-        f" WHERE {quote(options.db_table)}.{columns[0]} = new.{columns[0]}"
-    )
-    values = [
-        [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows]
-        for field in fields
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-
-
-def insert(using: str, rows: Iterable[models.Model]) -> None:
-    """Write new rows, in as few statements as the database takes.
-
-    Args:
-        using: database alias.
-        rows: instances of one model.
-    """
-    rows = list(rows)
-    if rows:
-        type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=5000)
-
-
 def chunks(names: Iterable[T]) -> Iterator[list[T]]:
     """Give names or ids in lists that fit into one statement.
 

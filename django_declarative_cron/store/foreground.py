@@ -8,7 +8,7 @@ from ..core import events
 from ..core.decide import Story, settle, start_now
 from ..core.declaration import Declaration
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import claims, database, instances, outbox, overrides, rows
+from . import bulk, claims, database, instances, outbox, overrides, rows
 from .claims import Claim, Started
 from .guard import Locked, Member, locked
 from .held import naming_what_is_held
@@ -122,6 +122,6 @@ def _start(
     unserved = rows.unserved_rows(held.row, row, decision.events)
     started = Started(row, decision.start, declaration)
     [claim] = claims.write_starts(held, member, [started], unserved)
-    database.upsert(member.using, [row], rows.STATE_FIELDS)
+    bulk.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
     return Start(claim, tuple(told))

@@ -12,13 +12,18 @@ from django.db.models.functions import Coalesce
 from ..core.vigil import Watch
 from ..fields import InstantField
 from ..models import SchedulerInstance, SchedulerState
-from . import database, vigil
+from . import bulk, database, vigil
 from .guard import LONG_AGO, Locked, Member, release
 
 Lapse = tuple[datetime, datetime]
 """Where a clock leapt from and to; backwards where it was set back."""
 
 _LAPSES_KEPT = 1000
+
+_SAID_AGAIN = [
+    *("digest", "heartbeat_at", "watched_since"),
+    *("mute_since", "stop_requested_at", "stopped_at"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Process:
     release: str = ""
 
 
-def register(held: Locked, member: Member, process: Process) -> SchedulerInstance:
+def register(held: Locked, member: Member, process: Process) -> None:
     """Write the row of a process that begins to schedule; a living row is kept.
 
     Args:
@@ -44,28 +49,18 @@ def register(held: Locked, member: Member, process: Process) -> SchedulerInstanc
         member: who comes.
         process: where it runs.
     """
-    instance, _ = SchedulerInstance.objects.using(member.using).update_or_create(
+    instance = SchedulerInstance(
         id=member.instance,
-        create_defaults={
-            "scheduler": held.row,
-            "host": process.host,
-            "pid": process.pid,
-            "release": process.release,
-            "digest": member.digest,
-            "started_at": held.database_now,
-            "heartbeat_at": held.database_now,
-            "watched_since": held.database_now,
-        },
-        defaults={
-            "digest": member.digest,
-            "heartbeat_at": held.database_now,
-            "watched_since": held.database_now,
-            "mute_since": None,
-            "stop_requested_at": None,
-            "stopped_at": None,
-        },
+        scheduler=held.row,
+        host=process.host,
+        pid=process.pid,
+        release=process.release,
+        digest=member.digest,
+        started_at=held.database_now,
+        heartbeat_at=held.database_now,
+        watched_since=held.database_now,
     )
-    return instance
+    bulk.put(member.using, [instance], _SAID_AGAIN)
 
 
 def initialized(member: Member, now: datetime) -> None:

@@ -10,7 +10,7 @@ from ..core.decide import Story, settle
 from ..core.starting import BACKFILL
 from ..core.suspicion import SUSPICIOUS
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import database, outbox, overlaps, rows
+from . import bulk, database, outbox, overlaps, rows
 from .guard import Locked, Member
 
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
@@ -45,8 +45,8 @@ def interrupt(
         told.append(_interrupted(run, task, other, member, now))
         told += [] if task is None else _suspicion(task, now)
         _end(run, now)
-    database.upsert(member.using, found, _RUN_FIELDS)
-    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+    bulk.upsert(member.using, found, _RUN_FIELDS)
+    bulk.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
     return outbox.tell(held, member.using, told, tasks.values(), found)
 
 

@@ -22,7 +22,7 @@ from ..core import events
 from ..core.job_id import job_id, run_of
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish, publish_on_commit
-from . import cancels, database, outbox, results
+from . import bulk, cancels, database, outbox, results
 from .cancels import Effect
 from .endings import Result
 from .guard import Locked, Member, locked
@@ -134,7 +134,7 @@ def _fetch(
             run.reservation = uuid.uuid4()
             run.reserved_until = held.database_now + visibility
         fields = ["outcome", "waits_in", "worker", "started_at", "reservation", "reserved_until"]
-        database.upsert(member.using, fetched, fields)
+        bulk.upsert(member.using, fetched, fields)
         _wake(held, member, fetched)
         publish_on_commit(_told_of(held, member, fetched), member.using)
     return fetched
@@ -198,7 +198,7 @@ def extend(
         kept: list[TaskRun] = [run for run in runs if claimant.may_end(run)]
         for run in kept:
             run.reserved_until = cast(Any, run).database_now + visibility
-        database.upsert(member.using, kept, ["reserved_until"])
+        bulk.upsert(member.using, kept, ["reserved_until"])
     return kept
 
 

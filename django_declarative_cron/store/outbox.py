@@ -20,8 +20,8 @@ from ..core.events import Event, Facts, TaskEvent
 from ..core.runners import EXTERNAL
 from ..core.sink import Sink
 from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
-from ..signals import report
-from . import database
+from ..signals import is_heard_outside, report
+from . import bulk
 from .guard import Locked
 
 
@@ -34,6 +34,8 @@ def tell(
     starts: Iterable[events.TaskRunStarted] = (),
 ) -> list[Event]:
     """Give events the facts that other programs ask for, and keep them for the sink.
+
+    Where nobody outside is told, nobody asks for facts: the events get the ids of runs only.
 
     Args:
         held: the locked row of the deployment.
@@ -48,11 +50,14 @@ def tell(
     if not any(map(_is_fresh, told)):
         return told
     sink = conf.options().EVENT_SINK
+    if sink is None and not is_heard_outside():
+        named = _Named(runs, starts)
+        return [named.name(event) for event in told]
     runs = [*runs, *_runs_named(using, told, with_blocking=sink is not None)]
     teller = _Teller(held, sink, tasks, runs, starts)
     told = [teller.tell(event) if _is_fresh(event) else event for event in told]
     if sink is not None:
-        database.insert(using, _rows(held, sink, teller.told))
+        bulk.insert(using, _rows(held, sink, teller.told))
     return told
 
 
@@ -86,6 +91,26 @@ def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> li
     return list(rows.only("scheduled_for", "attempt", "task_name", "outcome"))
 
 
+class _Named:
+    """Know the ids of the runs that events tell of, which a decision does not."""
+
+    def __init__(self, runs: Iterable[TaskRun], starts: Iterable[events.TaskRunStarted]) -> None:
+        # Of a task, one run starts in a transaction at most.
+        self._starts = {start.task_name: start for start in starts}
+        self._waiting = {
+            (run.task_name, run.scheduled_for): run.pk
+            for run in runs
+            if run.outcome == Outcome.WAITING
+        }
+
+    def name(self, event: Any) -> Any:
+        if isinstance(event, events.TaskRunStarted):
+            return self._starts.get(event.task_name, event)
+        if isinstance(event, events.TaskRunWaiting):
+            return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
+        return event
+
+
 class _Teller:
     """Add facts to events, from the rows at hand."""
 
@@ -102,19 +127,10 @@ class _Teller:
         self._tasks = {task.name: task for task in tasks}
         self._runs = {run.pk: run for run in runs}
         self.told: list[TaskEvent] = []
-        self._waiting = {
-            (run.task_name, run.scheduled_for): run.pk
-            for run in self._runs.values()
-            if run.outcome == Outcome.WAITING
-        }
-        self._starts = {replace(start, run=None): start for start in starts}
+        self._named = _Named(self._runs.values(), starts)
 
     def tell(self, event: Any) -> TaskEvent:
-        if isinstance(event, events.TaskRunStarted):
-            event = self._starts.get(event, event)
-        if isinstance(event, events.TaskRunWaiting):
-            place = event.task_name, event.scheduled_time
-            event = replace(event, run=self._waiting.get(place))
+        event = self._named.name(event)
         self.told.append(replace(event, facts=self._facts(event)))
         return self.told[-1]
 

@@ -15,7 +15,13 @@ from ..core.schedule import Schedule
 from ..core.state import TaskState
 from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import database, outbox, passing, rows
+from . import (
+    bulk,
+    database,
+    outbox,
+    passing,
+    rows,
+)
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
 from .mending import mending
@@ -248,8 +254,8 @@ def _write(
             run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
         ]
         passing.sign(held, using, unserved)
-        database.insert(using, unserved)
-        database.upsert(using, changed, rows.STATE_FIELDS)
+        bulk.insert(using, unserved)
+        bulk.upsert(using, changed, rows.STATE_FIELDS)
         audit(held, using, changed, act, kind, until=until)
         everything = [event for row in changed for event in told[row.pk]]
         publish_on_commit(outbox.tell(held, using, everything, changed), using)
@@ -318,7 +324,7 @@ def audit(
         )
         for row in changed
     ]
-    database.insert(using, acts)
+    bulk.insert(using, acts)
 
 
 def _end(

@@ -9,11 +9,13 @@ from typing import Any
 
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
-from ..core.declaration import Declaration, digest_of_set
+from ..core.declaration import Declaration
 from ..core.reconcile import Override, Plan, Stored, plan
 from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
+from ..signals import is_heard
 from . import (
+    bulk,
     database,
     dead,
     instances,
@@ -99,7 +101,8 @@ def _reconcile(
         # First, because a run of the dead holds up no task that begins anew.
         told = dead.reap(held, member, now)
         told += apply(held, member, todo, now)
-        require_match(tasks, declarations)
+        if not todo.is_empty:
+            require_match(tasks, declarations)
         marks.reconsider(held, member, now)
         dead.free_of_lost_runs(held, member, now)
         standing = _activate(held, member, process, declarations, todo, now)
@@ -123,7 +126,7 @@ def _activate(
     now: datetime,
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
-    row, digest = held.row, digest_of_set(declarations)
+    row, digest = held.row, member.digest
     is_other = row.digest != digest
     # Of the same set, rows may have been lost or damaged: their state begins anew.
     fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}
@@ -158,7 +161,8 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
         *_override(held, member, todo.overridden, now),
         *_update(held, member, todo.updated, now),
     ]
-    told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
+    if is_heard(events.TaskPreserved):
+        told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
     return told
 
 
@@ -194,9 +198,10 @@ def _add(
         return []
     known = Known.of(held, member, declarations, now)
     epoch = held.next_epoch(member.using)
+    make = bulk.maker(ScheduledTask, scheduler_id=held.row.pk, epoch=epoch, created_at=now)
     fresh, told = [], []
     for declaration in declarations:
-        row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
+        row = make()
         rows.declare(row, declaration, held.row.identifier)
         with scheduling(declaration):
             event = _coming(declaration, known, now)
@@ -207,7 +212,7 @@ def _add(
         row.running_run = running
         fresh.append(row)
         told.append(event)
-    database.insert(member.using, fresh)
+    bulk.insert(member.using, fresh)
     return list(told)
 
 
@@ -241,7 +246,7 @@ def _override(
                 decision = overridden(held, member, row, declaration, now, pause, boot_at=boot_at)
             told += decision.events
             rows.take(row, decision)
-        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        bulk.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, member.using, told, chunk)
     return told
 
@@ -308,8 +313,8 @@ def _update(
             unserved += rows.unserved_rows(held.row, row, story.events)
             told += story.events
         passing.sign(held, member.using, unserved)
-        database.insert(member.using, unserved)
-        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        bulk.insert(member.using, unserved)
+        bulk.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, member.using, told, chunk)
     return told
 

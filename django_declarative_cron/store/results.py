@@ -16,7 +16,14 @@ from django.db.models import QuerySet
 
 from ..core import events
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import autopause, database, outbox, overlaps, rows
+from . import (
+    autopause,
+    bulk,
+    database,
+    outbox,
+    overlaps,
+    rows,
+)
 from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
@@ -127,6 +134,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
         free, recorded.held = _free(held, member, results)
         runs = {run.pk: run for run in free.runs}
         places = _places(held, member, free)
+        stored = bulk.Read(free.runs, _RUN_FIELDS), bulk.Read(free.tasks, rows.STATE_FIELDS)
         for result in free.results:
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
@@ -135,8 +143,8 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        database.upsert(member.using, runs.values(), _RUN_FIELDS)
-        database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
+        for each in stored:
+            each.write(member.using)
         autopause.note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()
@@ -189,7 +197,8 @@ def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Fre
     ended -= busy_runs
     beside = {run.task_name for run in runs if overlaps.is_apart(run)}
     mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
-    return _Free(free, mine, runs), [result for result in results if result not in free]
+    taken = {result.run for result in free}
+    return _Free(free, mine, runs), [result for result in results if result.run not in taken]
 
 
 def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> QuerySet[TaskRun]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from django.db import connections
@@ -11,7 +11,12 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, overlaps, passing, rows
+from . import (
+    bulk,
+    overlaps,
+    passing,
+    rows,
+)
 from .guard import Locked, Member
 from .offering import offer
 
@@ -66,8 +71,15 @@ def write_starts(
     """
     passing.sign(held, member.using, unserved)
     fresh = [each for each in started if each.event.waited is None]
-    runs = [_run_row(held, member, each) for each in fresh]
-    database.insert(member.using, [*unserved, *runs])
+    make = bulk.maker(
+        TaskRun,
+        scheduler_id=held.row.pk,
+        outcome=Outcome.RUNNING,
+        instance_id=member.instance,
+        term=held.row.term,
+    )
+    runs = [_run_row(make, each) for each in fresh]
+    bulk.insert(member.using, [*unserved, *runs])
     _with_ids(held, member, [row for row in (*unserved, *runs) if row.running_slot])
     for each, row in zip(fresh, runs, strict=True):
         each.row.running_run = row.pk
@@ -97,19 +109,15 @@ def _claim_of(each: Started, term: int) -> Claim:
     return Claim(run, each.event.task_name, replace(each.event, run=run), term, each.declaration)
 
 
-def _run_row(held: Locked, member: Member, started: Started) -> TaskRun:
+def _run_row(make: Callable[..., TaskRun], started: Started) -> TaskRun:
     row, event = started.row, started.event
-    run = TaskRun(
-        scheduler=held.row,
+    run = make(
         task_name=event.task_name,
         origin=row.origin,
         scheduled_for=event.scheduled_time,
         started_at=event.actual_time,
-        outcome=Outcome.RUNNING,
         reason=event.reason,
         attempt=event.attempt,
-        instance_id=member.instance,
-        term=held.row.term,
         epoch=row.epoch,
         running_slot=overlaps.slot_of(event.task_name, rows.policy_of(row)),
     )

@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import claims, database, results
+from django_declarative_cron.store import bulk, claims, results
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -69,7 +69,7 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     sim = simulation("10:00:00")
     registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
     refused = OperationalError("no space left")
-    monkeypatch.setattr(database, "insert", _failing(database.insert, 1, refused))
+    monkeypatch.setattr(bulk, "insert", _failing(bulk.insert, 1, refused))
     with pytest.raises(ScheduleTaskError) as caught:
         sim.initialize(registrations)
     assert caught.value.message == "Failed to schedule task 't': no space left"
@@ -88,14 +88,14 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
 ) -> None:
     sim = simulation("09:30:00")
     sim.initialize([(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in range(10)])
-    real = database.insert
+    real = bulk.insert
 
     def insert(using: str, rows: Any) -> None:
         if any(getattr(row, "task_name", "") == "t5" for row in rows):
             raise IntegrityError("a trigger of the project refuses t5")
         real(using, rows)
 
-    monkeypatch.setattr(database, "insert", insert)
+    monkeypatch.setattr(bulk, "insert", insert)
     sim.advance_to("2024-01-01T10:00:00Z")
     assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
     assert "t5" in sim.task("t5").broken_reason

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from django_declarative_cron.core.declaration import digest_of_set
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
 from django_declarative_cron.store import claims, dead, instances, reconcile
 from django_declarative_cron.store.guard import Bid, Member, Standing
@@ -37,7 +38,7 @@ def comes(db: None, clock: ManualClock) -> Callable[..., Member]:
             "using": "default",
             "deployment": "default",
             "instance": uuid.uuid4(),
-            "digest": reconcile.digest_of_set([]),
+            "digest": digest_of_set([]),
             "lease": timedelta(seconds=15),
             "renew": timedelta(seconds=5),
             "database_time": clock.database_time(),
