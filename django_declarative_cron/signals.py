@@ -130,7 +130,7 @@ def _send(event: events.Event) -> None:
     if signal.receivers:
         values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
         _to_all(signal, event, values)
-    if is_heard_outside():
+    if getattr(event, "facts", None) is not None and is_heard_outside():
         for envelope in envelopes(event):
             values = {"envelope": envelope, "data": envelope["data"]}
             _to_all(_BY_TYPE[envelope["type"]], event, values)

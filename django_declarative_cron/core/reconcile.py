@@ -96,7 +96,10 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
         declarations: the whole set, names unique.
         stored: the rows by name.
     """
-    new, updated, unchanged, overridden = [], [], [], []
+    new: list[Declaration] = []
+    updated: list[Declaration] = []
+    unchanged: list[Declaration] = []
+    overridden: list[Override] = []
     names = set()
     for declaration in declarations:
         names.add(declaration.name)
@@ -106,7 +109,8 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
         elif row.identity != declaration.identity or _is_another(row, declaration):
             overridden.append(Override(declaration, row))
         else:
-            (unchanged if row.digest == declaration.digest() else updated).append(declaration)
+            kept = unchanged if row.digest == declaration.digest() else updated
+            kept.append(declaration)
     orphaned = tuple(
         name for name, row in stored.items() if name not in names and row.origin == "settings"
     )

@@ -75,10 +75,11 @@ class Calls:
 
         Args:
             results: they are written.
-            held: those among them that are not, and go on waiting.
+            held: those among them that are not, and go on waiting, behind all others.
         """
         with self._book:
-            self._waiting[: len(results)] = held
+            del self._waiting[: len(results)]
+            self._waiting += held
 
     def take(
         self,

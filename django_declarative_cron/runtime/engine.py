@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import Error as DatabaseError
 
@@ -12,7 +13,7 @@ from ..core.declaration import Declaration
 from ..core.options import Options
 from ..core.vigil import Watch
 from ..signals import publish
-from ..store import claims, results
+from ..store import claims
 from ..store.guard import Bid, Member, Standing
 from ..store.peek import Peek, peek
 from ..store.unanswered import unanswered
@@ -24,6 +25,7 @@ from .connections import renew
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle
 from .outage import Outage
+from .recording import Recording
 from .resignation import Resignation
 from .runners import Runner
 from .runners.chosen import Runners
@@ -63,7 +65,7 @@ class Engine:
         self._life, self._housekeeping = life, Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
-        self._recording = threading.Lock()
+        self._recording = Recording(clock, self._calls, lambda: self._member)
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
         self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
@@ -172,13 +174,13 @@ class Engine:
         try:
             if self._pace.notice(self._member, now):
                 self._known_wake = None
-            self.record(now)
+            self._record(now, self._known_wake)
             following = self._evaluate(now)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
-        return following
+        return now if self._recording.is_behind else following
 
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.
@@ -189,15 +191,13 @@ class Engine:
         Raises:
             django.db.Error: the results are kept.
         """
+        self._record(now, None)
+
+    def _record(self, now: datetime, instant: datetime | None) -> None:
         self.runners.look()
-        with self._recording:
-            batch = self._calls.waiting
-            if not batch or self._member is None:
-                return
-            recorded = results.record(self._member, batch, now)
-            self._calls.recorded(batch, recorded.held)
+        if self._recording.write(now, instant) and (instant is None or instant > now):
+            # An end may ask for an earlier look; what is due already stays so.
             self._known_wake = None
-        publish(recorded.events)
 
     def next_wake(self) -> datetime | None:
         """Give when the next task is to be considered, after a look where that is unknown."""
@@ -264,15 +264,14 @@ class Engine:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
         started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
+        claim = partial(claims.claim_due, member, self._declarations, now)
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
                     break
-                bid, busy = self.bid, self.running > 0
-                claimed = claims.claim_due(
-                    member, self._declarations, now, reaping=reaping, bid=bid, busy=busy
-                )
+                bid, busy, unrecorded = self.bid, self.running > 0, self._recording.unrecorded
+                claimed = claim(reaping=reaping, bid=bid, busy=busy, unrecorded=unrecorded)
                 work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:

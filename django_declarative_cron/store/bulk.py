@@ -169,7 +169,7 @@ def _table(
 def _insert_columns(using: str, rows: Sequence[models.Model]) -> None:
     connection, options = connections[using], rows[0]._meta
     written = [field for field in options.concrete_fields if not field.primary_key]
-    table, pk = _table(connection, rows, written), connection.ops.quote_name(options.pk.column)
+    table, pk = _table(connection, rows, written), connection.ops.quote_name(str(options.pk.column))
     sql = (
         f"INSERT INTO {connection.ops.quote_name(options.db_table)} ({', '.join(table.columns)})"
         f" SELECT {', '.join(table.columns.values())} FROM {table.source} RETURNING {pk}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -65,6 +65,7 @@ def claim_due(
     reaping: bool,
     bid: Bid = Bid(),  # noqa: B008 - frozen
     busy: bool = False,
+    unrecorded: Collection[str] = (),
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
@@ -75,12 +76,14 @@ def claim_due(
         reaping: look for runs of dead processes too.
         bid: on what grounds it leads.
         busy: runs of its own are in flight.
+        unrecorded: tasks whose runs have ended without a word of it in the database yet;
+            to the database they still run, so they are left for another time.
 
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
     # What is claimed one by one is committed one by one: that must not be done twice.
-    batch = partial(_claim, member, declarations, now, reaping, bid, busy)
+    batch = partial(_claim, member, declarations, now, reaping, bid, busy, unrecorded)
     try:
         return mending(member.using, member.deployment, batch)
     except (IntegrityError, DataError):
@@ -99,6 +102,7 @@ def _claim(
     reaping: bool,
     bid: Bid,
     busy: bool,
+    unrecorded: Collection[str],
 ) -> Claimed:
     with locked(member, bid) as held:
         if held is None:
@@ -107,12 +111,15 @@ def _claim(
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
                 claimed.events += dead.reap(held, member, now)
-            due = list(_due(held, member, now)[:BATCH])
+            # One more, which tells that there are more.
+            due = list(_due(held, member, now)[: BATCH + 1])
             ended = dead.expire(held, member, now, due)
             if ended:
                 claimed.events += ended
-                due = list(_due(held, member, now)[:BATCH])
-            claimed.more = len(due) == BATCH
+                due = list(_due(held, member, now)[: BATCH + 1])
+            is_full = len(due) > BATCH
+            due = [row for row in due[:BATCH] if row.name not in unrecorded]
+            claimed.more = is_full and bool(due)
             due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
             _claim_tasks(held, member, declarations, due, now, claimed)
     return claimed

@@ -77,8 +77,12 @@ def atomic(using: str) -> Iterator[None]:
         with transaction.atomic(using=using):
             yield
         return
-    with direct(using), limits.around(connection), transaction.atomic(using=using):
-        limits.limit(connection)
+    with (
+        direct(using),
+        limits.around(connection),
+        transaction.atomic(using=using),
+        limits.inside(connection),
+    ):
         yield
 
 

@@ -15,9 +15,10 @@ each transaction another server connection works.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
@@ -49,15 +50,66 @@ _MYSQL = (
 _MYSQL_AS_BEFORE = "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wait"
 
 
-def limit(connection: BaseDatabaseWrapper) -> None:
-    """Limit what happens in a transaction, as its first statement.
+@contextmanager
+def inside(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Limit what happens in a transaction, from its first statement on.
 
     Args:
         connection: in its outermost transaction.
     """
     if connection.vendor == "postgresql":
-        _execute(connection, _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=IDLE))
-    elif connection.vendor == "sqlite":
+        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=IDLE)
+        with connection.execute_wrapper(_Ahead(connection, sql)):
+            yield
+        return
+    limit(connection)
+    yield
+
+
+class _Ahead:
+    """Say something ahead of the first statement, on the same way to the server."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, sql: str) -> None:
+        self._connection = connection
+        self._sql = sql
+
+    def __call__(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        ahead, self._sql = self._sql, ""
+        if not ahead:
+            return execute(sql, params, many, context)
+        if many or not _takes_several(self._connection):
+            # Without what surrounds our statements: that is for the one that follows.
+            context["cursor"].cursor.execute(ahead)
+            return execute(sql, params, many, context)
+        answer = execute(f"{ahead}; {sql}", params, many, context)
+        while context["cursor"].nextset():
+            pass
+        return answer
+
+
+def _takes_several(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether several statements may be sent as one text, and the last one be read."""
+    features: Any = connection.features
+    return _is_psycopg3() and not features.uses_server_side_binding
+
+
+@cache
+def _is_psycopg3() -> bool:
+    """Tell which of the drivers for PostgreSQL is used."""
+    from django.db.backends.postgresql import psycopg_any
+
+    return bool(psycopg_any.is_psycopg3)
+
+
+def limit(connection: BaseDatabaseWrapper) -> None:
+    """Limit what happens in a transaction, as its first statement.
+
+    Args:
+        connection: in its outermost transaction; PostgreSQL is told otherwise.
+    """
+    if connection.vendor == "sqlite":
         table = connection.ops.quote_name(SchedulerState._meta.db_table)
         _execute(connection, f"UPDATE {table} SET term = term WHERE 0")
 

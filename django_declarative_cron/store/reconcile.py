@@ -194,8 +194,16 @@ def _remove(
 def _add(
     held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
 ) -> list[events.TaskEvent]:
-    if not declarations:
-        return []
+    """Write new rows, a statement for some of them: no server waits for all to be thought of."""
+    told: list[events.TaskEvent] = []
+    for chunk in chunks(declarations):
+        told += _add_some(held, member, chunk, now)
+    return told
+
+
+def _add_some(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskAdded]:
     known = Known.of(held, member, declarations, now)
     epoch = held.next_epoch(member.using)
     make = bulk.maker(ScheduledTask, scheduler_id=held.row.pk, epoch=epoch, created_at=now)
@@ -213,7 +221,7 @@ def _add(
         fresh.append(row)
         told.append(event)
     bulk.insert(member.using, fresh)
-    return list(told)
+    return told
 
 
 def _coming(declaration: Declaration, known: Known, now: datetime) -> events.TaskAdded:

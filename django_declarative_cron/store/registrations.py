@@ -8,15 +8,11 @@ from typing import Any
 
 from django.db.models import Max
 
-from ..core.declaration import Declaration
+from ..core.declaration import MICROSECOND, Declaration
 from ..models import RegistrationSet, TaskRun
 from .guard import Locked, Member
 
 _SAVED = ["digest", "generation", "release", "initialized_at"]
-_KEPT = (
-    *("name", "cron", "timezone", "retry_delay_us", "dialect", "gap", "fold"),
-    *("enabled", "overlap_policy"),
-)
 
 
 def note(
@@ -50,6 +46,18 @@ def note(
 
 
 def _kept(declaration: Declaration, is_fresh: bool) -> dict[str, Any]:
-    data = declaration.as_data()
-    spread = {"spread": data["spread"]} if "spread" in data else {}
-    return {key: data[key] for key in _KEPT} | spread | {"fresh": is_fresh}
+    delay, schedule = declaration.retry_delay, declaration.schedule
+    spread = declaration.operating.spread
+    return {
+        "name": declaration.name,
+        "cron": declaration.cron,
+        "timezone": declaration.timezone,
+        "retry_delay_us": None if delay is None else delay // MICROSECOND,
+        "dialect": declaration.dialect,
+        "gap": schedule.gap,
+        "fold": schedule.fold,
+        "enabled": declaration.enabled,
+        "overlap_policy": declaration.overlap_policy,
+        **({"spread": spread.total_seconds()} if spread else {}),
+        "fresh": is_fresh,
+    }

@@ -271,7 +271,7 @@ def test_what_is_rolled_back_is_not_told(post_to: Post, monkeypatch: pytest.Monk
         raise OperationalError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(claims.database, "upsert", refuse)
+        patched.setattr(claims.bulk, "upsert", refuse)
         sim.advance_to("2024-01-01T11:00Z")
     assert (seen, OutboxEvent.objects.count()) == ([2], 0)
     sim.advance_to("2024-01-01T11:01Z")

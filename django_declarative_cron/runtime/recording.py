@@ -1,0 +1,78 @@
+"""Writing down how runs ended, in batches: an instant that comes waits for one at most."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from ..signals import publish
+from ..store import results
+from ..store.guard import Member
+from .calls import Calls
+from .clock import Clock
+
+MOST = 1000
+"""Results that are written in one transaction."""
+
+FEW = 200
+"""Results that are written in one transaction while an instant is near."""
+
+NEAR = timedelta(seconds=1)
+
+
+class Recording:
+    """Write results, as they come and as time allows.
+
+    Args:
+        clock: tells whether an instant has come.
+        calls: keep the results until they are written.
+        member: gives who this instance is, ``None`` before the first initialisation.
+    """
+
+    def __init__(self, clock: Clock, calls: Calls, member: Callable[[], Member | None]) -> None:
+        self._clock = clock
+        self._calls = calls
+        self._member = member
+        self._turn = threading.Lock()
+        self.is_behind = False
+
+    @property
+    def unrecorded(self) -> set[str]:
+        """Give the names of the tasks whose results the last writing left for the next one."""
+        return {each.task_name for each in self._calls.waiting} if self.is_behind else set()
+
+    def write(self, now: datetime, instant: datetime | None = None) -> bool:
+        """Write every result that is waiting; what cannot be written stays waiting.
+
+        Args:
+            now: the instant of the tick.
+            instant: when a task is due; once it has come, what is left is for the next time.
+
+        Returns:
+            whether there was anything to write.
+
+        Raises:
+            django.db.Error: the results are kept.
+        """
+        with self._turn:
+            left = found = len(self._calls.waiting)
+            while left and (left == found or not self._has_come(instant)):
+                left -= self._batch(now, min(left, self._size(instant)))
+            self.is_behind = left > 0
+        return found > 0
+
+    def _batch(self, now: datetime, size: int) -> int:
+        member, batch = self._member(), self._calls.waiting[:size]
+        if member is not None:
+            recorded = results.record(member, batch, now)
+            self._calls.recorded(batch, recorded.held)
+            publish(recorded.events)
+        return len(batch)
+
+    def _has_come(self, instant: datetime | None) -> bool:
+        return instant is not None and instant <= self._clock.now()
+
+    def _size(self, instant: datetime | None) -> int:
+        is_near = instant is not None and instant - self._clock.now() < NEAR
+        return FEW if is_near else MOST
