@@ -74,8 +74,10 @@ def _problem(each: Declared, advice: Advice) -> Problem:
 
 def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
     # Where ``@every`` begins to count changes nothing in what is worth saying.
-    schedule = each.declaration.schedule.anchored(now)
-    declaration = replace(each.declaration, schedule=schedule)
+    declaration = each.declaration
+    schedule = declaration.schedule.anchored(now)
+    if schedule is not declaration.schedule:
+        declaration = replace(declaration, schedule=schedule)
     upcoming = schedule.next_after(now)
     for rule in _TEXT_RULES:
         yield from rule(declaration)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -113,9 +113,13 @@ def _read_tuple(item: Item) -> Declared | None:
         timezone=cast(ZoneInfo, zone).key,
         schedule=Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone)),
         target=cast(Target, target),
-        retry=FixedDelay(delay),
+        retry=_fixed(delay),
     )
     return Declared(declaration, item.place, item.index, zone_is_said=True)
+
+
+# One for all that have the same.
+_fixed = lru_cache(maxsize=1024)(FixedDelay)
 
 
 def _project_zone(item: Item) -> ZoneInfo | None:

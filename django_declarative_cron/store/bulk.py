@@ -1,8 +1,9 @@
 """Many rows in one statement: new ones, and those that were read and have changed.
 
 PostgreSQL gets one array for each column, and of a column that is the same in all rows the
-one value: half of the time that a thousand rows take is spent on spelling them. Other
-databases get what Django makes of ``bulk_create``.
+one value: half of the time that a thousand rows take is spent on spelling them. SQLite has no
+way to a server to be spared: it is given one row after the other, of those that are there
+already. All else is what Django makes of ``bulk_create``.
 """
 
 from __future__ import annotations
@@ -65,10 +66,13 @@ def upsert(using: str, rows: Iterable[models.Model], fields: Sequence[str]) -> N
     rows = list(rows)
     if not rows or not fields:
         return
-    if connections[using].vendor == "postgresql":
-        _update_columns(using, rows, fields)
-    else:
-        put(using, rows, fields)
+    match connections[using].vendor:
+        case "postgresql":
+            _update_columns(using, rows, fields)
+        case "sqlite":
+            _update_each(using, rows, fields)
+        case _:
+            put(using, rows, fields)
 
 
 def put(using: str, rows: list[M], fields: Sequence[str]) -> None:
@@ -114,6 +118,21 @@ class Read(Generic[M]):
 
 def _values(rows: Sequence[models.Model], attribute: str) -> list[Any]:
     return list(map(attrgetter(attribute), rows))
+
+
+def _update_each(using: str, rows: Sequence[models.Model], names: Sequence[str]) -> None:
+    """Write row by row, where the database is in this process and no way lies between."""
+    connection, options = connections[using], rows[0]._meta
+    quote, known = connection.ops.quote_name, {f.name: f for f in options.concrete_fields}
+    fields: list[Any] = [*(known[name] for name in names), options.pk]
+    columns = [
+        [field.get_db_prep_save(value, connection) for value in _values(rows, field.attname)]
+        for field in fields
+    ]
+    changes = ", ".join(f"{quote(str(field.column))} = %s" for field in fields[:-1])
+    sql = f"UPDATE {quote(options.db_table)} SET {changes} WHERE {quote(fields[-1].column)} = %s"
+    with connection.cursor() as cursor:
+        cursor.executemany(sql, list(zip(*columns, strict=True)))
 
 
 # --- PostgreSQL ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -383,3 +384,10 @@ def test_ten_thousand_tasks_are_read_in_well_under_a_second() -> None:
     assert len({id(each.target) for each in declared}) == 1
     assert len({id(each.schedule.expression) for each in declared}) == 60
     assert len({id(each.schedule.zone) for each in declared}) == 1
+
+
+def test_the_digest_says_all_that_a_declaration_says() -> None:
+    (declaration,) = conf.declarations([item()])
+    said = replace(declaration, entry={"name": "t"})
+    assert len(said._what_is_said()) == len(said.as_data())
+    assert said.digest() != declaration.digest()

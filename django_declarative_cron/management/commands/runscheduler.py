@@ -10,6 +10,7 @@ on and reaps zombies (``runtime.reaper``).
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -120,6 +121,7 @@ class Command(BaseCommand):
         port = self._probes(scheduler, given)
         self._metrics(scheduler, given)
         self._initialize(scheduler, shutdown)
+        _keep_for_good()
         self._banner(scheduler, options, port)
         notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
         notifier.ready()
@@ -219,6 +221,12 @@ class Command(BaseCommand):
                 "the next scheduler finds them interrupted."
             )
             _leave_at_once(scheduler, 0)
+
+
+def _keep_for_good() -> None:
+    """Spare the collector what stays as long as the process: many tasks would hold starts up."""
+    gc.collect()
+    gc.freeze()
 
 
 def _leave_at_once(scheduler: Scheduler, code: int) -> None:
