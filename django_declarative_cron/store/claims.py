@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DataError, IntegrityError, OperationalError, connections
 from django.db.models import QuerySet
 
 from ..core import events, suspicion
@@ -16,6 +16,7 @@ from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
+from ..fields import InstantField
 from ..models import ScheduledTask, TaskRun
 from . import bulk, database, dead, outbox, overlaps, reconcile, registrations, rows
 from .coming import open_pauses
@@ -23,6 +24,7 @@ from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .mending import mending
+from .prepared import Prepared
 from .starts import Claim, Started, write_starts
 
 __all__ = ["Claim", "Claimed", "Started", "claim_due", "write_starts"]
@@ -32,6 +34,10 @@ BATCH = 1000
 
 ASIDE = timedelta(minutes=5)
 """How long a row that cannot be considered is left alone."""
+
+_INSTANT = InstantField()
+
+_tasks = Prepared(ScheduledTask)
 
 _BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
 
@@ -112,11 +118,11 @@ def _claim(
             if reaping or held.events:
                 claimed.events += dead.reap(held, member, now)
             # One more, which tells that there are more.
-            due = list(_due(held, member, now)[: BATCH + 1])
+            due = _first_due(held, member, now)
             ended = dead.expire(held, member, now, due)
             if ended:
                 claimed.events += ended
-                due = list(_due(held, member, now)[: BATCH + 1])
+                due = _first_due(held, member, now)
             is_full = len(due) > BATCH
             due = [row for row in due[:BATCH] if row.name not in unrecorded]
             claimed.more = is_full and bool(due)
@@ -178,6 +184,15 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
         mine = ScheduledTask.objects.using(member.using).filter(pk=pk)
         mine.update(broken_reason=row.broken_reason, wake_at=row.wake_at)
     return [told]
+
+
+def _first_due(held: Locked, member: Member, now: datetime) -> list[ScheduledTask]:
+    instant = _INSTANT.get_db_prep_value(now, connections[member.using])
+    return _tasks.fetch(
+        member.using,
+        lambda: _due(held, member, now)[: BATCH + 1],
+        [held.row.pk, instant],
+    )
 
 
 def _due(held: Locked, member: Member, now: datetime) -> QuerySet[ScheduledTask]:

@@ -25,7 +25,6 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
 from django.db.models import QuerySet
 from django.db.models.expressions import BaseExpression
 
@@ -33,6 +32,7 @@ from ..core import events
 from ..core.vigil import Watch
 from ..models import SchedulerState
 from . import database, vigil
+from .prepared import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class Member:
         """Give how long a process may be unheard of and count as alive."""
         return self.lease if self.dead_after is None else self.dead_after
 
+
+_row = Prepared(SchedulerState)
 
 _RENEWED = ["lease_expires_at", "watched_since", "watched_until"]
 
@@ -142,11 +144,11 @@ def locked(
         create: make the row where the deployment is new; otherwise ``None`` is given.
     """
     with database.atomic(member.using):
-        row = _lock(_states(member), member.using, member.database_time)
+        row = _lock(member.using, member.deployment, member.database_time)
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
-            row = _lock(_states(member), member.using, member.database_time)
+            row = _lock(member.using, member.deployment, member.database_time)
         yield None if row is None else Locked(row, row.database_now, bid)
 
 
@@ -159,15 +161,19 @@ def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
         deployment: its name.
     """
     with database.atomic(using):
-        states = SchedulerState.objects.using(using).filter(deployment=deployment)
-        row = _lock(states, using, database.DatabaseNow())
+        row = _lock(using, deployment, database.DatabaseNow())
         yield None if row is None else Locked(row, row.database_now)
 
 
-def _lock(states: QuerySet[SchedulerState], using: str, database_time: BaseExpression) -> Any:
-    if connections[using].features.has_select_for_update:
-        states = states.select_for_update()
-    return states.annotate(database_now=database_time).first()
+def _lock(using: str, deployment: str, database_time: BaseExpression) -> Any:
+    def query() -> QuerySet[SchedulerState]:
+        states = SchedulerState.objects.using(using).filter(deployment=deployment)
+        return database.current(using, states).annotate(database_now=database_time)
+
+    if type(database_time) is not database.DatabaseNow:
+        # The time of a simulation is a parameter of its own.
+        return query().first()
+    return next(iter(_row.fetch(using, query, [deployment])), None)
 
 
 def stand(held: Locked, member: Member) -> Standing:

@@ -1,0 +1,85 @@
+"""Queries that every pass asks, worded once: wording them takes Django longer than the answer.
+
+``peek`` does the same for the idle look, which reads no models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.db import connections, models
+
+from ..fields import timezone_is_dropped
+
+M = TypeVar("M", bound=models.Model)
+
+
+@dataclass(frozen=True, slots=True)
+class _Worded:
+    """A query as SQL, and how its rows are read.
+
+    Args:
+        sql: with places for parameters.
+        selected: the expressions that are selected, in order.
+        names: attributes of the model among them.
+        columns: where those stand.
+        beside: where each annotation stands, by name.
+    """
+
+    sql: str
+    selected: list[Any]
+    names: list[str]
+    columns: slice
+    beside: dict[str, int]
+
+
+class Prepared(Generic[M]):
+    """A query of one shape, with other parameters each time.
+
+    Args:
+        model: whose rows are read, complete.
+    """
+
+    def __init__(self, model: type[M]) -> None:
+        self._model = model
+        self._known: dict[tuple[str, bool], _Worded] = {}
+
+    def fetch(
+        self, using: str, make: Callable[[], models.QuerySet[M]], parameters: Sequence[Any]
+    ) -> list[M]:
+        """Run it.
+
+        Args:
+            using: database alias; in a transaction, where the query locks.
+            make: makes the query, where it has not been worded yet.
+            parameters: of this time, as the driver takes them, in the order of the text.
+        """
+        key = using, timezone_is_dropped(connections[using])
+        worded = self._known.get(key)
+        if worded is None:
+            worded = self._known[key] = _worded(make(), using)
+        with connections[using].cursor() as cursor:
+            cursor.execute(worded.sql, parameters)
+            return list(self._read(using, worded, cursor.fetchall()))
+
+    def _read(self, using: str, worded: _Worded, found: list[Any]) -> Iterator[M]:
+        # As Django's own ``ModelIterable`` does.
+        compiler = models.sql.Query(self._model).get_compiler(using)
+        converters = compiler.get_converters(worded.selected)
+        for row in compiler.apply_converters(found, converters):
+            instance = self._model.from_db(using, worded.names, row[worded.columns])
+            for name, place in worded.beside.items():
+                setattr(instance, name, row[place])
+            yield instance
+
+
+def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:
+    compiler = rows.query.get_compiler(using)
+    sql, _ = compiler.as_sql()
+    places = compiler.klass_info["select_fields"]
+    columns = slice(places[0], places[-1] + 1)
+    selected = [each[0] for each in compiler.select]
+    names = [column.target.attname for column in selected[columns]]
+    return _Worded(sql, selected, names, columns, dict(compiler.annotation_col_map))
