@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from ..core import events
 from ..core.declaration import Declaration
 from ..exceptions import ScheduleTaskError
 from ..models import Outcome, TaskOverride, TaskRun
@@ -73,6 +74,24 @@ class Known:
             )
             served.update(done.values_list("task_name", flat=True))
         return cls(dict(running), open_pauses(held, member, now), owed, served)
+
+    def added(self, declaration: Declaration, now: datetime) -> events.TaskAdded:
+        """Tell that a name comes.
+
+        Args:
+            declaration: of the name.
+            now: the instant of the reconciliation.
+        """
+        pause = self.pauses.get(declaration.name)
+        return events.TaskAdded(
+            at=now,
+            task_name=declaration.name,
+            cron_expression=declaration.cron,
+            retry_delay_ms=declaration.retry_delay_ms,
+            boot_at=self.boot_of(declaration.name),
+            paused_since=now if pause is not None or not declaration.enabled else None,
+            paused_until=pause.until if pause is not None and declaration.enabled else None,
+        )
 
     def boot_of(self, name: str) -> datetime | None:
         """Give the occurrence a name owes at once (001 First Startup, semantics 9).

@@ -212,7 +212,7 @@ def _add_some(
         row = make()
         rows.declare(row, declaration, held.row.identifier)
         with scheduling(declaration):
-            event = _coming(declaration, known, now)
+            event = known.added(declaration, now)
             running = known.running.get(declaration.name)
             state = replace(first_coming(event), running=running is not None)
             policy = declaration.overlap_policy
@@ -222,19 +222,6 @@ def _add_some(
         told.append(event)
     bulk.insert(member.using, fresh)
     return told
-
-
-def _coming(declaration: Declaration, known: Known, now: datetime) -> events.TaskAdded:
-    pause = known.pauses.get(declaration.name)
-    return events.TaskAdded(
-        at=now,
-        task_name=declaration.name,
-        cron_expression=declaration.cron,
-        retry_delay_ms=declaration.retry_delay_ms,
-        boot_at=known.boot_of(declaration.name),
-        paused_since=now if pause is not None or not declaration.enabled else None,
-        paused_until=pause.until if pause is not None and declaration.enabled else None,
-    )
 
 
 def _override(

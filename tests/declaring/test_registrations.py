@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import conf
+from django_declarative_cron.core.operating import Operating
 from django_declarative_cron.core.parts import LONGEST_DELAY
+from django_declarative_cron.core.retry_policy import RetryPolicy
 from django_declarative_cron.exceptions import (
     CronExpressionInvalidError,
     DeclarativeCronError,
@@ -386,8 +388,34 @@ def test_ten_thousand_tasks_are_read_in_well_under_a_second() -> None:
     assert len({id(each.schedule.zone) for each in declared}) == 1
 
 
-def test_the_digest_says_all_that_a_declaration_says() -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"enabled": False},
+        {"description": "words"},
+        {"overlap_policy": "skip"},
+        {"timeout": FIVE},
+        {"runner": "process"},
+        {"atomic": True},
+        {"queue": "other"},
+        {"tags": ("a",)},
+        {"meta": {"a": 1}},
+        {"options": {"a": 1}},
+        {"entry": {"name": "t"}},
+        {"retry": RetryPolicy()},
+        {"operating": Operating(spread=FIVE)},
+        {"operating": Operating(pause_after_failures=2)},
+    ],
+)
+def test_the_digest_says_all_that_a_declaration_says(changes: dict[str, Any]) -> None:
     (declaration,) = conf.declarations([item()])
-    said = replace(declaration, entry={"name": "t"})
-    assert len(said._what_is_said()) == len(said.as_data())
+    said = replace(declaration, **changes)
+    assert said.as_data() != declaration.as_data()
     assert said.digest() != declaration.digest()
+
+
+def test_every_key_of_a_declaration_is_in_its_digest() -> None:
+    (declaration,) = conf.declarations([item()])
+    keys = declaration.as_data().keys() - declaration.operating.as_data().keys()
+    # Beside the keys: what it is operated by, and its entry, which is not always there.
+    assert len(declaration._what_is_said()) == len(keys) + 2
