@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, files, version
@@ -88,6 +89,27 @@ def test_the_public_names_are_listed_and_found() -> None:
     for name in django_declarative_cron.__all__:
         assert name in dir(django_declarative_cron)
         assert getattr(django_declarative_cron, name)
+
+
+PROMISED = {
+    "": ["Scheduler"],
+    ".core.retry": ["RetryPolicy"],
+    ".core.state": ["deserialize", "serialize"],
+    ".cron": ["CronExpression", "parse"],
+    ".http.urls": ["urlpatterns"],
+    ".models": [
+        *("ScheduledTask", "SchedulerInstance", "SchedulerState", "TaskOverride", "TaskRun"),
+    ],
+    ".signals": ["task_run_started"],
+    ".testing": ["Simulation"],
+    ".theory": ["check"],
+}
+
+
+@pytest.mark.parametrize("module", PROMISED)
+def test_the_names_that_were_promised_stay_where_they_are(module: str) -> None:
+    found = importlib.import_module(f"django_declarative_cron{module}")
+    assert [name for name in PROMISED[module] if not hasattr(found, name)] == []
 
 
 def test_an_unknown_name_is_refused() -> None:

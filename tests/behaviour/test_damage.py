@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.core.schedule import Schedule
-from django_declarative_cron.core.stored_state import deserialize
+from django_declarative_cron.core.state import deserialize
 from django_declarative_cron.cron import CronExpression
 from django_declarative_cron.exceptions import (
     CronCalculationError,

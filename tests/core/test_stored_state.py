@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_declarative_cron.core.stored_state import StoredState, deserialize, serialize
+from django_declarative_cron.core.state import StoredState, deserialize, serialize
 from django_declarative_cron.exceptions import (
     TaskInvalidStructureError,
     TaskInvalidTypeError,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import singledispatch
 
-from . import events
+from .. import events
 
 
 @dataclass(frozen=True, slots=True)

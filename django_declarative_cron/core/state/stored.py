@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..exceptions import TaskInvalidValueError
-from .damage import Stored, check_cron, plain_instant
-from .state import TaskState
+from ...exceptions import TaskInvalidValueError
+from ..damage import Stored, check_cron, plain_instant
+from .fold import TaskState
 
 _MILLISECOND = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
