@@ -127,3 +127,38 @@ def test_ukrainian_counts_as_it_does(number: int, text: str) -> None:
 
 def test_every_cause_has_a_sentence() -> None:
     assert set(_WORDED) == set(Cause)
+
+
+# One word for one concept, in each language: how each of these has to begin there.
+GLOSSARY = {
+    "schedulers?": ("scheduler", "planificador", "ordonnanceur", "планувальник"),
+    "occurrences?": ("vorkommen", "ocurrencia", "occurrence", "поді"),
+    "planned": ("vorgesehen", "previst", "prévu", "заплан"),
+    "registere?d?": ("anmeld|angemeldet", "registr", "enregistr", "зареєстр|реєстр"),
+    "requested": ("verlangt", "pedid", "demand", "замовлен"),
+    "pending": ("ausstehend|steht aus", "pendiente", "en attente", "очіку"),
+    "paused": ("pausiert", "pausa|pausó", "pause", "на пауз|призупин"),
+    "succeeded": ("gelungen|gelang", "con éxito|tuvo éxito", "réussi", "вдал"),
+    "skip(?:s|ped)?": ("überspr", "omit", "saut", "пропу"),
+    "missed": ("versäumt", "perdida|perdió", "manqué", "проґавлен"),
+    "^can": ("kann", "puede", "peut", "може"),
+}
+
+
+@pytest.mark.parametrize("word", GLOSSARY)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_concept_has_one_word(language: str, word: str) -> None:
+    wanted = GLOSSARY[word][LANGUAGES.index(language)]
+    texts = {
+        text: translated
+        for text, translated in entries(language).items()
+        if re.search(rf"\b{word}\b", text, re.IGNORECASE)
+    }
+    assert texts
+    others = {
+        text: each
+        for text, translated in texts.items()
+        for each in translated
+        if not re.search(rf"\b(?:{wanted})", each, re.IGNORECASE)
+    }
+    assert others == {}

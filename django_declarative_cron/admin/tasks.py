@@ -172,6 +172,8 @@ def overridden(task: ScheduledTask) -> str:
         said.append(
             format_html(gettext("run requested at {}"), formats.moment(task.run_requested_at))
         )
+    if task.skip_at is not None:
+        said.append(format_html(gettext("skips its run of {}"), formats.moment(task.skip_at)))
     return format_html_join("; ", "{}", ((each,) for each in said)) or gettext(
         "by nobody: it runs as declared"
     )

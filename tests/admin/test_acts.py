@@ -20,9 +20,10 @@ from .rows import NOW
 
 Words = Callable[[Any], str]
 
-KEYS = ("run", "pause", "resume", "skip_next", "retry_now", "clear_retry")
+KEYS = ("run", "pause", "resume", "skip_next", "unskip", "retry_now", "clear_retry")
 VIEW = "view_scheduledtask"
 TOMORROW = "2026-11-29T10:00"
+NEXT = NOW.replace(hour=11, minute=0, second=0)
 
 # What each act takes effect on, and the fields it may change.
 READY: dict[str, dict[str, Any]] = {
@@ -30,6 +31,7 @@ READY: dict[str, dict[str, Any]] = {
     "pause": {},
     "resume": {"paused_since": NOW - timedelta(hours=1)},
     "skip_next": {},
+    "unskip": {"skip_at": NEXT},
     "retry_now": {"pending_retry_until": NOW + timedelta(minutes=5)},
     "clear_retry": {"pending_retry_until": NOW + timedelta(minutes=5)},
 }
@@ -38,6 +40,7 @@ ALWAYS = {"run", "pause", "skip_next"}
 FITTING = {
     **dict.fromkeys(ALWAYS, ALWAYS),
     "resume": {"run", "pause", "resume"},
+    "unskip": {"run", "pause", "unskip"},
     **dict.fromkeys(("retry_now", "clear_retry"), ALWAYS | {"retry_now", "clear_retry"}),
 }
 
@@ -49,7 +52,8 @@ def did(key: str, task: ScheduledTask) -> bool:
         "run": task.run_requested_at is not None,
         "pause": task.paused_since is not None,
         "resume": task.paused_since is None,
-        "skip_next": task.skip_at == NOW.replace(hour=11, minute=0, second=0),
+        "skip_next": task.skip_at == NEXT,
+        "unskip": task.skip_at is None,
         "retry_now": task.run_requested_at is not None,
         "clear_retry": task.pending_retry_until is None,
     }[key]
@@ -127,6 +131,9 @@ def test_the_confirmation_lists_what_will_happen_and_does_nothing(
             {"pending_retry_until": NOW},
             "in the place of the retry of 2026-11-28 10:00",
         ),
+        ("skip_next", {"skip_at": NEXT}, "Skips its run of 2026-11-28 11:00 UTC already"),
+        ("unskip", {"skip_at": NEXT}, "The run of 2026-11-28 11:00 UTC will take place after all."),
+        ("unskip", {}, "No run of it is to be skipped."),
     ],
 )
 def test_each_effect_is_said_beforehand(

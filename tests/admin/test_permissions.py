@@ -19,6 +19,7 @@ from django.test import Client
 from django.urls import reverse
 
 from django_declarative_cron import models
+from django_declarative_cron.admin import acts
 from django_declarative_cron.models import AccessToken, ScheduledTask, TaskOverride, TaskRun
 
 from . import pages, rows
@@ -129,10 +130,12 @@ class Act:
     asked: Callable[[Any], list[tuple[str, dict[str, Any] | None]]] = lambda row: []
 
 
-def of_tasks(key: str, did: Callable[[ScheduledTask], bool], **state: Any) -> Act:
+def of_tasks(
+    key: str, did: Callable[[ScheduledTask], bool], *, right: str = "", **state: Any
+) -> Act:
     menu = "run_now" if key == "run" else key
     return Act(
-        needs={TASKS, f"{key}_scheduledtask"},
+        needs={TASKS, f"{right or key}_scheduledtask"},
         ready=lambda: rows.task(**state),
         offered=lambda task: [
             (pages.changelist(), rf'<option value="{menu}"'),
@@ -158,6 +161,12 @@ ACTS: dict[str, Act] = {
     "resume": of_tasks("resume", lambda task: task.paused_since is None, paused_since=NOW),
     "skip_next": of_tasks(
         "skip_next", lambda task: TaskOverride.objects.filter(task_name=task.name).exists()
+    ),
+    "unskip": of_tasks(
+        "unskip",
+        lambda task: task.skip_at is None,
+        right="skip_next",
+        skip_at=NOW.replace(hour=11, minute=0, second=0),
     ),
     "retry_now": of_tasks(
         "retry_now",
@@ -203,6 +212,12 @@ ACTS: dict[str, Act] = {
         did=lambda state: AccessToken.objects.filter(name="deploy").exists(),
     ),
 }
+
+
+
+def test_the_table_has_every_act_there_is() -> None:
+    assert acts.ACTS.keys() <= ACTS.keys()
+
 
 # A person needs to see runs to be offered another one, and not to ask for it.
 ONLY_OFFERED = {"run again": {RUNS}, "make a token": {TOKENS}}

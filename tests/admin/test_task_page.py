@@ -128,6 +128,25 @@ def test_what_has_no_value_is_not_called_none(root: Client, text: Words) -> None
         assert "None" not in text(root.get(pages.page(row)))
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "by nobody: it runs as declared"),
+        ({"paused_since": NOW}, "paused since 2026-11-28 10:00:30 UTC"),
+        ({"run_requested_at": NOW}, "run requested at 2026-11-28 10:00:30 UTC"),
+        (
+            {"skip_at": NOW + timedelta(hours=1), "run_requested_at": NOW},
+            "UTC ; skips its run of 2026-11-28 11:00:30 UTC",
+        ),
+    ],
+)
+def test_what_people_have_overridden_is_said(
+    root: Client, text: Words, fields: dict[str, Any], said: str
+) -> None:
+    _, _, shown = text(root.get(pages.page(rows.task(**fields)))).partition("Overridden:")
+    assert said in shown[:200]
+
+
 def test_a_task_disabled_by_its_declaration_says_so(root: Client, text: Words) -> None:
     task = rows.task(enabled=False)
     assert "Disabled by its declaration" in text(root.get(pages.page(task)))
