@@ -59,7 +59,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         css = {"all": [f"django_declarative_cron/{name}.css" for name in _STYLES]}
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        """Ask for what the page shows, and for no more."""
+        """Ask for the rows of this deployment alone."""
         rows = super().get_queryset(request)
         return rows.filter(**{self.deployment_lookup: options().DEPLOYMENT})
 

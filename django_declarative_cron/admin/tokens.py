@@ -70,7 +70,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
     add_form_template = "admin/django_declarative_cron/accesstoken/add.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Refuse: rows are made by schedulers alone."""
+        """Tell whether the user may make tokens."""
         return request.user.has_perm(f"{self.opts.app_label}.add_accesstoken")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
