@@ -138,3 +138,9 @@ def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings:
     assert "catch-up of what is 2:00:00 late at most" in lines
     assert "not on days of holidays" in lines
     assert "paused after 5 failures in a row" in lines
+
+
+def test_show_says_that_nothing_is_caught_up(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([_task(sim, "a", catch_up=0)])
+    lines = [" ".join(line.split()) for line in cron("show", "a", clock=sim.clock).lines]
+    assert "catch-up never" in lines

@@ -143,7 +143,8 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
     if "spread" in declared:
         yield "spread", [f"by less than {duration(declared['spread'])}"]
     if "catch_up" in declared:
-        yield "catch-up", [f"of what is {duration(declared['catch_up'])} late at most"]
+        window = duration(declared["catch_up"])
+        yield "catch-up", [f"of what is {window} late at most" if declared["catch_up"] else "never"]
     if "exclude" in declared:
         yield "not on days of", [", ".join(map(str, declared["exclude"]))]
     if "pause_after_failures" in declared:
