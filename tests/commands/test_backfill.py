@@ -142,6 +142,18 @@ def test_excluded_days_are_left_out_and_said(
     assert answer.lines[-2:] == ["5 occurrences on days that calendars exclude.", "1 succeeded."]
 
 
+def test_a_calendar_is_asked_as_often_as_there_are_lines(
+    cron: Cron, register: Callable[..., None], settings: Any
+) -> None:
+    asked: list[date] = []
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"never": lambda day: bool(asked.append(day))}}
+    register("remember", exclude="never")
+    asked.clear()
+    span = ("--from", "2024-01-01T00:00Z", "--to", "2024-01-03T23:00Z")
+    assert cron("backfill", "t", *span, "--dry-run").lines[-1] == "72 would run."
+    assert len(asked) < 2 * 72
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -68,23 +68,16 @@ class Span:
         schedule: its schedule.
         since: the first instant.
         until: the last.
+        total: number of occurrences.
+        excluded: number of occurrences that calendars exclude.
     """
 
     declaration: Declaration
     schedule: Schedule
     since: datetime
     until: datetime
-
-    @property
-    def total(self) -> int:
-        """Give the number of occurrences."""
-        return self.schedule.count_between(self.since - _TICK, self.until)
-
-    @property
-    def excluded(self) -> int:
-        """Give the number of occurrences that calendars exclude."""
-        days = self.schedule.excluded_between(self.since - _TICK, self.until)
-        return sum(day.count for day in days)
+    total: int
+    excluded: int
 
     def occurrences(self) -> Iterator[datetime]:
         """Yield the occurrences, oldest first."""
@@ -152,7 +145,10 @@ def _span(context: Context, options: Options) -> Span:
     if row is None:
         raise unknown(declaration.name, ())
     schedule = declaration.schedule.anchored(row.registered_at)
-    return Span(declaration, schedule, since, until)
+    # Counted once: a calendar is asked for each day, and every line says of how many it is.
+    total = schedule.count_between(since - _TICK, until)
+    excluded = sum(day.count for day in schedule.excluded_between(since - _TICK, until))
+    return Span(declaration, schedule, since, until, total, excluded)
 
 
 def _lines(context: Context, options: Options, span: Span) -> Iterator[Line]:
@@ -246,8 +242,9 @@ def _conclude(context: Context, options: Options, span: Span, lines: list[Line])
         return
     if not span.total:
         context.terminal.say(f"{safe(span.declaration.name)!r} has no occurrences there.")
-    if excluded := span.excluded:
-        context.terminal.say(f"{count(excluded, 'occurrence')} on days that calendars exclude.")
+    if span.excluded:
+        said = count(span.excluded, "occurrence")
+        context.terminal.say(f"{said} on days that calendars exclude.")
     told = [
         f"{number:,} {outcome.replace('_', ' ')}" for outcome, number in tally.items() if number
     ]
