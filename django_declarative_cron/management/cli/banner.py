@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from django.db import Error as DatabaseError
 from django.db import connections
+from django.db.models import Min
 
 from ... import conf
+from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...signals import safe
 from .words import count, local
@@ -28,7 +31,7 @@ def lines(
     probes = "none" if port is None else f"/live and /ready on port {port}"
     yield f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}:"
     yield f"  database  {vendor} {using!r}, {scheduler.standing.value}"
-    yield f"  tasks     {_tasks(scheduler, options)}"
+    yield f"  tasks     {_tasks(scheduler, options, using)}"
     yield (
         f"  runs      {options.WORKERS} workers, lease {_seconds(options.LEASE)}, "
         f"grace {_seconds(options.GRACE)}"
@@ -37,18 +40,21 @@ def lines(
     yield "SIGTERM or Ctrl-C stops it."
 
 
-def _tasks(scheduler: Scheduler, options: conf.Options) -> str:
+def _tasks(scheduler: Scheduler, options: conf.Options, using: str) -> str:
     release = f", release {safe(options.RELEASE)}" if options.RELEASE else ""
-    following = _following(scheduler)
+    following = _following(options.DEPLOYMENT, using)
     tail = "" if following is None else f", the next at {local(following, conf.project_zone())}"
     return f"{count(len(scheduler.declarations), 'task')}{release}{tail}"
 
 
-def _following(scheduler: Scheduler) -> datetime | None:
-    now = scheduler.clock.now()
-    schedules = (each.schedule.anchored(now) for each in scheduler.declarations if each.enabled)
-    coming = (schedule.next_after(now) for schedule in schedules)
-    return min((each for each in coming if each is not None), default=None)
+def _following(deployment: str, using: str) -> datetime | None:
+    """Ask the rows: they know of pauses, and need no schedule worked out for each of many tasks."""
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    try:
+        first: datetime | None = tasks.aggregate(first=Min("next_run_at"))["first"]
+    except DatabaseError:
+        return None  # The loop tells of it, and goes on.
+    return first
 
 
 def _seconds(length: timedelta) -> str:
