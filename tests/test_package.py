@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
 
@@ -159,3 +161,11 @@ def _content(package: Path) -> set[str]:
         for path in paths
         if not any(part == "__pycache__" or part.startswith(".") for part in path.parts)
     }
+
+
+def test_the_audit_looks_at_every_extra_that_is_not_compiled() -> None:
+    environments = configparser.ConfigParser(interpolation=None)
+    environments.read(CHECKOUT / "tox.ini", encoding="utf-8")
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    audited = environments["testenv:audit"]["extras"].split()
+    assert audited == sorted(project["optional-dependencies"].keys() - {"mysql"})
