@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,7 +33,7 @@ def do(path: str) -> Any:
 
 
 def shell(command: str, fed: str = "") -> None:
-    """Give a command line to ``sh``; what it prints is kept with the run.
+    """Give a command line to ``sh``; what it prints is kept where its run is a process.
 
     Args:
         command: of the project's own settings, never from outside.
@@ -43,17 +42,7 @@ def shell(command: str, fed: str = "") -> None:
     Raises:
         CalledProcessError: its exit code was not 0.
     """
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        input=fed,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    sys.stdout.write(done.stdout)
-    done.check_returncode()
+    subprocess.run(["/bin/sh", "-c", command], input=fed, text=True, check=True)
 
 
 def _function(path: str) -> Any:

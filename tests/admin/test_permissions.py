@@ -214,7 +214,6 @@ ACTS: dict[str, Act] = {
 }
 
 
-
 def test_the_table_has_every_act_there_is() -> None:
     assert acts.ACTS.keys() <= ACTS.keys()
 

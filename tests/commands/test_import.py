@@ -226,7 +226,7 @@ def test_borrowed_callbacks_do_what_they_say(capfd: pytest.CaptureFixture[str]) 
     assert borrowed.call("tests.commands.test_import.Doing.twice", [2], {}) == 4
     assert borrowed.do("tests.commands.test_import.Doing") == "done"
     borrowed.shell("cat; echo $((1 + 1)) >&2", "fed\n")
-    assert capfd.readouterr().out == "fed\n2\n"
+    assert capfd.readouterr() == ("fed\n", "2\n")
     with pytest.raises(borrowed.subprocess.CalledProcessError, match="status 3"):
         borrowed.shell("exit 3")
 

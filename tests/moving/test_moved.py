@@ -348,8 +348,14 @@ def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> Non
 )
 def test_a_line_that_needs_a_shell(line: str) -> None:
     keys, told = command_of(line)
-    assert keys == {"callback": SHELL, "args": [line]}
+    assert keys == {"callback": SHELL, "args": [line], "runner": "process"}
     assert [each.about for each in told] == ["callback"]
+
+
+def test_nothing_is_promised_of_output_that_a_thread_does_not_keep() -> None:
+    keys, (told,) = command_of("python manage.py check >> check.log")
+    assert "runner" not in keys
+    assert told.text.startswith("wrote into check.log; what it prints goes where runscheduler")
 
 
 def test_wrappers_become_options() -> None:

@@ -12,6 +12,8 @@ CALL: Final = "django_declarative_cron.borrowed.call"
 DO: Final = "django_declarative_cron.borrowed.do"
 SHELL: Final = "django_declarative_cron.borrowed.shell"
 
+PRINTED: Final = 'what it prints goes where runscheduler prints, and "runner": "process" keeps it'
+
 Binder = Callable[[str, Sequence[Any], Mapping[str, Any]], Sequence[Any] | None]
 """Give arguments by name as positional ones, ``None`` where the function does not allow it."""
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .called import SHELL
+from .called import PRINTED, SHELL
 from .moved import Difference
 
 _OPERATORS: Final = frozenset({"|", "||", "&", ";", "(", ")", "|&", ";;"})
@@ -49,7 +49,8 @@ def command_of(text: str) -> Keys:
     found = None if fed or words is None else _Reading(words, line).management()
     if found is not None:
         return found
-    keys = {"callback": SHELL, "args": [line, fed] if fed else [line]}
+    # In a process of its own its output is kept, and a limit of time can end it.
+    keys = {"callback": SHELL, "args": [line, fed] if fed else [line], "runner": "process"}
     told = f"`{SHELL}` gives it to a shell in the environment of runscheduler; it fails by its exit"
     return keys, [Difference("callback", told)]
 
@@ -122,7 +123,7 @@ class _Reading:
             position += 1
         files = [each for each in targets if not each.isdigit()]
         if files:
-            told = f"wrote into {', '.join(files)}; what it prints is kept with each run now"
+            told = f"wrote into {', '.join(files)}; {PRINTED}"
             self._told.append(Difference("output", told))
         return found
 

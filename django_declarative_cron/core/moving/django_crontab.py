@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .called import Binder, called, unbound
+from .called import PRINTED, Binder, called, unbound
 from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
 from .unix import either_day
 
@@ -94,7 +94,7 @@ def _moved(job: Job, bind: Binder) -> Moved:
     entry["catch_up"] = 0
     entry["options"] = {"retry": dict(NO_RETRY)}
     if job.suffix.strip():
-        text = f"its command ended in `{job.suffix.strip()}`; what it prints is kept with each run"
+        text = f"its command ended in `{job.suffix.strip()}`; {PRINTED}"
         also.append(Difference("output", text))
     return Moved(was, entry, (*told, *also))
 
