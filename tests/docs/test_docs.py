@@ -20,6 +20,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_declarative_cron import conf, exceptions, models, signals
 from django_declarative_cron.admin.acts import ACTS
+from django_declarative_cron.admin.marks import REASON_WORDS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
 from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS
@@ -28,6 +29,7 @@ from django_declarative_cron.core.options import Options
 from django_declarative_cron.core.problem import LINTED, Check
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.status import Status
+from django_declarative_cron.core.unserved import MISSED
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
 from django_declarative_cron.runtime.probes import PATHS
@@ -35,7 +37,7 @@ from django_declarative_cron.runtime.pulse import LIMIT
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.testing import Simulation
 
-from ..conftest import CHECKOUT
+from ..conftest import CHECKOUT, PACKAGE
 from .pages import DOCS, PAGES, README, Page, code, codes, read
 
 # Of which no page may speak: either it is not so, or it is not in this version.
@@ -333,6 +335,16 @@ def test_the_outcomes_are_those_of_the_code() -> None:
     rows = DOCS["semantics.md"].table("outcome", "what")
     said = {code(row["outcome"]) for row in rows}
     assert said == set(models.Outcome.values)
+    why = {code(row["outcome"]): set(codes(row["what"])) for row in rows}
+    assert why["missed"] == set(MISSED)
+    assert why["skipped"] | why["missed"] == REASON_WORDS.keys() - set(get_args(Reason))
+
+
+def test_the_layout_has_every_part_of_the_package() -> None:
+    rows = DOCS["contributing.md"].table("folder", "holds", "may import")
+    said = {name.removesuffix(".py").rstrip("/") for row in rows for name in codes(row["folder"])}
+    parts = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} | {"conf", "signals"}
+    assert said == parts - {"migrations"}
 
 
 def test_every_part_of_a_simulation_is_described() -> None:
@@ -465,7 +477,12 @@ def test_the_probes_are_those_that_are_answered() -> None:
 
 
 def test_the_extras_are_those_of_the_distribution() -> None:
-    project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
-    for page in PAGES:
-        for extra in re.findall(r"pip install .*'\.\[(\w+)\]'", page.text):
-            assert re.search(rf"^{extra} = \[", project, re.MULTILINE)
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = [
+        group
+        for page in PAGES
+        for group in re.findall(r"(?:'\.|django-declarative-cron)\[([\w,]+)\]", page.text)
+    ]
+    named = {extra for group in groups for extra in group.split(",")}
+    assert {"admin", "metrics", "tracing"} <= named
+    assert named <= project["project"]["optional-dependencies"].keys()
