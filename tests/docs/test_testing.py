@@ -22,7 +22,10 @@ def test_every_public_name_is_on_the_page() -> None:
     # Those that nobody has to name: what simulations are made of, and give.
     parts = {"Instant", "Job", "ManualClock", "Record", "SimulatedCrash", "SimulatedFailure"}
     names = {name for name in vars(CronTestMixin) if not name.startswith("_")}
-    assert [each for each in {*testing.__all__, *names} - parts if f"{each}" not in PAGE.text] == []
+    assert [each for each in {*testing.__all__, *names} - parts if each not in PAGE.text] == []
+    reference = DOCS["reference.md"].text
+    public = {*testing.__all__} - parts
+    assert [name for name in public if f"{testing.__name__}.{name}\n" not in reference] == []
 
 
 def test_the_table_of_fixtures_is_that_of_the_plugin() -> None:
