@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils.translation import gettext, override
@@ -30,7 +31,9 @@ class NotifyingAdmin(AttendedAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Add the address at which a test message is sent."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_notify"
-        view = require_POST(self.admin_site.admin_view(self.notify_view))
+        # A receiver may take long to answer: no transaction of the request is held open for it.
+        alone = transaction.non_atomic_requests(using=database.alias())
+        view = alone(require_POST(self.admin_site.admin_view(self.notify_view)))
         return [path("notify/", view, name=name), *super().get_urls()]
 
     def channels(self, request: HttpRequest) -> dict[str, Any] | None:

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
+
+from django_declarative_cron.admin import notifying
 
 from ..events.receiver import Receiver
 from .conftest import Login
@@ -50,6 +53,19 @@ def test_why_it_was_not_taken_is_said_without_the_address(login: Login, receiver
     assert said(answer) == ["The test message was not taken by chat: it answered 410"]
     assert "s3cret" not in answer.content.decode()
     assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_a_receiver_is_waited_for(
+    login: Login, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    seen: list[bool] = []
+    monkeypatch.setattr(
+        notifying, "deliver", lambda *given: seen.append(connection.in_atomic_block)
+    )
+    login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"})
+    assert seen == [False]
 
 
 def test_nothing_is_sent_by_looking(login: Login, receiver: Receiver) -> None:
