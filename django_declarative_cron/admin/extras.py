@@ -55,7 +55,8 @@ class ExtraPagesAdmin(ActingAdmin):
         month = calendar.month_of(asked, today)
         mine = self.get_queryset(request).filter(enabled=True)
         before, after = calendar.neighbours(month)
-        weeks = calendar.weeks(month, today, zone, list(shapes(mine)), _ended(month, zone))
+        declared = list(shapes(mine, apart=False))
+        weeks = calendar.weeks(month, today, zone, declared, _ended(month, zone))
         return self._beside(
             request,
             "calendar.html",

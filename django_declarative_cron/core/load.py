@@ -23,8 +23,8 @@ def load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> list[int]:
     start = now.replace(second=0, microsecond=0) + _MINUTE
     found: Counter[int] = Counter()
     for schedule, number in schedules:
-        # What counts from an anchor differs for two tasks of the same text.
-        is_shared = schedule.expression.every is None
+        # What counts from an anchor, or lacks something, differs for two tasks of the same text.
+        is_shared = schedule.expression.every is None and schedule.is_complete
         for minute in _minutes(schedule, start) if is_shared else _walk(schedule, start):
             found[minute] += number
     return [found[minute] for minute in range(MINUTES)]

@@ -169,6 +169,11 @@ class Schedule:
         until = after + _LONGEST_EXCLUSION if before is None else before
         return next(self.excluded_between(after, until), None)
 
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether nothing is taken out of it; equality does not look at that."""
+        return self.exclusion is None and self.omitted is None
+
     def complete(self) -> Schedule:
         """Give the schedule with what calendars and people take out of it."""
         return replace(self, exclusion=None, omitted=None)

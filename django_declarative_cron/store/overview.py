@@ -151,7 +151,7 @@ def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple
         tasks: to be looked at.
         until: the instant.
     """
-    for shape in shapes(tasks.filter(next_run_at__lte=until)):
+    for shape in shapes(tasks.filter(next_run_at__lte=until), apart=True):
         yield shape.schedule, shape.number
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -89,16 +89,36 @@ def schedule_of(row: ScheduledTask) -> Schedule:
     gone = lost(row.digest)
     if gone is not None:
         raise gone
-    options, operating = row.declaration, operating_of(row)
-    schedule = Schedule(
-        parse(row.cron, options.get("dialect", "posix")),
-        ZoneInfo(row.timezone),
+    schedule = declared_schedule(row.name, row.cron, row.timezone, row.declaration)
+    return schedule.anchored(row.registered_at).omitting(row.skip_at)
+
+
+def declared_schedule(name: str, cron: str, zone: str, options: Mapping[str, Any]) -> Schedule:
+    """Read a schedule from what is stored of a declaration.
+
+    Args:
+        name: of the task, which decides by how much a spread moves it.
+        cron: the expression.
+        zone: its IANA name.
+        options: the declaration; other keys are left alone.
+
+    Raises:
+        InvalidCronExpressionError: the stored text is damaged.
+        ZoneInfoNotFoundError: the stored zone is unknown here.
+        ValueError: what is stored means nothing.
+        TypeError: likewise.
+        AttributeError: the declaration is no object.
+        OverflowError: a duration is too long.
+    """
+    operating = of_data(options)
+    return Schedule(
+        parse(cron, options.get("dialect", "posix")),
+        ZoneInfo(zone),
         gap=options.get("gap", "skip"),
         fold=options.get("fold", "first"),
-        offset=offset_of(row.name, operating.spread),
+        offset=offset_of(name, operating.spread),
         exclusion=calendars().exclusion(operating.exclude) if operating.exclude else None,
     )
-    return schedule.anchored(row.registered_at).omitting(row.skip_at)
 
 
 def operating_of(row: ScheduledTask) -> Operating:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
-from django.db.models import Count, QuerySet
+from django.db.models import Case, Count, F, QuerySet, Value, When
 
 from ..core.damage import UNREADABLE
 from ..core.schedule import Schedule
-from ..cron import parse
 from ..models import ScheduledTask
-from .rows import DAMAGE
+from .rows import DAMAGE, declared_schedule
 
-_COLUMNS = ("cron", "timezone", "registered_at")
-_DECLARED = ("declaration__dialect", "declaration__gap", "declaration__fold")
+_COLUMNS = ("cron", "timezone", "registered_at", "skip_at")
+_DECLARED = ("dialect", "gap", "fold", "exclude")
 
 
 class Shape(NamedTuple):
@@ -33,18 +31,27 @@ class Shape(NamedTuple):
     number: int
 
 
-def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
+def shapes(tasks: QuerySet[ScheduledTask], *, apart: bool) -> Iterator[Shape]:
     """Give the schedules of tasks that can be read, in one query.
 
     Args:
         tasks: to be looked at.
+        apart: each task that is spread has a shape of its own. Without it, it counts by its
+            expression: a spread is shorter than a day, and moves few into the next one.
     """
     known = tasks.order_by().exclude(digest__startswith=UNREADABLE)
-    found = known.values_list(*_COLUMNS, *_DECLARED).annotate(number=Count("pk"))
-    for cron, zone, since, dialect, gap, fold, number in found:
+    keys = (*_DECLARED, "spread") if apart else _DECLARED
+    columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys)]
+    if apart:
+        is_spread = When(declaration__has_key="spread", then=F("name"))
+        known = known.annotate(own=Case(is_spread, default=Value("")))
+        columns.append("own")
+    for row in known.values_list(*columns).annotate(number=Count("pk")):
+        cron, zone, since, skipped, *said, number = row
+        name = said.pop() if apart else ""
+        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
         try:
-            expression = parse(cron, dialect or "posix")
-            schedule = Schedule(expression, ZoneInfo(zone), gap or "skip", fold or "first")
-            yield Shape(schedule.anchored(since), since, number)
+            schedule = declared_schedule(name, cron, zone, options)
+            yield Shape(schedule.anchored(since).omitting(skipped), since, number)
         except DAMAGE:
             continue

@@ -11,6 +11,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from django_declarative_cron.core.load import load
+from django_declarative_cron.core.spread import offset_of
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store.overview import coming_up
+
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -52,6 +57,33 @@ def test_nothing_is_planned_before_a_task_was_registered(root: Client, text: Wor
         root.get(address("calendar", "?day=2026-11-28"))
     )
     assert "Nothing is planned" in text(root.get(address("calendar", "?day=2026-11-27")))
+
+
+def test_what_calendars_and_people_take_out_is_not_planned(root: Client, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": lambda day: day.day == 30}}
+    excluding = {"dialect": "posix", "exclude": ["holidays"]}
+    rows.task("working", declaration=excluding, registered_at=LONG_AGO)
+    rows.task("skipped", registered_at=LONG_AGO, skip_at=NOW.replace(day=29, minute=0, second=0))
+    rows.task("spread", declaration={"spread": 1800.0}, registered_at=LONG_AGO)
+    shown = days(root.get(address("calendar")))
+    assert shown["2026-11-29"] == "29 71 planned"
+    assert shown["2026-11-30"] == "30 48 planned"
+
+
+def test_the_load_of_the_coming_hour_is_where_a_spread_moves_it(db: None) -> None:
+    spread, minute = timedelta(minutes=30), timedelta(minutes=1)
+    for name in ("a", "b", "c"):
+        rows.task(name, declaration={"spread": 1800.0})
+    rows.task("d")
+    found = load(coming_up(ScheduledTask.objects.all(), NOW + 61 * minute), NOW)
+    first = NOW.replace(minute=1, second=0)
+    offsets = [timedelta(0), *(offset_of(name, spread) for name in ("a", "b", "c"))]
+    starts = [
+        first - minute + hour + offset for hour in (timedelta(0), 60 * minute) for offset in offsets
+    ]
+    expected = sorted((at - first) // minute for at in starts if first <= at < first + 60 * minute)
+    assert [index for index, number in enumerate(found) for _ in range(number)] == expected
+    assert len(set(expected)) == 4
 
 
 def test_days_of_a_clock_change_have_the_hours_they_have(root: Client, settings: Any) -> None:

@@ -151,3 +151,11 @@ def test_the_load_counts_the_minutes_that_follow() -> None:
     assert len(found) == 60
     assert found[29] == 6
     assert sum(found) == 60 + 4 + 60
+
+
+def test_the_load_leaves_out_what_is_taken_out_of_one_of_two_like_schedules() -> None:
+    plain = Schedule(parse("30 * * * *"), validate_zone("UTC"))
+    skipping = plain.omitting(NOW.replace(minute=30, second=0))
+    assert skipping == plain
+    found = load([(plain, 2), (skipping, 1)], NOW)
+    assert (found[29], sum(found)) == (2, 2)
