@@ -73,6 +73,9 @@ def state_follows_history(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
         expected = _expected(task, runs)
         ever = ledger.first_epochs[task["id"]]
         expected["run_count"] = sum(run["epoch"] >= ever for run in snapshot.started(name))
+        if task["freed_at"] in _ends_of_before(snapshot.started(name), ledger.chains[name]):
+            # A run of an earlier declaration frees the task, and tells it nothing else.
+            del expected["freed_at"]
         if ledger.stepped_back:
             # Where a mark was set back, the occurrence was set back with it.
             del expected["occurrence_at"]
@@ -96,6 +99,11 @@ def _expected(task: Row, runs: list[Row]) -> dict[str, object]:
         "freed_at": ended[-1]["finished_at"] if ended else None,
         "orphaned": newest is not None and newest["outcome"] == "interrupted",
     }
+
+
+def _ends_of_before(runs: list[Row], chain: list[int]) -> set[object]:
+    ended = (run for run in runs if run["epoch"] not in chain and run["outcome"] != RUNNING)
+    return {run["finished_at"] for run in ended}
 
 
 def _retry(name: str, task: Row, runs: list[Row], ledger: Ledger) -> Iterator[str]:
