@@ -16,7 +16,7 @@ from ..core.decide import CONCURRENT
 from ..core.overlap import ActiveRun, Policy
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from .guard import Locked, Member
-from .rows import runs_beside
+from .rows import runs_beside, told_row
 
 Active = Mapping[str, list[ActiveRun]]
 
@@ -140,17 +140,13 @@ def waiting_rows(
         told: events of one decision.
     """
     return [
-        TaskRun(
-            scheduler=scheduler,
-            task_name=event.task_name,
-            origin=row.origin,
-            scheduled_for=event.scheduled_time,
+        told_row(
+            scheduler,
+            row,
+            event,
             outcome=Outcome.WAITING,
-            reason=event.reason,
             attempt=1,
             detail={"behind": event.behind},
-            epoch=row.epoch,
-            term=scheduler.term,
             running_slot=own_slot(event.task_name),
         )
         for event in told

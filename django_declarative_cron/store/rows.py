@@ -249,23 +249,45 @@ def unserved_rows(
         told: events of one decision.
     """
     return [
-        TaskRun(
-            scheduler=scheduler,
-            task_name=event.task_name,
-            origin=row.origin,
-            scheduled_for=event.scheduled_time,
+        told_row(
+            scheduler,
+            row,
+            event,
             scheduled_from=event.scheduled_from,
             count=event.count,
             outcome=Outcome(event.outcome),
-            reason=event.reason,
             finished_at=event.at,
             detail=_detail(event),
-            epoch=row.epoch,
-            term=scheduler.term,
         )
         for event in told
         if isinstance(event, events.TaskSkipped)
     ]
+
+
+def told_row(
+    scheduler: SchedulerState,
+    row: ScheduledTask,
+    event: events.TaskSkipped | events.TaskRunWaiting,
+    **values: Any,
+) -> TaskRun:
+    """Give the row of an occurrence that does not run, or not yet.
+
+    Args:
+        scheduler: the deployment's row.
+        row: the task's row.
+        event: what became of the occurrence.
+        values: of the columns that are no other row's.
+    """
+    return TaskRun(
+        scheduler=scheduler,
+        task_name=event.task_name,
+        origin=row.origin,
+        scheduled_for=event.scheduled_time,
+        reason=event.reason,
+        epoch=row.epoch,
+        term=scheduler.term,
+        **values,
+    )
 
 
 def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:

@@ -185,11 +185,16 @@ def test_a_crontab_from_a_file_and_from_a_pipe(
 def test_json_tells_the_same(cron: Cron, tmp_path: Path) -> None:
     path = tmp_path / "crontab"
     path.write_text("@reboot ./start\n0 0 * * * ./manage.py clearsessions\n")
-    found = cron("import", "crontab", str(path), "--format", "json").data
+    answer = cron("import", "crontab", str(path), "--format", "json")
+    found = answer.data
     assert (found["from"], found["source"]) == ("crontab", str(path))
     assert [each["entry"] is None for each in found["tasks"]] == [True, False]
     assert found["tasks"][0]["differences"][0]["about"] == "refused"
     json.dumps(found)
+    said = "1 task written, 1 without an entry. Every difference stands"
+    # Each format says where to look in what it wrote.
+    assert f"{said} beside its task." in answer.err
+    assert f"{said} above its task." in cron("import", "crontab", str(path)).err
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,9 @@ READERS: dict[str, Callable[[Asked], Moving]] = {
     "crontab": crontabs.read_crontab,
 }
 
+_PLACES = {"python": "above", "json": "beside"}
+"""Where a difference is written, by format."""
+
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("rival", choices=[*READERS], metavar="RIVAL", help=", ".join(READERS))
@@ -66,18 +69,16 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.data(data(moving))
     else:
         context.terminal.lines(python(moving).rstrip())
-    _tell(context, moving)
+    _tell(context, moving, _PLACES[options["format"]])
 
 
-def _tell(context: Context, moving: Moving) -> None:
+def _tell(context: Context, moving: Moving, place: str) -> None:
     left = [task for task in moving.tasks if task.entry is None]
     if not moving.tasks:
         raise CommandError(f"{moving.source}: nothing is declared there.", returncode=1)
     entries = count(len(moving.tasks) - len(left), "task")
-    told = (
-        f"{entries} written, {len(left)} without an entry. Every difference stands above its task."
-    )
-    context.terminal.warn(told)
+    told = f"{entries} written, {len(left)} without an entry."
+    context.terminal.warn(f"{told} Every difference stands {place} its task.")
     for task in left:
         context.terminal.warn(f"{task.was}: {task.differences[-1].text.rstrip('.')}.")
 
