@@ -11,10 +11,10 @@ from uuid import UUID
 from django.db.models.expressions import BaseExpression
 
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from ..signals import publish, publish_on_commit
+from ..signals import publish_on_commit
 from . import bulk, cancelling, database, outbox, overlaps, results
 from .endings import Result
-from .guard import Member, locked
+from .guard import Locked, Member, locked
 from .mending import mending
 from .overrides import Act
 from .posting import outsider
@@ -46,66 +46,65 @@ def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) 
     return mending(member.using, member.deployment, lambda: _cancel(member, run, act))
 
 
-def _cancel(member: Member, run: TaskRun, act: Act) -> Effect:
-    # What was seen running never waits again, and needs no lock to be asked.
-    if run.outcome == Outcome.WAITING:
-        if _take_out(member, run, act):
-            _record_end(member, run, act)
-            return Effect.ENDED
-        if _end_behind(member, run, act):
-            return Effect.ENDED
-    return Effect.ASKED if _ask(member, run, act) else Effect.NONE
-
-
 @database.again_after_conflict
-def _take_out(member: Member, run: TaskRun, act: Act) -> bool:
-    """Reserve a waiting run for nobody, so that its end is recorded like every other."""
+def _cancel(member: Member, run: TaskRun, act: Act) -> Effect:
+    if run.outcome != Outcome.WAITING:
+        # What was seen running never waits again, and needs no lock to be asked.
+        return _ask(member, run, act)
     with locked(member) as held:
         if held is None:
-            return False
-        waiting = TaskRun.objects.using(member.using).filter(
-            pk=run.pk, scheduler=held.row, outcome=Outcome.WAITING, waits_in__isnull=False
-        )
-        taken = waiting.update(
-            outcome=Outcome.RUNNING,
-            waits_in=None,
-            reservation=uuid.uuid4(),
-            reserved_until=held.database_now,
-            cancel_requested_at=act.at,
-        )
-        if taken:
-            _audit(member, run, act)
+            return Effect.NONE
+        if _take_out(held, member, run, act):
+            return _record_end(member, run, act)
+        if _end_behind(held, member, run, act):
+            return Effect.ENDED
+        return _ask(member, run, act)
+
+
+def _take_out(held: Locked, member: Member, run: TaskRun, act: Act) -> bool:
+    """Reserve a waiting run for nobody, so that its end is recorded like every other."""
+    waiting = TaskRun.objects.using(member.using).filter(
+        pk=run.pk, scheduler=held.row, outcome=Outcome.WAITING, waits_in__isnull=False
+    )
+    taken = waiting.update(
+        outcome=Outcome.RUNNING,
+        waits_in=None,
+        reservation=uuid.uuid4(),
+        reserved_until=held.database_now,
+        cancel_requested_at=act.at,
+    )
+    if taken:
+        _audit(member, run, act)
     return bool(taken)
 
 
-def _record_end(member: Member, run: TaskRun, act: Act) -> None:
+def _record_end(member: Member, run: TaskRun, act: Act) -> Effect:
     # What no process of ours runs is recorded as what nobody's process ran.
     nobodys = replace(member, instance=cast(UUID, None))
     ended = Result(run.pk, run.task_name, act.at, succeeded=False, error="cancelled")
-    publish(results.record(nobodys, [ended], act.at).events)
+    recorded = results.record_here(nobodys, ended, act.at)
+    publish_on_commit(recorded.events, member.using)
+    # Where somebody holds its task's row, the leader ends it: its reservation is over.
+    return Effect.ASKED if recorded.held else Effect.ENDED
 
 
-@database.again_after_conflict
-def _end_behind(member: Member, run: TaskRun, act: Act) -> bool:
+def _end_behind(held: Locked, member: Member, run: TaskRun, act: Act) -> bool:
     """End a run that waits behind another one, under the lock: no leader begins it meanwhile."""
-    with locked(member) as held:
-        told = [] if held is None else overlaps.drop_one_waiting(held, member, run, act.at)
-        if held is None or not told:
-            return False
-        _audit(member, run, act)
-        tasks = ScheduledTask.objects.using(member.using).filter(
-            scheduler=held.row, name=run.task_name
-        )
-        publish_on_commit(outbox.tell(held, member.using, told, tasks), member.using)
+    told = overlaps.drop_one_waiting(held, member, run, act.at)
+    if not told:
+        return False
+    _audit(member, run, act)
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=run.task_name)
+    publish_on_commit(outbox.tell(held, member.using, told, tasks), member.using)
     return True
 
 
-def _ask(member: Member, run: TaskRun, act: Act) -> bool:
+def _ask(member: Member, run: TaskRun, act: Act) -> Effect:
     with database.atomic(member.using):
         if not cancelling.request(member.using, member.deployment, [run.pk], act.at):
-            return False
+            return Effect.NONE
         _audit(member, run, act)
-    return True
+    return Effect.ASKED
 
 
 def _audit(member: Member, run: TaskRun, act: Act) -> None:

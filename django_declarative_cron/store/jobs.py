@@ -21,7 +21,7 @@ from django.db.models.expressions import BaseExpression
 from ..core import events
 from ..core.job_id import job_id, run_of
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from ..signals import publish, publish_on_commit
+from ..signals import publish_on_commit
 from . import bulk, cancels, database, outbox, results
 from .cancels import Effect
 from .endings import Result
@@ -255,7 +255,7 @@ def _recorded(member: Member, job: str, result: Result) -> tuple[TaskRun, events
     # What no process of ours runs is recorded as what nobody's process ran.
     nobodys = replace(member, instance=cast(UUID, None))
     recorded = results.record(nobodys, [result], result.finished_at)
-    publish(recorded.events)
+    publish_on_commit(recorded.events, member.using)
     after = find(job)
     if recorded.held or any(isinstance(event, events.TaskRunLate) for event in recorded.events):
         raise StateError(after)

@@ -9,10 +9,18 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Subquery, Value
 
+from ..conf import options
 from ..core.vigil import Watch
-from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
+from ..models import (
+    Origin,
+    Outcome,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
 from . import vigil
 from .cancelling import to_end
 from .database import DatabaseNow, direct
@@ -31,6 +39,7 @@ _COLUMNS = (
     "watched_since",
     "watched_until",
     "cancels",
+    "reserved_until",
 )
 
 
@@ -45,7 +54,7 @@ class Peek:
         digest: of the active registration set.
         generation: of the active registration set.
         database_now: the database's time.
-        next_wake: when the first task is to be considered.
+        next_wake: when the first task is to be considered, or the first reservation is over.
         oldest_heartbeat: of all other instances that have not stopped.
         watched: from when to when the deployment was watched without a gap, if it was.
         cancels: runs of the one who looks are to end.
@@ -107,7 +116,8 @@ def peek(member: Member) -> Peek | None:
     Returns:
         what is seen, ``None`` where the deployment has no row.
     """
-    sql, parameters = _compiled(member.using, member.deployment, member.instance)
+    workers = options().EXTERNAL_WORKERS
+    sql, parameters = _compiled(member.using, member.deployment, member.instance, workers)
 
     def look() -> Peek | None:
         with direct(member.using), connections[member.using].cursor() as cursor:
@@ -136,7 +146,9 @@ def is_whole(member: Member, tasks: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[Any, ...]]:
+def _compiled(
+    using: str, deployment: str, instance: UUID, workers: bool
+) -> tuple[str, tuple[Any, ...]]:
     first = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
     others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
     oldest = others.exclude(id=instance).order_by("heartbeat_at")
@@ -146,8 +158,21 @@ def _compiled(using: str, deployment: str, instance: UUID) -> tuple[str, tuple[A
         next_wake=Subquery(first.order_by("wake_at").values("wake_at")[:1]),
         oldest_heartbeat=Subquery(oldest.values("heartbeat_at")[:1]),
         cancels=Exists(to_end(using, instance)),
+        reserved_until=_first_reservation() if workers else Value(None, DateTimeField()),
     )
     return _text(query.values_list(*_COLUMNS), using)
+
+
+def _first_reservation() -> Subquery:
+    """Give the end of the first reservation: a removed task has no instant that tells of it."""
+    reserved = TaskRun.objects.filter(
+        scheduler=OuterRef("pk"),
+        outcome=Outcome.RUNNING,
+        running_slot__isnull=False,
+        reservation__isnull=False,
+        reserved_until__isnull=False,
+    )
+    return Subquery(reserved.order_by("reserved_until").values("reserved_until")[:1])
 
 
 @lru_cache(maxsize=64)
@@ -169,9 +194,8 @@ def _text(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def _read(row: tuple[Any, ...], member: Member) -> Peek:
-    leader, term, expires, digest, generation, database_now, wake, oldest, since, until, cancels = (
-        row
-    )
+    leader, term, expires, digest, generation, database_now, wake, *others = row
+    oldest, since, until, cancels, reserved = others
     virtual = getattr(member.database_time, "instant", None)
     now = _instant(database_now) if virtual is None else virtual()
     return Peek(
@@ -181,7 +205,7 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
         digest=digest,
         generation=generation,
         database_now=now,
-        next_wake=_instant(wake),
+        next_wake=min(filter(None, map(_instant, (wake, reserved))), default=None),
         oldest_heartbeat=_instant(oldest),
         watched=None if since is None or until is None else (_instant(since), _instant(until)),
         cancels=bool(cancels),

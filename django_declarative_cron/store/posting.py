@@ -124,13 +124,7 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         DamagedError: its row cannot be read.
     """
     member = outsider()
-    row = mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
-    is_on = row.enabled and row.paused_since is None
-    if is_on is not enabled:
-        # Of settings, or registered from outside and paused by a person besides.
-        _pause_or_resume(row, enabled, act)
-        row = read(name)
-    return row
+    return mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
 
 
 @database.again_after_conflict
@@ -142,6 +136,10 @@ def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask
         switched = _switched(row, enabled)
         if switched is not None:
             _apply(held, member, plan([switched], {name: _stored(row)}), act.at)
+            row = _row(held, member, name) or row
+        if (row.enabled and row.paused_since is None) is not enabled:
+            # Of settings, or registered from outside and paused by a person besides.
+            _pause_or_resume(row, enabled, act)
             row = _row(held, member, name) or row
     return row
 

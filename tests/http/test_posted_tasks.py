@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import DatabaseError
 
 from django_declarative_cron import conf
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
@@ -159,6 +160,24 @@ def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:
     overrides.pause(["daily"], act(sim))
     row = posting.switch("daily", True, act(sim))
     assert (row.paused_since, row.next_run_at) == (None, at(11))
+
+
+def test_a_switch_is_one_transaction(simulation: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = simulation("10:10:30")
+    post(sim, enabled=False)
+    overrides.pause(["daily"], act(sim))
+
+    def refuse(*args: Any) -> Any:
+        raise DatabaseError("the second half fails")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(overrides, "resume", refuse)
+        with pytest.raises(DatabaseError):
+            posting.switch("daily", True, act(sim))
+    row = ScheduledTask.objects.get(name="daily")
+    assert (row.enabled, row.paused_since is None) == (False, False)
+    row = posting.switch("daily", True, act(sim))
+    assert (row.enabled, row.paused_since) == (True, None)
 
 
 def test_a_task_that_settings_disable_cannot_be_enabled_from_outside(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import DatabaseError, connection, connections, transaction
+from django.dispatch import Signal
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
@@ -26,9 +29,11 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 from django_declarative_cron.runtime import clock
-from django_declarative_cron.store import jobs
+from django_declarative_cron.store import cancels, jobs, results
+from django_declarative_cron.store.cancels import Effect
 from django_declarative_cron.store.explaining import explain
 from django_declarative_cron.store.jobs import Claimant, Report, StateError
+from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.overview import tally
 from django_declarative_cron.store.reading import read, with_waits
 from django_declarative_cron.store.sentences import sentence
@@ -50,6 +55,20 @@ ENTRY = {
 STORY = [{"name": "a", "cron": "0 0 1 1 *", "timezone": "UTC", "callback": "builtins.print"}]
 MINUTE = timedelta(minutes=1)
 SINK = {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11}
+
+
+class TakenBackError(Exception):
+    """Take back what a transaction did."""
+
+
+@contextmanager
+def listening(signal: Signal, receiver: Any) -> Iterator[None]:
+    """Let somebody receive a signal meanwhile."""
+    signal.connect(receiver)
+    try:
+        yield
+    finally:
+        signal.disconnect(receiver)
 
 
 class Place:
@@ -304,6 +323,24 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
 
 
+def test_a_cancellation_is_one_transaction(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise DatabaseError("the second half fails")
+
+    place.post()
+    place.to("11:00:01")
+    run = TaskRun.objects.get(task_name="sync")
+    name = str(job_id(run.pk, run.scheduled_for))
+    with monkeypatch.context() as patch:
+        for kind in ("record", "record_here"):
+            patch.setattr(results, kind, refuse)
+        assert place.caller.delete(f"/v1/jobs/{name}").code == (503, "backend_error")
+    assert place.runs() == [(Outcome.WAITING, "due", 1)]
+    assert not TaskOverride.objects.exists()
+    [job] = place.fetch()
+    assert job["id"] == name
+
+
 def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place) -> None:
     place.post()
     place.to("11:00:01")
@@ -442,6 +479,29 @@ def test_a_removed_task_leaves_its_waiting_run_to_its_worker(place: Place) -> No
     assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "completed"
 
 
+def test_a_removed_tasks_run_ends_by_itself_when_its_reservation_is_over(place: Place) -> None:
+    place.post()
+    place.to("11:00:00")
+    [job] = place.fetch()
+    assert place.caller.delete("/v1/cron/sync").status == 200
+    place.to("11:09:59")
+    assert place.runs() == [(Outcome.RUNNING, "due", 1)]
+    place.to("11:10:02")
+    # Nothing else is due in this deployment for months.
+    assert place.runs() == [(Outcome.INTERRUPTED, "due", 1)]
+    assert place.caller.post(ACK, {"job_id": job["id"]}).code == (409, "invalid_request")
+
+
+def test_an_idle_look_is_one_statement_with_external_workers_too(place: Place) -> None:
+    place.post()
+    place.to("11:00:00")
+    [_] = place.fetch()
+    place.to("11:00:02")
+    with CaptureQueriesContext(connection) as queries:
+        place.sim.poll()
+    assert len(queries) == 1
+
+
 def test_coalescing_is_not_for_external_workers(place: Place) -> None:
     answer = place.caller.post("/v1/cron", {**ENTRY, "overlap_policy": "coalesce"})
     assert answer.code == (400, "invalid_request")
@@ -507,8 +567,6 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
-    from django.db import transaction
-
     from django_declarative_cron import conf
     from django_declarative_cron.store import posting
 
@@ -528,6 +586,33 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
     sim.crash()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings: Any) -> None:
+    from django_declarative_cron import conf
+    from django_declarative_cron.store import posting
+
+    if not connection.features.has_select_for_update_skip_locked:
+        pytest.skip("this database locks no rows")
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
+    sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
+    sim.initialize(STORY)
+    declaration, _ = conf.posted(ENTRY)
+    assert declaration is not None
+    posting.post(declaration, sim.now)
+    sim.advance_to("2024-01-01T11:00:01Z")
+    run, act = TaskRun.objects.get(task_name="sync"), Act("gardener", sim.now)
+    with transaction.atomic(), elsewhere() as submit:
+        list(ScheduledTask.objects.filter(name="sync").select_for_update())
+        effect = submit(lambda: cancels.cancel(run, act, sim.clock.database_time()))
+        assert effect.result(PATIENCE) is Effect.ASKED
+    sim.advance_to("2024-01-01T11:00:10Z")
+    run.refresh_from_db()
+    assert run.outcome == Outcome.INTERRUPTED
+    assert ScheduledTask.objects.get(name="sync").running_run is None
+    assert TaskRun.objects.filter(task_name="sync").count() == 1
+    sim.crash()
+
+
 def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
     place.post()
     place.to("11:00:01")
@@ -537,6 +622,29 @@ def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
     with pytest.raises(StateError):
         jobs.end(job["id"], Claimant("w1"), Report(error="x: y"), time)
     assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
+
+
+def test_an_end_is_told_once_it_is_committed(
+    place: Place, django_capture_on_commit_callbacks: Any
+) -> None:
+    heard: list[int] = []
+
+    def listen(run: int, **values: Any) -> None:
+        heard.append(run)
+
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    time = place.sim.clock.database_time()
+    with listening(signals.task_run_completed, listen):
+        # What a caller takes back was nothing to tell of.
+        with suppress(TakenBackError), transaction.atomic():
+            jobs.end(job["id"], Claimant("w1"), Report(), time)
+            raise TakenBackError
+        assert heard == []
+        with django_capture_on_commit_callbacks(execute=True):
+            run, _ = jobs.end(job["id"], Claimant("w1"), Report(), time)
+    assert heard == [run.pk]
 
 
 def test_other_programs_are_told_of_it(place: Place, settings: Any) -> None:
