@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
@@ -142,11 +142,14 @@ def define(declaration: Declaration, option: Monitoring | None, now: datetime) -
     margin = own.margin or common.margin
     limit = declaration.timeout
     longest = own.max_runtime or (common.max_runtime if limit is None else limit + margin)
-    cron = five_fields(declaration.schedule.expression)
+    schedule = declaration.schedule
+    # What is later than its expression, or leaves days out, has no words in five fields.
+    is_plain = not schedule.offset and schedule.is_complete
+    cron = five_fields(schedule.expression) if is_plain else None
     return Definition(
         slug=slug,
         cron=cron or "",
-        every=timedelta(0) if cron else longest_rest(declaration.schedule, now),
+        every=timedelta(0) if cron else longest_rest(schedule, now),
         timezone=declaration.timezone,
         margin=margin,
         max_runtime=longest,
@@ -209,7 +212,16 @@ def longest_rest(schedule: Schedule, now: datetime) -> timedelta:
     if every is None:
         coming = islice(schedule.upcoming(now), _LOOKED_AT)
         every = max((later - earlier for earlier, later in pairwise(coming)), default=_YEAR)
-    return max(math.ceil(every / _MINUTE), 1) * _MINUTE
+    longest = max((every, *_around_excluded_days(schedule.anchored(now), now)))
+    return max(math.ceil(longest / _MINUTE), 1) * _MINUTE
+
+
+def _around_excluded_days(schedule: Schedule, now: datetime) -> Iterator[timedelta]:
+    for day in schedule.excluded_between(now, now + _YEAR):
+        earlier = schedule.latest_at_or_before(day.first)
+        later = schedule.next_after(day.last)
+        if earlier is not None and later is not None:
+            yield later - earlier
 
 
 def _field(values: Iterable[int], first: int, last: int) -> str:

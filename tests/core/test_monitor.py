@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -85,6 +86,13 @@ def declaration(**more: Any) -> Any:
     return SimpleNamespace(schedule=schedule, **given)
 
 
+class Holidays:
+    """Three days of a month that is far away."""
+
+    def calendar_of(self, day: date) -> str:
+        return "holidays" if day.month == 8 and day.day in (5, 6, 7) else ""
+
+
 def test_nobody_watches_a_task_that_does_not_say_so() -> None:
     common = Monitoring(sentry=True)
     assert define(declaration(), common, NOW) is None
@@ -104,6 +112,24 @@ def test_a_definition_has_what_is_the_tasks_own_and_else_what_is_common() -> Non
     found = define(declaration(monitor=own), common, NOW)
     assert found is not None
     assert (found.slug, found.margin, found.max_runtime) == ("w", minute, 2 * minute)
+
+
+@pytest.mark.parametrize(
+    ("manner", "rest"),
+    [
+        ({"offset": timedelta(minutes=20)}, timedelta(days=1)),
+        ({"exclusion": Holidays()}, timedelta(days=4)),
+    ],
+)
+def test_what_five_fields_cannot_say_of_a_schedule_is_a_heartbeat(
+    manner: dict[str, Any], rest: timedelta
+) -> None:
+    common = Monitoring(sentry=True, every_task=True)
+    task = declaration()
+    task.schedule = replace(task.schedule, **manner)
+    found = define(task, common, NOW)
+    assert found is not None
+    assert (found.cron, found.every, found.is_heartbeat) == ("", rest, True)
 
 
 def test_a_run_may_take_as_long_as_its_timeout_lets_it() -> None:
