@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -15,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..store import cancels, overrides
+from ..store import cancels, database, overrides
 from ..store.cancels import CANCELLABLE, Effect
 from .acts import Expectation
 from .forms import ActForm
@@ -38,7 +39,9 @@ class CancellingAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Add the pages that Django has none for."""
         name = f"{self.opts.app_label}_{self.opts.model_name}_cancel"
-        view = self.admin_site.admin_view(self.cancel_view)
+        # As with other acts: a row that is held is not waited for at length.
+        alone = transaction.non_atomic_requests(using=database.alias())
+        view = alone(self.admin_site.admin_view(self.cancel_view))
         return [path("<int:key>/cancel/", view, name=name), *super().get_urls()]
 
     def cancel_url(self, request: HttpRequest, run: TaskRun) -> str:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.urls import resolve, reverse
 from django.utils import timezone
 
 from django_declarative_cron.models import ScheduledTask, TaskOverride
+from django_declarative_cron.store import database
 
 from . import pages, rows
 from .conftest import Login
@@ -256,6 +258,15 @@ def test_an_act_on_nothing_says_so(root: Client, text: Words, tasks: str) -> Non
     response = root.post(pages.act("pause"), {"tasks": tasks}, follow=True)
     assert "No task was selected." in text(response)
     assert not TaskOverride.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("scheduledtask_act", ["run"]), ("taskrun_cancel", [1]), ("schedulerinstance_notify", [])],
+)
+def test_an_act_is_no_part_of_the_transaction_of_its_request(name: str, args: list[Any]) -> None:
+    view = resolve(reverse(f"admin:{pages.APP}_{name}", args=args)).func
+    assert getattr(view, "_non_atomic_requests", set()) == {database.alias()}
 
 
 def test_an_unknown_act_is_not_found(root: Client) -> None:
