@@ -83,9 +83,11 @@ class Types:
             raise UnresolvableError(Check.IMPORT_PATH, flaw)
         function = handlers.find(given)
         if function is not None:
-            return Target(given, function)
+            return Target(given, function, is_from_outside=True)
         if self._external:
-            return Target(given, elsewhere, is_importable=False, runner=EXTERNAL)
+            return Target(
+                *(given, elsewhere), is_importable=False, is_from_outside=True, runner=EXTERNAL
+            )
         near = handlers.nearest(given)
         tail = f"; did you mean `{near}`?" if near else ""
         reason = f"`{given}` is no registered type{tail}"
@@ -231,30 +233,30 @@ class Targets:
         return self._refused[name].with_traceback(None)
 
 
-def again(text: str, *, is_command: bool) -> Target:
+def again(text: str, *, is_command: bool, is_from_outside: bool) -> Target:
     """Resolve in another process what was resolved before.
 
     Args:
         text: of the target.
         is_command: ``True`` for a management command.
+        is_from_outside: it came over HTTP: only a registered type is found (CRON-04).
 
     Raises:
         UnresolvableError: it is not there.
     """
-    if is_command:
-        return Targets().command(tuple(shlex.split(text)))
-    return Targets().type(text)
+    known = Types() if is_from_outside else Targets()
+    return known.command(tuple(shlex.split(text))) if is_command else known.type(text)
 
 
 def preload(texts: Iterable[str]) -> None:
     """Import what targets need; what cannot be imported is told when it is called.
 
     Args:
-        texts: of targets that are no management commands.
+        texts: of targets of settings that are no management commands.
     """
     for text in texts:
         with suppress(UnresolvableError):
-            again(text, is_command=False)
+            again(text, is_command=False, is_from_outside=False)
 
 
 def name_of(function: Callable[..., Any]) -> str:

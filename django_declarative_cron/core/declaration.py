@@ -37,6 +37,7 @@ class Target:
         args: positional arguments, JSON-native.
         is_command: ``True`` for a management command.
         is_importable: another process finds it by its text.
+        is_from_outside: its text came over HTTP, so that nothing is ever imported for it.
         runner: that it asks for by its kind, ``None`` where any will do.
     """
 
@@ -45,6 +46,7 @@ class Target:
     args: tuple[Any, ...] = ()
     is_command: bool = False
     is_importable: bool = field(default=True, compare=False)
+    is_from_outside: bool = field(default=False, compare=False)
     runner: str | None = field(default=None, compare=False)
 
 

@@ -145,7 +145,9 @@ def _told(talk: Talk, result: Result) -> int:
 def _called(order: dict[str, Any], work: Work) -> Result:
     try:
         limits.impose(order["limits"])
-        target = targets.again(order["callback"], is_command=order["command"])
+        target = targets.again(
+            order["callback"], is_command=order["command"], is_from_outside=order["outside"]
+        )
         work = replace(work, target=replace(target, args=tuple(order["args"])))
     except BaseException as error:
         return failed(work, error, system_clock.now(), 0.0)

@@ -17,6 +17,7 @@ from django.db import Error as DatabaseError
 from ... import conf, djangotasks, targets
 from ...core.declaration import Declaration, Target
 from ...core.runners import PROCESS, THREAD, is_async
+from ...models import Origin
 from ...signals import publish
 from ...store import database, handover, instances, rows
 from ...store.guard import Member
@@ -157,7 +158,11 @@ def _work(taken: Taken, run: int) -> Work:
 
 def _target(taken: Taken) -> Target:
     data = taken.task.declaration
-    target = targets.again(data["callback"], is_command=data["command"])
+    target = targets.again(
+        data["callback"],
+        is_command=data["command"],
+        is_from_outside=taken.task.origin == Origin.HTTP,
+    )
     return replace(target, args=tuple(data["args"]))
 
 

@@ -6,11 +6,11 @@ costs milliseconds. A thread of the pool looks after it (``supervision``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from ... import signals
-from ...core.declaration import Declaration
+from ...core.declaration import Declaration, Target
 from ...store.results import Result
 from ..clock import Clock
 from ..ended import failed
@@ -43,7 +43,7 @@ class ProcessRunner(Pool):
         targets = [each.target for each in declarations if each.runner == "process"]
         if targets:
             try:
-                self.server.start(target.text for target in targets if not target.is_command)
+                self.server.start(_loaded(targets))
             except ProcessesUnavailableError as error:
                 signals.report("Preparing for runs in processes", error, then="their runs fail")
 
@@ -84,12 +84,18 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
         conversation.close()
 
 
+def _loaded(targets: Iterable[Target]) -> Iterator[str]:
+    """Give what a server imports ahead: nothing that came over HTTP."""
+    return (each.text for each in targets if not (each.is_command or each.is_from_outside))
+
+
 def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
     run = work.run
     return {
         "id": work.id,
         "callback": work.target.text,
         "command": work.target.is_command,
+        "outside": work.target.is_from_outside,
         "args": list(work.target.args),
         "limits": bounds,
         "trace": dict(work.trace),
