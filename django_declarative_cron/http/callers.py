@@ -15,6 +15,7 @@ from ..runtime.clock import system_clock
 from ..store import tokens
 from .answers import RefusedError
 from .bodies import ACCEPTED, unsupported_type
+from .guesses import Digests
 from .rates import Rates
 
 PERMISSIONS: Final[Mapping[Right, str]] = {
@@ -27,6 +28,7 @@ _FAILURES: Final = 60
 """How many refused requests a minute one address has."""
 
 rates: Final = Rates()
+digests: Final = Digests()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def admit(request: HttpRequest, right: Right) -> Caller:
 
 
 def _bearer(request: HttpRequest, credentials: str, right: Right) -> tuple[Caller, bool]:
-    row = tokens.bearer(credentials, system_clock.now())
+    is_guess = _has_failed_too_often(request) and not digests.may_have(credentials)
+    row = None if is_guess else tokens.bearer(credentials, system_clock.now())
     if row is None:
         raise _nobody(request, "The access token is not valid.")
     return Caller(f"token {row.name}", f"token {row.key}"), right in tokens.rights_of(row)
@@ -90,9 +93,16 @@ def _user(request: HttpRequest, right: Right) -> tuple[Caller, bool]:
 
 
 def _nobody(request: HttpRequest, message: str) -> RefusedError:
-    address = request.META.get("REMOTE_ADDR", "")
-    rates.spend(f"nobody {address}", _FAILURES, system_clock.monotonic())
+    rates.spend(_nobody_at(request), _FAILURES, system_clock.monotonic())
     return RefusedError(401, "unauthenticated", message, headers=_CHALLENGE)
+
+
+def _has_failed_too_often(request: HttpRequest) -> bool:
+    return rates.is_spent(_nobody_at(request), _FAILURES, system_clock.monotonic())
+
+
+def _nobody_at(request: HttpRequest) -> str:
+    return f"nobody {request.META.get('REMOTE_ADDR', '')}"
 
 
 def _require_csrf_token(request: HttpRequest) -> None:

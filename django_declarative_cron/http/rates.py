@@ -32,8 +32,8 @@ class Rates:
         """
         pace = per_minute / MINUTE
         with self._book:
-            left, since = self._left.pop(caller, (float(per_minute), now))
-            left = min(per_minute, left + max(now - since, 0.0) * pace)
+            left = self._has(caller, per_minute, now)
+            self._left.pop(caller, None)
             allowed = left >= 1
             # Put back at the end: whoever was silent longest is forgotten first.
             self._left[caller] = (left - 1 if allowed else left, now)
@@ -48,3 +48,18 @@ class Rates:
                 details={"retry_after": wait},
                 headers={"Retry-After": str(wait)},
             )
+
+    def is_spent(self, caller: str, per_minute: int, now: float) -> bool:
+        """Tell whether the next request would be refused, and count none.
+
+        Args:
+            caller: who asks.
+            per_minute: how many requests a minute it has.
+            now: monotonic seconds.
+        """
+        with self._book:
+            return self._has(caller, per_minute, now) < 1
+
+    def _has(self, caller: str, per_minute: int, now: float) -> float:
+        left, since = self._left.get(caller, (float(per_minute), now))
+        return min(per_minute, left + max(now - since, 0.0) * per_minute / MINUTE)

@@ -100,13 +100,26 @@ def bearer(text: str, now: datetime) -> AccessToken | None:
     token = read_token(text)
     if token is None:
         return None
-    valid = listed().filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
     with database.direct(database.alias()):
-        row = valid.filter(key=token.key).first()
+        row = _valid(now).filter(key=token.key).first()
         if not token.fits(None if row is None else row.digest) or row is None:
             return None
         _used(row, now)
     return row
+
+
+def digests(now: datetime) -> dict[str, str]:
+    """Give the digests of all valid tokens by their public parts.
+
+    Args:
+        now: the instant.
+    """
+    with database.direct(database.alias()):
+        return dict(_valid(now).order_by().values_list("key", "digest"))
+
+
+def _valid(now: datetime) -> QuerySet[AccessToken]:
+    return listed().filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
 
 def _used(row: AccessToken, now: datetime) -> None:

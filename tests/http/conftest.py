@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.rights import Right
-from django_declarative_cron.http.callers import rates
+from django_declarative_cron.http.callers import digests, rates
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import tokens
 from django_declarative_cron.testing import Simulation
@@ -44,6 +44,7 @@ def binding(settings: Any, db: None) -> None:
     """Include the binding in the project, and forget who called before."""
     settings.ROOT_URLCONF = "tests.http.urls"
     rates._left.clear()
+    digests.forget()
 
 
 @pytest.fixture

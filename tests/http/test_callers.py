@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.core import rights
 from django_declarative_cron.core.rights import Right, Token, read_token
@@ -190,6 +192,38 @@ def test_guessing_is_slowed_down(binding: None) -> None:
     answers = [Caller("x").get(LIST).status for _ in range(61)]
     assert answers == [401] * 60 + [429]
     assert Caller(token("t", Right.READ)).get(LIST).status == 200
+
+
+def test_guessing_costs_no_query_each(binding: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_clock, "monotonic", lambda: 1000.0)
+    made = read_token(token("t", Right.READ))
+    assert made is not None
+    for _ in range(60):
+        assert Caller("x").get(LIST).status == 401
+    with CaptureQueriesContext(connection) as queries:
+        # Neither what nobody has, nor what is right in its public part only.
+        for guess in (Token("0" * 12, "B" * 43), Token(made.key, "B" * 43)) * 20:
+            assert Caller(str(guess)).get(LIST).code == (429, "rate_limited")
+    assert len(queries) == 1
+    # Whoever has a token goes on, from the same address too, until it is revoked.
+    assert Caller(str(made)).get(LIST).status == 200
+    assert tokens.revoke("t", system_clock.now())
+    assert Caller(str(made)).get(LIST).status == 429
+
+
+def test_a_new_token_is_known_within_seconds_of_guessing(
+    binding: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(system_clock, "monotonic", lambda: now[0])
+    assert [Caller("ddc_0123456789ab_" + "A" * 43).get(LIST).status for _ in range(61)][-1] == 429
+    fresh = Caller(token("t", Right.READ))
+    refused = fresh.get(LIST)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+    now[0] += 5
+    for _ in range(5):
+        Caller("x").get(LIST)
+    assert fresh.get(LIST).status == 200
 
 
 def test_a_bucket_fills_again_and_forgets_the_oldest() -> None:
