@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import __version__
@@ -51,9 +51,10 @@ def traced_tick(method: Method) -> Method:
 
     @wraps(method)
     def traced(*given: Any, **named: Any) -> Any:
-        with _tracer().start_as_current_span("cron tick") as span:
+        with _traced("cron tick", {}, dict) as span:
             considered = method(*given, **named)
-            span.set_attribute(f"{_PREFIX}considered", considered)
+            with _outlived("Writing into a span"):
+                span.set_attribute(f"{_PREFIX}considered", considered)
         return considered
 
     return traced  # type: ignore[return-value]
@@ -62,8 +63,10 @@ def traced_tick(method: Method) -> Method:
 def carrier() -> dict[str, str]:
     """Give what a run carries of the span that starts it; empty without one."""
     carried: dict[str, str] = {}
-    if HAS_API and trace.get_current_span().get_span_context().is_valid:
-        propagate.inject(carried)
+    if HAS_API:
+        with _outlived("Writing down a span for a run"):
+            if trace.get_current_span().get_span_context().is_valid:
+                propagate.inject(carried)
     return carried
 
 
@@ -77,30 +80,63 @@ def traced_run(work: Work) -> Iterator[None]:
     if not HAS_API:
         yield
         return
-    parent = propagate.extract(dict(work.trace)) if work.trace else context.get_current()
     name = f"cron run {work.run.task_name}"
-    span = _tracer().start_span(name, context=parent, attributes=_attributes(work))
-    token = context.attach(trace.set_span_in_context(span, parent))
-    try:
+    with _traced(name, work.trace, partial(_attributes, work)):
         yield
+
+
+@contextmanager
+def _traced(
+    name: str, carried: Mapping[str, str], attributes: Callable[[], Mapping[str, Any]]
+) -> Iterator[Any]:
+    """Give a span while something goes on, which hears of no failure of tracing.
+
+    A project's propagators and processors may raise; a start that is committed is called all
+    the same, and its result is that of its callback.
+
+    Args:
+        name: of the span.
+        carried: what tells of the span above, empty where that is the current one.
+        attributes: gives those of the span.
+    """
+    span: Any = trace.INVALID_SPAN
+    token = None
+    with _outlived("Beginning a span"):
+        parent = propagate.extract(dict(carried)) if carried else context.get_current()
+        span = _tracer().start_span(name, context=parent, attributes=attributes())
+        token = context.attach(trace.set_span_in_context(span, parent))
+    try:
+        yield span
     except BaseException as error:
-        kind = type(error)
-        span.record_exception(error)
-        span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")
-        span.set_status(Status(StatusCode.ERROR, kind.__name__))
+        with _outlived("Writing into a span"):
+            kind = type(error)
+            span.record_exception(error)
+            span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")
+            span.set_status(Status(StatusCode.ERROR, kind.__name__))
         raise
     finally:
-        context.detach(token)
-        span.end()
+        if token is not None:
+            context.detach(token)
+        with _outlived("Ending a span"):
+            span.end()
+
+
+@contextmanager
+def _outlived(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        report(doing, error, then="what is traced goes on")
 
 
 def flush() -> None:
     """Let the spans of this process leave it, for it is about to end."""
     if not HAS_API:
         return
-    force = getattr(trace.get_tracer_provider(), "force_flush", None)
-    if force is not None:
-        force(FLUSH)
+    with _outlived("Letting spans out"):
+        force = getattr(trace.get_tracer_provider(), "force_flush", None)
+        if force is not None:
+            force(FLUSH)
 
 
 def _attributes(work: Work) -> Mapping[str, Any]:

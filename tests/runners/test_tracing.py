@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
@@ -95,6 +96,40 @@ def test_a_failure_is_an_error_of_its_span(spans: InMemorySpanExporter, bench: B
     assert run.attributes is not None
     assert run.attributes["error.type"] == "builtins.ValueError"
     assert [event.name for event in run.events] == ["exception"]
+
+
+class Raises(SpanProcessor):
+    """What a project may have set up: it raises wherever it is asked."""
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        raise RuntimeError("no span begins")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        raise RuntimeError("no span ends")
+
+
+def _raise(*given: object) -> None:
+    raise RuntimeError("nothing is carried")
+
+
+@pytest.mark.parametrize("bench", HERE[:1], indirect=True)
+@pytest.mark.parametrize("broken", ["processor", "inject", "extract"])
+def test_what_tracing_raises_gets_in_the_way_of_no_run(
+    spans: InMemorySpanExporter,
+    bench: Bench,
+    broken: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if broken == "processor":
+        provider = TracerProvider()
+        provider.add_span_processor(Raises())
+        monkeypatch.setattr(tracing, "_tracer", lambda: provider.get_tracer("ours"))
+    else:
+        monkeypatch.setattr(tracing.propagate, broken, _raise)
+    row = bench.run("gives_its_trace")
+    assert (row.outcome, row.error) == ("succeeded", "")
+    assert "what is traced goes on" in caplog.text
 
 
 @pytest.mark.parametrize("bench", ELSEWHERE, indirect=True)
