@@ -6,7 +6,12 @@ never delays a run, and where it fails it says so and everything else goes on.
 
 from __future__ import annotations
 
-_known: list[object] = []
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..runtime.watchers import Watcher
+
+_known: list[Watcher] = []
 
 
 def register() -> None:
@@ -17,5 +22,5 @@ def register() -> None:
 
     if not _known:
         _known[:] = [Monitors(), Notifications()]
-        for watcher in (_known[0], _known[1]):
-            watchers.register(watcher)  # type: ignore[arg-type]
+        for watcher in _known:
+            watchers.register(watcher)

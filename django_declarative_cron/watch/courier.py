@@ -124,12 +124,15 @@ class Courier:
                 self._news.wait_for(lambda: bool(self._waiting))
                 attempt = self._waiting.popleft()
                 self._is_busy = True
+            # Whatever a library does: the next one is sent.
             try:
                 self._send(attempt)
             except BaseException as error:
-                # Whatever a library does: the next one is sent.
                 report("Sending", error, then="it is lost")
-            connections.close_all()
+            try:
+                connections.close_all()
+            except BaseException as error:
+                report("Closing connections after sending", error, then="the next one is sent")
 
     def _send(self, attempt: Callable[[], None]) -> None:
         # A receiver that is down is not waited for with each thing that comes.

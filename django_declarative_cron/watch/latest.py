@@ -68,8 +68,9 @@ class Latest(Generic[T]):
         with self._news:
             self._is_closed = True
             self._news.notify_all()
-        if self._thread is not None:
-            self._thread.join(PATIENCE)
+            thread = self._thread
+        if thread is not None:
+            thread.join(PATIENCE)
 
     def _is_fresh(self) -> bool:
         return self._read_at is not None and self._clock.monotonic() - self._read_at < FRESH
@@ -87,7 +88,10 @@ class Latest(Generic[T]):
                 with self._news:
                     # Nobody asks any more: the connection is somebody else's.
                     self._news.wait_for(lambda: self._is_asked or self._is_closed, LINGER)
-                    if self._is_closed or not self._is_asked:
+                    if self._is_closed:
+                        return
+                    if not self._is_asked:
+                        self._thread = None  # Whoever asks from here on needs another one.
                         return
                     self._is_asked = False
                 try:

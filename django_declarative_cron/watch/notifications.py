@@ -41,6 +41,7 @@ _HEARD = (
     events.TaskRunFailed,
     events.TaskRunCompleted,
     events.TaskSkipped,
+    events.TaskPausedByFailures,
     events.TaskBroken,
     events.LeadershipGained,
 )
@@ -62,7 +63,7 @@ class Notifications:
         self._woken = threading.Event()
         self._whose: Whose = lambda: None
         self._thread: threading.Thread | None = None
-        self._is_ending = False
+        self._ending = threading.Event()
         self._looked: float | None = None
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
@@ -83,9 +84,11 @@ class Notifications:
         for kind in _HEARD:
             signal_of(kind).connect(self._hear)
         if self._thread is None or not self._thread.is_alive():
-            self._is_ending, self._observer, self._looked = False, Observer(), None
+            # Of its own: one before it that still waits for the database ends all the same.
+            self._ending = threading.Event()
+            self._observer, self._looked = Observer(), None
             self._thread = threading.Thread(
-                target=self._run, name="declarative-cron-notify", daemon=True
+                target=self._run, args=(self._ending,), name="declarative-cron-notify", daemon=True
             )
             self._thread.start()
 
@@ -97,7 +100,7 @@ class Notifications:
         """
         for kind in _HEARD:
             signal_of(kind).disconnect(self._hear)
-        self._is_ending = True
+        self._ending.set()
         self._woken.set()
         until = self._clock.monotonic() + seconds
         if self._thread is not None:
@@ -133,8 +136,10 @@ class Notifications:
                 if was_failing:
                     self.add(Notice("recovery", task, event.at, "it succeeds again"))
             case events.TaskSkipped(task_name=task, outcome="missed"):
-                words = f"no scheduler was there at {event.scheduled_time:%Y-%m-%d %H:%M} UTC"
-                self.add(Notice("missed", task, event.at, words, event.count))
+                self.add(Notice("missed", task, event.at, _missed(event), event.count))
+            case events.TaskPausedByFailures(task_name=task):
+                words = f"{event.failures} failures in a row paused it until someone resumes it"
+                self.add(Notice("failure", task, event.at, f"{words}: {event.error}"))
             case events.TaskBroken(task_name=task):
                 self.add(Notice("failure", task, event.at, f"it was set aside: {event.reason}"))
             case events.LeadershipGained():
@@ -142,8 +147,8 @@ class Notifications:
 
     # --- the thread ---
 
-    def _run(self) -> None:
-        while not self._is_ending:
+    def _run(self, ending: threading.Event) -> None:
+        while not ending.is_set():
             self._woken.clear()
             try:
                 self._look_now_and_then()
@@ -211,6 +216,13 @@ class Notifications:
             self._couriers[channel.name] = courier
         message_id = uuid.uuid4()
         courier.send(lambda: deliver(channel, message, message_id, self._clock.now()))
+
+
+def _missed(event: events.TaskSkipped) -> str:
+    at = f"{event.scheduled_time:%Y-%m-%d %H:%M} UTC"
+    if event.reason == "too_late":
+        return f"what was due at {at} was too old to be caught up"
+    return f"no scheduler was there at {at}"
 
 
 def _failed(clock: Clock, channel: str, failure: Failure) -> events.Event:

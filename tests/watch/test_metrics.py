@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,6 +28,7 @@ from django_declarative_cron.watch.exporter import Exporter
 from django_declarative_cron.watch.files import text_of
 from django_declarative_cron.watch.metrics import EventMetrics, Names, exposition, read_rows
 
+from ..patience import PATIENCE
 from ..runtime.conftest import Heard
 
 HOURLY = "0 * * * *"
@@ -188,6 +190,29 @@ def test_where_the_database_is_silent_older_rows_are_shown(
     value, later, is_new = known.get()
     assert (value, is_new) == ("first", False)
     assert later > age
+
+
+def test_who_asks_while_a_thread_leaves_gets_an_answer_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leaves, gone = threading.Event(), threading.Event()
+
+    class Slow:
+        def close_all(self) -> None:
+            leaves.set()
+            gone.wait(PATIENCE)
+
+    monkeypatch.setattr(latest, "connections", Slow())
+    monkeypatch.setattr(latest, "LINGER", 0.0)
+    monkeypatch.setattr(latest, "FRESH", 600.0)
+    monkeypatch.setattr(latest, "PATIENCE", PATIENCE)
+    known = latest.Latest(iter([1, 2]).__next__)
+    assert known.get()[0] == 1
+    assert leaves.wait(PATIENCE)
+    monkeypatch.setattr(known, "_read_at", None)
+    value, _, is_new = known.get()
+    gone.set()
+    assert (value, is_new) == (2, True)
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

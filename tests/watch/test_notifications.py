@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import django
@@ -13,8 +14,13 @@ import pytest
 from django.core import mail
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.core import events
+from django_declarative_cron.core.notices import Notice
 from django_declarative_cron.core.observing import Observer
 from django_declarative_cron.models import ScheduledTask, SchedulerState
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.watch import courier, notifications
+from django_declarative_cron.watch.notifications import Notifications
 
 from ..events.conftest import SECRET
 from ..events.receiver import Receiver
@@ -139,6 +145,75 @@ def test_what_another_process_recorded_is_found_in_the_rows(
     ScheduledTask.objects.update(failures=0, pending_retry_until=late, wake_at=None)
     receiver.wait(lambda it: b"Overdue" in b"".join(got.body for got in it.taken))
     receiver.wait(lambda it: b"Recovered" in b"".join(got.body for got in it.taken))
+
+
+def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "mail", "to": ["ops@example.org"]}]}
+    monkeypatch.setattr(notifications, "_JOIN", 0.01)
+    asked, answers = threading.Event(), threading.Event()
+
+    def slow(watch: Notifications) -> None:
+        asked.set()
+        answers.wait(PATIENCE)
+
+    monkeypatch.setattr(Notifications, "_look_now_and_then", slow)
+    watch = Notifications()
+    watch.begin([], lambda: None)
+    first = watch._thread
+    assert first is not None
+    assert asked.wait(PATIENCE)
+    watch.end(0.1)
+    watch.begin([], lambda: None)
+    second = watch._thread
+    answers.set()
+    first.join(PATIENCE)
+    assert not first.is_alive()
+    assert second is not None
+    assert second is not first
+    assert second.is_alive()
+    watch.end(PATIENCE)
+    second.join(PATIENCE)
+    assert not second.is_alive()
+
+
+def test_what_is_missed_or_paused_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[Notice] = []
+    watch = Notifications()
+    monkeypatch.setattr(watch, "add", told.append)
+    at = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    missed = {"task_name": "t", "scheduled_time": at, "outcome": "missed", "at": at}
+    watch._hear(events.TaskSkipped(reason="no_scheduler", **missed))
+    watch._hear(events.TaskSkipped(reason="too_late", **missed))
+    watch._hear(events.TaskPausedByFailures(at=at, task_name="t", failures=5, error="it broke"))
+    assert events.TaskPausedByFailures in notifications._HEARD
+    assert [(each.occasion, each.words) for each in told] == [
+        ("missed", "no scheduler was there at 2024-01-01 10:00 UTC"),
+        ("missed", "what was due at 2024-01-01 10:00 UTC was too old to be caught up"),
+        ("failure", "5 failures in a row paused it until someone resumes it: it broke"),
+    ]
+
+
+def test_the_next_message_is_sent_whatever_closing_a_connection_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Closed:
+        def close_all(self) -> None:
+            raise OSError("the socket is gone")
+
+    monkeypatch.setattr(courier, "connections", Closed())
+    sent: list[int] = []
+    sends = courier.Courier(
+        "test", lambda failure: notifications._failed(system_clock, "", failure)
+    )
+    for number in (1, 2):
+        sends.send(partial(sent.append, number))
+        assert sends.finish(PATIENCE)
+    assert sent == [1, 2]
+    assert "Closing connections after sending failed" in caplog.text
 
 
 @pytest.mark.django_db
