@@ -24,8 +24,12 @@ def note(
         told: events of this transaction.
         tasks: rows of the tasks they are about.
     """
-    paused = [event for event in told if isinstance(event, events.TaskPausedByFailures)]
-    by_name = {task.name: task for task in tasks} if paused else {}
-    for event in paused:
-        act = Act(author="", at=event.at, note=event.error, reason=REASON)
-        overrides.audit(held, using, [by_name[event.task_name]], act, TaskOverride.Kind.PAUSE)
+    acts = {
+        event.task_name: Act(author="", at=event.at, note=event.error, reason=REASON)
+        for event in told
+        if isinstance(event, events.TaskPausedByFailures)
+    }
+    if acts:
+        paused = [task for task in tasks if task.name in acts]
+        kind = TaskOverride.Kind.PAUSE
+        overrides.audit(held, using, paused, lambda task: acts[str(task.name)], kind)

@@ -15,13 +15,7 @@ from ..core.schedule import Schedule
 from ..core.state import TaskState
 from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import (
-    bulk,
-    database,
-    outbox,
-    passing,
-    rows,
-)
+from . import bulk, database, outbox, passing, rows
 from .guard import Locked, locked_deployment
 from .held import naming_what_is_held
 from .mending import mending
@@ -289,7 +283,7 @@ def audit(
     held: Locked,
     using: str,
     changed: list[ScheduledTask],
-    act: Act,
+    act: Act | Callable[[ScheduledTask], Act],
     kind: TaskOverride.Kind,
     *,
     until: Until = None,
@@ -300,14 +294,13 @@ def audit(
         held: the locked row of the deployment.
         using: database alias.
         changed: rows of the tasks the act took effect on.
-        act: who, when, why.
+        act: who, when, why; or what gives it for each row.
         kind: what was done.
         until: end of a pause, or what gives it for each row.
     """
-    if kind in (Kind.PAUSE, Kind.RESUME):
-        _end(held, using, changed, act, Kind.PAUSE)
-    if kind in (Kind.SKIP, Kind.UNSKIP):
-        _end(held, using, changed, act, Kind.SKIP)
+    told = [(row, act(row) if callable(act) else act) for row in changed]
+    if kind in _ENDED_BY and told:
+        _end(held, using, changed, max(each.at for _, each in told), _ENDED_BY[kind])
     stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
     acts = [
         TaskOverride(
@@ -315,20 +308,29 @@ def audit(
             task_name=row.name,
             kind=kind,
             until=until(row) if callable(until) else until,
-            reason=act.reason,
-            note=act.note,
-            author=act.author[:255],
-            author_key=act.author_key[:255],
-            created_at=act.at,
-            ended_at=None if stays_open else act.at,
+            reason=each.reason,
+            note=each.note,
+            author=each.author[:255],
+            author_key=each.author_key[:255],
+            created_at=each.at,
+            ended_at=None if stays_open else each.at,
         )
-        for row in changed
+        for row, each in told
     ]
     bulk.insert(using, acts)
 
 
+_ENDED_BY = {
+    Kind.PAUSE: Kind.PAUSE,
+    Kind.RESUME: Kind.PAUSE,
+    Kind.SKIP: Kind.SKIP,
+    Kind.UNSKIP: Kind.SKIP,
+}
+"""Which open acts are over when another one is done."""
+
+
 def _end(
-    held: Locked, using: str, changed: list[ScheduledTask], act: Act, kind: TaskOverride.Kind
+    held: Locked, using: str, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind
 ) -> None:
     acts = TaskOverride.objects.using(using).filter(
         scheduler=held.row,
@@ -336,4 +338,4 @@ def _end(
         ended_at=None,
         task_name__in=[row.name for row in changed],
     )
-    acts.update(ended_at=act.at)
+    acts.update(ended_at=at)
