@@ -203,7 +203,8 @@ def _due(
     if owed := occurrence or state.boot_at:
         schedule.calendar_at(owed)
     story = story.then(*left_out(state, schedule, now))
-    if occurrence is not None and _is_too_late(state, occurrence, now, catch_up):
+    newest = occurrence or _boot_since(state)
+    if newest is not None and _is_too_late(state, newest, now, catch_up):
         story = story.then(*too_late(state, schedule, occurrence, now, policy))
         state, occurrence = story.state, None
     if _is_held_up(state, policy):
@@ -216,15 +217,22 @@ def _due(
     return start(cancelling(story, policy, active, now), reason, occurrence, now)
 
 
+def _boot_since(state: TaskState) -> datetime | None:
+    """Give since when a start has been owed for the minute of the registration."""
+    return None if state.boot_at is None else max(state.boot_at, state.registered_at)
+
+
 def _is_too_late(
     state: TaskState, occurrence: datetime, now: datetime, catch_up: timedelta | None
 ) -> bool:
     """Tell whether an occurrence could have started so long ago that it is not caught up."""
     if catch_up is None:
         return False
-    # What came during a run of the task is no older than the end of that run.
-    since = max(occurrence, state.freed_at or occurrence)
-    return now - since > max(catch_up, ON_TIME)
+    longest, began, freed = max(catch_up, ON_TIME), state.last_attempt_at, state.freed_at
+    # What a run of the task kept from starting in time is no older than the end of that run.
+    if freed is not None and (began is None or began - occurrence <= longest):
+        occurrence = max(occurrence, freed)
+    return now - occurrence > longest
 
 
 def _is_held_up(state: TaskState, policy: Policy) -> bool:

@@ -88,18 +88,25 @@ def passed_over(
 
 
 def too_late(
-    state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime, policy: Policy
+    state: TaskState,
+    schedule: Schedule,
+    occurrence: datetime | None,
+    now: datetime,
+    policy: Policy,
 ) -> list[events.TaskSkipped]:
     """Account for occurrences of which the newest is too old to be caught up.
 
     Args:
         state: of the task.
         schedule: its schedule.
-        occurrence: the newest one.
+        occurrence: the newest one, ``None`` where that is the one owed since registration.
         now: the present instant.
         policy: what would have become of occurrences during a run.
     """
-    return _missed(state, schedule, occurrence, now, policy, "too_late")
+    told = boot_unserved(state, "too_late", now)
+    if occurrence is None:
+        return told
+    return [*told, *_missed(state, schedule, occurrence, now, policy, "too_late")]
 
 
 def _missed(
@@ -114,8 +121,11 @@ def _missed(
     freed = min(max(state.freed_at or state.mark, state.mark), last)
     if policy not in _DURING_A_RUN:
         freed = state.mark
+    # Where nobody led, somebody may have run it by hand long after them.
+    began = min(max(state.last_attempt_at or state.mark, state.mark), freed)
     return [
-        *account(state, schedule, (state.mark, freed), _DURING_A_RUN.get(policy, ""), now),
+        *account(state, schedule, (state.mark, began), reason, now),
+        *account(state, schedule, (began, freed), _DURING_A_RUN.get(policy, ""), now),
         *account(state, schedule, (freed, last), reason, now),
     ]
 

@@ -39,11 +39,14 @@ class Backlog:
         return None if self.oldest is None else max(self.now - self.oldest, timedelta(0))
 
 
-class _Clock(Protocol):
-    def database_time(self) -> BaseExpression: ...
+class Clock(Protocol):
+    """What gives the expression of the database's time."""
+
+    def database_time(self) -> BaseExpression:
+        """Give the expression."""
 
 
-def undelivered(using: str, deployment: str, clock: _Clock) -> Backlog | None:
+def undelivered(using: str, deployment: str, clock: Clock) -> Backlog | None:
     """Count what is waiting, in two or three queries; in none without a sink.
 
     Args:

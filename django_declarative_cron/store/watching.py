@@ -15,14 +15,12 @@ from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, 
 from . import overview
 from .attendance import MOST as MOST_INSTANCES
 from .attendance import spoke_at
-from .backlog import Backlog, undelivered
+from .backlog import Backlog, Clock, undelivered
 from .guard import LONG_AGO
 from .status import status_query
 
 MOST = 1000
 """How many failing or overdue tasks are looked at."""
-
-_FAILED = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def errors_of(using: str, deployment: str, names: Collection[str]) -> dict[str, 
     if not names:
         return {}
     runs = TaskRun.objects.using(using).filter(
-        scheduler__deployment=deployment, task_name__in=list(names), outcome__in=_FAILED
+        scheduler__deployment=deployment, task_name__in=list(names), outcome__in=overview.WENT_WRONG
     )
     newest = runs.order_by().values("task_name").annotate(newest=Max("id")).values("newest")
     found = TaskRun.objects.using(using).filter(
@@ -143,7 +141,7 @@ def counts_of(
     using: str,
     deployment: str,
     now: datetime,
-    clock: object,
+    clock: Clock,
     most: int,
 ) -> Counts | None:
     """Count what is there, in half a dozen queries; ``None`` where no scheduler ever came.
@@ -155,7 +153,7 @@ def counts_of(
         clock: gives the expression of the database's time.
         most: of how many tasks the rows are given.
     """
-    lead = lead_of(using, deployment, clock.database_time())  # type: ignore[attr-defined]
+    lead = lead_of(using, deployment, clock.database_time())
     if lead is None:
         return None
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
@@ -169,6 +167,6 @@ def counts_of(
         lead=lead,
         by_status=overview.tally(tasks, now),
         by_outcome={each: by_outcome.get(each, 0) for each in Outcome.values},
-        events=undelivered(using, deployment, clock),  # type: ignore[arg-type]
+        events=undelivered(using, deployment, clock),
         tasks=list(tasks.order_by("name").defer("declaration", "description")[:most]),
     )

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings as SettingsWrapper
 
+from django_declarative_cron.core.decide import decide
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.core.retry import FixedDelay
+from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.core.spread import offset_of
+from django_declarative_cron.core.state import TaskState
+from django_declarative_cron.cron import parse
 from django_declarative_cron.models import TaskOverride, TaskRun
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
@@ -148,6 +157,49 @@ def test_what_came_during_a_run_is_no_older_than_its_end(simulation: Started) ->
 
 
 @pytest.mark.beyond_the_theory
+@pytest.mark.parametrize(
+    ("catch_up", "row"),
+    [
+        (0, ("missed", "too_late")),
+        (HOUR, ("missed", "too_late")),
+        (2 * HOUR, ("succeeded", "boot")),
+    ],
+)
+def test_what_is_owed_since_the_registration_has_the_same_window(
+    simulation: Started, settings: SettingsWrapper, catch_up: object, row: tuple[str, str]
+) -> None:
+    def broken(day: date) -> bool:
+        raise LookupError("no such year")
+
+    sim = simulation("10:00:30")
+    task = _task(sim, cron="0 10 * * *", exclude="holidays", catch_up=catch_up)
+    _calendars(settings, holidays=broken)
+    sim.initialize([task])
+    sim.advance_to("2024-01-01T11:29:00Z")
+    _calendars(settings, holidays=closed)
+    sim.initialize([task])
+    sim.advance_to("2024-01-01T11:40:00Z")
+    assert [(run.outcome, run.reason) for run in sim.runs("t")] == [row]
+    assert [run.scheduled_for for run in sim.runs("t")] == [utc("10:00")]
+    assert sim.task("t").boot_at is None
+    assert sim.task("t").next_run_at == utc("2024-01-04T10:00")
+
+
+def test_a_run_that_came_later_makes_no_occurrence_younger() -> None:
+    state = TaskState(
+        "t", utc("08:00"), last_attempt_at=utc("10:50"), freed_at=utc("10:58"), run_count=1
+    )
+    schedule = Schedule(parse("0 10 * * *"), ZoneInfo("UTC"))
+    late = decide(state, schedule, FixedDelay(HOUR), utc("11:00"), catch_up=timedelta(minutes=15))
+    assert late.start is None
+    assert [getattr(event, "reason", "") for event in late.events] == ["too_late"]
+    during = replace(state, last_attempt_at=utc("09:50"))
+    begun = decide(during, schedule, FixedDelay(HOUR), utc("11:00"), catch_up=timedelta(minutes=15))
+    assert begun.start is not None
+    assert begun.start.scheduled_time == utc("10:00")
+
+
+@pytest.mark.beyond_the_theory
 def test_a_retry_is_no_occurrence_and_comes_however_late(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim, callback=sim.job(["fail", "ok"]), cron="0 10 * * *", catch_up=0)])
@@ -280,6 +332,26 @@ def test_failures_in_a_row_pause_a_task_and_say_so(simulation: Started, told: li
     assert act.note == sim.runs("t")[-1].error
     assert names(told)[-2:] == ["TaskRunFailed", "TaskPausedByFailures"]
     assert sim.task("t").next_run_at is None
+
+
+@pytest.mark.beyond_the_theory
+def test_many_tasks_are_paused_by_as_many_statements_as_one(simulation: Started) -> None:
+    sim = simulation("09:30:00")
+    failing = [
+        _task(sim, name=f"t{n}", callback=sim.job(["fail"]), pause_after_failures=1)
+        for n in range(5)
+    ]
+    sim.initialize(failing)
+    with CaptureQueriesContext(connection) as asked:
+        sim.advance_to("2024-01-01T10:01:00Z")
+    table = TaskOverride._meta.db_table
+    asked_of = [query["sql"] for query in asked if table in query["sql"]]
+    written = [sql for sql in asked_of if "INSERT" in sql or "UPDATE" in sql]
+    assert len(written) == 2
+    acts = TaskOverride.objects.order_by("task_name")
+    assert [(act.task_name, act.note) for act in acts] == [
+        (f"t{n}", sim.runs(f"t{n}")[-1].error) for n in range(5)
+    ]
 
 
 @pytest.mark.beyond_the_theory
