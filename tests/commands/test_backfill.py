@@ -154,6 +154,24 @@ def test_a_calendar_is_asked_as_often_as_there_are_lines(
     assert len(asked) < 2 * 72
 
 
+def test_what_a_calendar_may_exclude_does_not_run(
+    cron: Cron, register: Callable[..., None], settings: Any
+) -> None:
+    def known_for_one_year(day: date) -> bool:
+        if day.year == 2024:
+            raise LookupError("not decided yet")
+        return False
+
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"fairs": known_for_one_year}}
+    register("remember", exclude="fairs")
+    for more in ((), ("--dry-run",)):
+        span = ("--from", "2023-12-31T22:30Z", "--to", "2024-01-01T04:00Z")
+        answer = cron("backfill", "t", *span, *more)
+        assert answer.code == 1
+        assert "gives no answer for 2024-01-01" in answer.err
+    assert [row[1] for row in _past()] == [datetime(2023, 12, 31, 23, tzinfo=UTC)]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -14,6 +14,7 @@ from ... import conf
 from ...core import events
 from ...core.declaration import Declaration
 from ...core.schedule import Schedule
+from ...exceptions import CalendarError
 from ...runtime.backfill import Backfill
 from ...runtime.companion import accompany
 from ...runtime.foreground import Ran
@@ -80,10 +81,18 @@ class Span:
     excluded: int
 
     def occurrences(self) -> Iterator[datetime]:
-        """Yield the occurrences, oldest first."""
+        """Yield the occurrences, oldest first.
+
+        Raises:
+            CalendarError: a calendar gives no answer, so that nobody knows whether one is next.
+        """
+        known = None
         for occurrence in self.schedule.upcoming(self.since - _TICK):
             if occurrence > self.until:
                 return
+            if (day := self.schedule.day_of(occurrence)) != known:
+                self.schedule.calendar_at(occurrence)
+                known = day
             yield occurrence
 
 
@@ -122,6 +131,9 @@ def _answer(context: Context, options: Options) -> None:
         raise CommandError(
             "Interrupted: the same command goes on where it ended.", returncode=_INTERRUPTED
         ) from None
+    except CalendarError as error:
+        _conclude(context, options, span, lines)
+        raise CommandError(error.message, returncode=1) from error
     _conclude(context, options, span, lines)
     wrong = [line for line in lines if line.is_wrong]
     if wrong:
