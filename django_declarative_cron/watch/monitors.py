@@ -70,7 +70,7 @@ class Monitors:
         for kind in _STATES:
             signal_of(kind).disconnect(self._hear)
         until = self._clock.monotonic() + seconds
-        for courier in self._couriers.values():
+        for courier in list(self._couriers.values()):
             courier.finish(until - self._clock.monotonic())
 
     def _hear(self, event: Any, **_: object) -> None:
@@ -98,12 +98,10 @@ class Monitors:
                 self._send("api", partial(define_check, definition, self._option))
 
     def _send(self, monitor: str, attempt: Callable[[], None]) -> None:
-        courier = self._couriers.get(monitor)
-        if courier is None:
-            tell = partial(_failed, self._clock, monitor)
-            courier = Courier(f"declarative-cron-{monitor}", tell, self._clock)
-            self._couriers[monitor] = courier
-        courier.send(attempt)
+        tell = partial(_failed, self._clock, monitor)
+        made = Courier(f"declarative-cron-{monitor}", tell, self._clock)
+        # Runs end in threads: of two that come first, one keeps what the other has made.
+        self._couriers.setdefault(monitor, made).send(attempt)
 
 
 def _declared(option: Monitoring | None) -> Sequence[Declaration]:
