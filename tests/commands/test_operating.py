@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from django_declarative_cron.core.spread import offset_of
 from django_declarative_cron.models import TaskOverride
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
@@ -144,3 +145,25 @@ def test_show_says_that_nothing_is_caught_up(cron: Cron, sim: Simulation) -> Non
     sim.initialize([_task(sim, "a", catch_up=0)])
     lines = [" ".join(line.split()) for line in cron("show", "a", clock=sim.clock).lines]
     assert "catch-up never" in lines
+
+
+def test_next_says_what_moves_its_instants_and_leaves_some_out(
+    cron: Cron, sim: Simulation, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = HOLIDAYS
+    moved = _task(sim, "b", spread=1800, exclude="holidays")
+    settings.SCHEDULED_TASKS = [_task(sim, "a"), moved]
+    sim.initialize(settings.SCHEDULED_TASKS)
+    cron("skip", "a", clock=sim.clock)
+    data = cron("next", "a", "-n", "1", "--format", "json", clock=sim.clock).data
+    assert data["notes"] == ["Its run of 2024-01-01 11:00 UTC is skipped."]
+    assert data["occurrences"][0]["at"] == "2024-01-01T12:00:00.000Z"
+    data = cron("next", "b", "-n", "20", "--format", "json", clock=sim.clock).data
+    offset = offset_of("b", timedelta(seconds=1800))
+    assert data["notes"] == [
+        f"Each is later by {offset}: it is spread.",
+        "Days that its calendars exclude are left out.",
+    ]
+    found = [datetime.fromisoformat(each["at"]) for each in data["occurrences"]]
+    hours = [(at - offset).strftime("%d %H") for at in found]
+    assert hours[12:16] == ["01 22", "01 23", "03 00", "03 01"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +22,7 @@ from ...models import ScheduledTask
 from ...store.reading import read_schedule
 from .scope import shown, tasks_if_any
 from .subcommand import Options
-from .words import local
+from .words import duration, local
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,11 @@ def resolve(options: Options, now: datetime) -> Asked:
         return Asked(schedule, notes=_remarks(expression))
     _refuse_for_tasks(what, options)
     schedule = schedule.anchored(now if task is None else task.registered_at)
-    return Asked(schedule, what, [] if task is None else list(_notes(schedule, task)))
+    notes = list(_manner(schedule))
+    if task is not None:
+        notes += _notes(schedule, task)
+        schedule = schedule.omitting(task.skip_at)
+    return Asked(schedule, what, notes)
 
 
 def _task(name: str) -> ScheduledTask | None:
@@ -131,6 +136,13 @@ def _zone(name: str | None) -> ZoneInfo:
         raise CommandError(str(error), returncode=2) from error
 
 
+def _manner(schedule: Schedule) -> Iterator[str]:
+    if schedule.offset:
+        yield f"Each is later by {duration(schedule.offset.total_seconds())}: it is spread."
+    if schedule.exclusion is not None:
+        yield "Days that its calendars exclude are left out."
+
+
 def _notes(schedule: Schedule, task: ScheduledTask) -> list[str]:
     notes = []
     if read_schedule(task)[0] != schedule:
@@ -140,6 +152,8 @@ def _notes(schedule: Schedule, task: ScheduledTask) -> list[str]:
         )
     if task.paused_since is not None:
         notes.append(f"It is paused {_end(task.paused_until, schedule.zone)}.")
+    if task.skip_at is not None:
+        notes.append(f"Its run of {local(task.skip_at, schedule.zone)} is skipped.")
     return notes
 
 
