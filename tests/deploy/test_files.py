@@ -28,7 +28,8 @@ from ..conftest import CHECKOUT
 DEPLOY = CHECKOUT / "example_project" / "deploy"
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
 UNIT = DEPLOY / "systemd" / "shop-scheduler.service"
-ENTRY = ["python", "manage.py", "runscheduler", "--health-port", "8080"]
+ENTRY = ["python", "manage.py", "runscheduler"]
+ENTRY += ["--health-port", "8080", "--metrics-port", "9464"]
 
 
 def documents() -> Iterator[dict[str, Any]]:
@@ -80,6 +81,15 @@ def test_the_probes_are_those_that_are_answered() -> None:
     ]
     assert {path for path, _ in probes} == set(PATHS)
     assert {port for _, port in probes} == {"health"}
+
+
+def test_prometheus_is_answered_by_every_scheduler() -> None:
+    ports = [
+        {"name": "metrics", "containerPort": 9464} in each["ports"] for _, each in schedulers()
+    ]
+    assert ports == [True, True]
+    (extras,) = re.findall(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
+    assert {"metrics", "postgres"} <= set(extras.split(","))
 
 
 def test_two_schedulers_are_asked_for_and_one_stays_while_nodes_are_drained() -> None:
