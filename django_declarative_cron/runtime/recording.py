@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from ..core.events import Event
 from ..signals import publish
 from ..store import results
 from ..store.guard import Member
@@ -55,21 +56,29 @@ class Recording:
         Raises:
             django.db.Error: the results are kept.
         """
-        with self._turn:
-            if self.is_behind:
-                instant = None  # Not twice in a row: what is due may wait for just these.
-            left = found = len(self._calls.waiting)
-            while left and (left == found or not self._has_come(instant)):
-                left -= self._batch(now, min(left, self._size(instant)))
-            self.is_behind = left > 0
+        told: list[Event] = []
+        try:
+            with self._turn:
+                return self._write(now, instant, told)
+        finally:
+            # Not in our turn: a receiver may initialise, which writes results as well.
+            publish(told)
+
+    def _write(self, now: datetime, instant: datetime | None, told: list[Event]) -> bool:
+        if self.is_behind:
+            instant = None  # Not twice in a row: what is due may wait for just these.
+        left = found = len(self._calls.waiting)
+        while left and (left == found or not self._has_come(instant)):
+            left -= self._batch(now, min(left, self._size(instant)), told)
+        self.is_behind = left > 0
         return found > 0
 
-    def _batch(self, now: datetime, size: int) -> int:
+    def _batch(self, now: datetime, size: int, told: list[Event]) -> int:
         member, batch = self._member(), self._calls.waiting[:size]
         if member is not None:
             recorded = results.record(member, batch, now)
             self._calls.recorded(batch, recorded.held)
-            publish(recorded.events)
+            told += recorded.events
         return len(batch)
 
     def _has_come(self, instant: datetime | None) -> bool:
