@@ -313,16 +313,16 @@ class Scheduler:
 
     def _leave(self, told: list[type[Event]]) -> None:
         """Leave the deployment, once every run has ended."""
-        member = self._engine.member
-        for thread in (self._loop, self._heartbeat, self._watching):
+        for thread in (self._loop, self._heartbeat):
             thread.stop()
         try:
-            if member is not None:
+            if (member := self._engine.member) is not None:
                 instances.leave(member, self.clock.now())
         except DatabaseError as error:
             raise StopSchedulerError(error) from error
         finally:
             self._engine.runners.close()
+            self._watching.stop()
             self._be_new()
             told += self._life.finish()
 

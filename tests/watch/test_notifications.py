@@ -17,7 +17,8 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
 from django_declarative_cron.core.notices import Notice
 from django_declarative_cron.core.observing import Observer
-from django_declarative_cron.models import ScheduledTask, SchedulerState
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
+from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.watch import courier, notifications
 from django_declarative_cron.watch.notifications import Notifications
@@ -176,6 +177,24 @@ def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
     watch.end(PATIENCE)
     second.join(PATIENCE)
     assert not second.is_alive()
+
+
+def test_who_stops_leaves_before_it_sends_what_waits(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there: list[int] = []
+
+    class Slow:
+        def begin(self, declarations: object, whose: object) -> None:
+            there.clear()
+
+        def end(self, seconds: float) -> None:
+            there.append(SchedulerInstance.objects.filter(stopped_at=None).count())
+
+    monkeypatch.setattr(watchers, "_watchers", [Slow()])
+    scheduler.initialize([task(monitor=False)])
+    assert scheduler.stop()
+    assert there == [0]
 
 
 def test_what_is_missed_or_paused_is_told_with_its_reason(
