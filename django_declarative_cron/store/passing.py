@@ -22,8 +22,8 @@ def sign(held: Locked, using: str, unserved: Iterable[TaskRun]) -> None:
     acts = TaskOverride.objects.using(using).filter(
         scheduler=held.row, kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed)
     )
+    # The newest is the one: it ended those before it, and its occurrence may have moved since.
     for act in acts.order_by("id"):
-        run = passed[act.task_name]
-        if act.until == run.scheduled_for:
-            run.detail = {"author": act.author, **({"note": act.note} if act.note else {})}
+        told = {"author": act.author, **({"note": act.note} if act.note else {})}
+        passed[act.task_name].detail = told
     acts.update(ended_at=held.database_now)

@@ -88,6 +88,20 @@ def test_another_spread_keeps_what_is_known_of_a_task(simulation: Started) -> No
 
 
 @pytest.mark.beyond_the_theory
+def test_an_occurrence_that_is_skipped_moves_with_its_author(simulation: Started) -> None:
+    sim = simulation("09:30:00")
+    sim.initialize([_task(sim)])
+    overrides.skip_next(["t"], _act(sim, "inventory"))
+    sim.initialize([_task(sim, spread="PT30M")])
+    sim.advance_to("2024-01-01T12:10:00Z")
+    assert sim.starts("t") == [utc("11:06:29"), utc("12:06:29")]
+    row = sim.runs("t")[0]
+    assert (row.reason, row.scheduled_for) == ("skip_next", utc("10:06:29"))
+    assert row.detail == {"author": "an operator", "note": "inventory"}
+    assert not TaskOverride.objects.filter(ended_at=None).exists()
+
+
+@pytest.mark.beyond_the_theory
 def test_an_occurrence_that_moves_to_the_past_runs_at_once(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim, spread="PT30M")])
