@@ -82,9 +82,10 @@ def _excludes(name: str, source: Source | None, day: date) -> bool:
     try:
         with _kept_apart():
             answer = _function_of(source)(day)
-    except CalendarError:
+    except (CalendarError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # One that leaves its program, or is cancelled, would take all other tasks with it.
         reason = f"gives no answer for {day}: {type(error).__name__}: {words_of(error)}"
         raise CalendarError(name, reason) from error
     if not isinstance(answer, bool):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,10 +12,13 @@ from ..core.declaration import Declaration
 from ..store import backfilling
 from ..store.backfilling import LiveDueError
 from ..store.foreground import AlreadyRunningError, Start
-from ..store.guard import Member
+from ..store.guard import Bid, Member
+from ..store.peek import peek
+from . import watchers
 from .clock import Clock
 from .companion import Companion
 from .foreground import Ran, outsider, run_started, this_process
+from .watch import Vigil
 
 _BETWEEN_LOOKS = 1.0
 
@@ -41,9 +45,19 @@ class Backfill:
     waits: Callable[[], None]
     companion: Callable[[], Companion | None] = _nobody
     member: Member = field(init=False)
+    vigil: Vigil = field(init=False, default_factory=Vigil)
 
     def __post_init__(self) -> None:
         self.member = outsider(self.clock)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let watchers send what they hear beside the runs, and wait for it once, at the end."""
+        watchers.begin([self.declaration])
+        try:
+            yield
+        finally:
+            watchers.end()
 
     def run(self, occurrence: datetime) -> Ran:
         """Run one occurrence to its end, once nothing of the task's schedule is in the way.
@@ -73,9 +87,17 @@ class Backfill:
                     occurrence,
                     now,
                     repeat=self.repeat,
+                    bid=Bid(self.vigil.watched),
                 )
             except (AlreadyRunningError, LiveDueError):
                 if not is_waiting:
                     self.waits()
                 is_waiting = True
+                self._watch()
                 self.clock.wait(threading.Event(), _BETWEEN_LOOKS)
+
+    def _watch(self) -> None:
+        """Keep an eye on the others: where nobody leads, nobody else notices who dies."""
+        seen = peek(self.member)
+        if seen is not None:
+            self.vigil.look(self.member, seen.database_now)

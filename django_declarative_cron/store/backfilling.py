@@ -11,10 +11,10 @@ from ..core.decide import Story, settle
 from ..core.declaration import Declaration
 from ..core.starting import BACKFILL, backfill
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import bulk, claims, database, instances, outbox, overrides, rows
+from . import bulk, claims, database, dead, instances, outbox, overrides, rows
 from .claims import Started
 from .foreground import NotRegisteredError, Start, UnreadableRowError, free_row
-from .guard import Locked, Member, locked, locked_deployment
+from .guard import Bid, Locked, Member, locked, locked_deployment
 from .held import naming_what_is_held
 from .instances import Process
 from .mending import mending
@@ -77,6 +77,7 @@ def start(
     now: datetime,
     *,
     repeat: bool,
+    bid: Bid = Bid(),  # noqa: B008 - frozen
 ) -> Start:
     """Start a run of one occurrence of the past.
 
@@ -87,6 +88,7 @@ def start(
         occurrence: which one.
         now: the instant of the start.
         repeat: run it although it has succeeded.
+        bid: for how long it has watched the others.
 
     Raises:
         NotRegisteredError: the task has no row.
@@ -98,16 +100,27 @@ def start(
     """
 
     def started() -> Start:
-        with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        with naming_what_is_held(member.using, member.deployment), locked(member, bid) as held:
             if held is None:
                 raise NotRegisteredError(declaration.name)
-            row = free_row(held, member, declaration.name)
-            _give_way(held, row, now)
+            row = _free(held, member, declaration.name, now)
             attempt = _attempt(held, member, row, occurrence, repeat=repeat)
             instances.register(held, member, process)
             return _start(held, member, row, declaration, (occurrence, attempt), now)
 
     return mending(member.using, member.deployment, started)
+
+
+def _free(held: Locked, member: Member, name: str, now: datetime) -> ScheduledTask:
+    """Give the row of a task that nothing keeps from starting.
+
+    Where nobody leads, what keeps it may be a run whose process died: nobody else ends it.
+    """
+    if not _is_led(held):
+        held.events += dead.reap(held, member, now)
+    row = free_row(held, member, name)
+    _give_way(held, row, now)
+    return row
 
 
 def _attempt(
@@ -125,10 +138,14 @@ def _attempt(
 
 def _give_way(held: Locked, row: ScheduledTask, now: datetime) -> None:
     """Let what the schedule owes go first, where a leader is there to start it."""
-    expires = held.row.lease_expires_at
-    is_led = expires is not None and expires > held.database_now
-    if is_led and row.wake_at is not None and row.wake_at <= now and not rows.runs_beside(row):
+    is_due = row.wake_at is not None and row.wake_at <= now
+    if _is_led(held) and is_due and not rows.runs_beside(row):
         raise LiveDueError(row.name)
+
+
+def _is_led(held: Locked) -> bool:
+    expires = held.row.lease_expires_at
+    return expires is not None and expires > held.database_now
 
 
 def _start(
@@ -149,4 +166,4 @@ def _start(
     [claim] = claims.write_starts(held, member, [Started(row, decision.start, declaration)], [])
     bulk.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
-    return Start(claim, tuple(told))
+    return Start(claim, (*held.events, *told))

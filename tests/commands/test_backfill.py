@@ -6,13 +6,19 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from django_declarative_cron import conf
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
+from django_declarative_cron.runtime import watchers
+from django_declarative_cron.runtime.backfill import Backfill
 from django_declarative_cron.runtime.clock import SystemClock
+from django_declarative_cron.runtime.foreground import this_process
 from django_declarative_cron.runtime.scheduler import Scheduler
-from django_declarative_cron.store import guard
+from django_declarative_cron.store import backfilling, guard
+from django_declarative_cron.store.foreground import AlreadyRunningError
 
 from . import callbacks
 from .conftest import DELAY, HERE, Cron
@@ -224,18 +230,28 @@ def test_where_nobody_leads_nothing_goes_first(cron: Cron, register: Callable[..
     assert cron("backfill", "t", *SPAN, clock=clock).code == 0
 
 
-def test_it_waits_for_a_run_in_progress(cron: Cron, register: Callable[..., None]) -> None:
-    register("remember")
-    state = guard.SchedulerState.objects.get()
-    run = TaskRun.objects.create(
+def _in_progress(heartbeat: datetime) -> TaskRun:
+    """Let the first occurrence run in another process, which was heard of then."""
+    state, now = guard.SchedulerState.objects.get(), SystemClock().now()
+    instance = SchedulerInstance.objects.create(
+        id=uuid4(), scheduler=state, pid=7, started_at=now, heartbeat_at=heartbeat
+    )
+    return TaskRun.objects.create(
         scheduler=state,
+        instance=instance,
         task_name="t",
         scheduled_for=HOURS[0],
-        started_at=SystemClock().now(),
+        started_at=now,
         outcome="running",
-        reason="due",
+        reason="backfill",
+        attempt=1,
         running_slot="t",
     )
+
+
+def test_it_waits_for_a_run_in_progress(cron: Cron, register: Callable[..., None]) -> None:
+    register("remember")
+    run = _in_progress(SystemClock().now())
 
     def ends() -> None:
         TaskRun.objects.filter(pk=run.pk).update(outcome="succeeded", running_slot=None)
@@ -245,3 +261,68 @@ def test_it_waits_for_a_run_in_progress(cron: Cron, register: Callable[..., None
     assert (answer.code, clock.waits) == (0, 1)
     # That run was for the first occurrence, and succeeded.
     assert answer.lines[-1] == "3 succeeded, 1 done."
+
+
+def test_where_nobody_leads_it_ends_the_run_of_a_process_that_died(
+    cron: Cron, register: Callable[..., None]
+) -> None:
+    register("remember")
+    run = _in_progress(guard.LONG_AGO)
+    clock = Stepping(lambda: pytest.fail("it waits for the dead"))
+    answer = cron("backfill", "t", *SPAN, clock=clock)
+    assert (answer.code, answer.lines[-1]) == (0, "4 succeeded.")
+    run.refresh_from_db()
+    assert (run.outcome, run.running_slot) == ("interrupted", None)
+    assert ScheduledTask.objects.get().orphaned is False
+
+
+def test_a_silent_process_is_dead_once_it_was_watched_for_long_enough(
+    cron: Cron, register: Callable[..., None]
+) -> None:
+    register("remember")
+    now = SystemClock().now()
+    run = _in_progress(now - timedelta(hours=1))
+    clock = Stepping(lambda: None)
+    work = Backfill(conf.declarations(conf.registrations())[0], clock, False, lambda: None)
+    here = this_process()
+
+    def start(watched: tuple[datetime, datetime] | None) -> None:
+        bid = guard.Bid(watched)
+        backfilling.start(work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid)
+
+    with pytest.raises(AlreadyRunningError):
+        start(None)
+    start((now - timedelta(minutes=5), now))
+    run.refresh_from_db()
+    assert run.outcome == "interrupted"
+
+
+def test_a_leader_is_the_one_to_end_runs_of_the_dead(
+    cron: Cron, register: Callable[..., None]
+) -> None:
+    register("remember")
+    run = _in_progress(guard.LONG_AGO)
+    now = SystemClock().now()
+    guard.SchedulerState.objects.update(lease_expires_at=now + timedelta(hours=1))
+    clock = Stepping(lambda: guard.SchedulerState.objects.update(lease_expires_at=None) and None)
+    assert (cron("backfill", "t", *SPAN, clock=clock).code, clock.waits) == (0, 1)
+    run.refresh_from_db()
+    assert run.outcome == "interrupted"
+
+
+def test_watchers_hold_up_the_end_and_no_run(
+    cron: Cron, register: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register("remember")
+    told: list[int] = []
+
+    class Slow:
+        def begin(self, declarations: Any, whose: Any) -> None:
+            told.append(len(callbacks.seen))
+
+        def end(self, seconds: float) -> None:
+            told.append(len(callbacks.seen))
+
+    monkeypatch.setattr(watchers, "_watchers", [Slow()])
+    assert cron("backfill", "t", *SPAN).lines[-1] == "4 succeeded."
+    assert told == [0, 4]

@@ -165,6 +165,9 @@ def test_a_task_that_runs_elsewhere(cron: Cron, register: Register) -> None:
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("'t' runs already since ")
     assert "(3 min ago), in elsewhere:7 (last sign of life " in answer.err
+    SchedulerInstance.objects.filter(pk=other.pk).update(heartbeat_at=guard.LONG_AGO)
+    gone = "in elsewhere:7, which is gone: the next scheduler ends that run."
+    assert gone in cron("run", "t").err
     assert TaskRun.objects.count() == 1
 
 

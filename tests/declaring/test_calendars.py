@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ def test_a_file_that_changes_counts_at_once(tmp_path: Path) -> None:
         ("no.such.module", "gives no answer for 2024-01-01: ModuleNotFoundError"),
         ("missing.ics", "gives no answer for 2024-01-01: FileNotFoundError"),
         (lambda day: 1 / 0, "gives no answer for 2024-01-01: ZeroDivisionError"),
+        (lambda day: sys.exit(3), "gives no answer for 2024-01-01: SystemExit: 3"),
         (lambda day: None, "says NoneType, not True or False, of 2024-01-01"),
         (None, "is not in DECLARATIVE_CRON['CALENDARS']"),
     ],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -119,13 +120,14 @@ def _answer(context: Context, options: Options) -> None:
     span = _span(context, options)
     lines: list[Line] = []
     try:
-        for line in _lines(context, options, span):
-            lines.append(line)
-            _say(context, options, span, line, len(lines))
-            if line.is_interrupted:
-                raise KeyboardInterrupt
-            if line.is_wrong and not options["keep_going"]:
-                break
+        with closing(_lines(context, options, span)) as found:
+            for line in found:
+                lines.append(line)
+                _say(context, options, span, line, len(lines))
+                if line.is_interrupted:
+                    raise KeyboardInterrupt
+                if line.is_wrong and not options["keep_going"]:
+                    break
     except KeyboardInterrupt:
         _conclude(context, options, span, lines)
         raise CommandError(
@@ -163,17 +165,18 @@ def _span(context: Context, options: Options) -> Span:
     return Span(declaration, schedule, since, until, total, excluded)
 
 
-def _lines(context: Context, options: Options, span: Span) -> Iterator[Line]:
+def _lines(context: Context, options: Options, span: Span) -> Generator[Line]:
     name, repeat = span.declaration.name, options["repeat"]
     known = set() if repeat else backfilling.done(name, span.since, span.until)
     work = None if options["dry_run"] else _work(context, options, span)
-    for occurrence in span.occurrences():
-        if occurrence in known:
-            yield Line(occurrence, "done")
-        elif work is None:
-            yield Line(occurrence, "would_run")
-        else:
-            yield _run(work, occurrence)
+    with nullcontext() if work is None else work.watched():
+        for occurrence in span.occurrences():
+            if occurrence in known:
+                yield Line(occurrence, "done")
+            elif work is None:
+                yield Line(occurrence, "would_run")
+            else:
+                yield _run(work, occurrence)
 
 
 def _work(context: Context, options: Options, span: Span) -> Backfill:

@@ -17,6 +17,7 @@ from ...models import Origin, TaskRun
 from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
 from ...signals import safe
+from ...store.attendance import gave_up
 from ...store.declared import UnreadableError, own
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
 from ...store.reading import read
@@ -100,9 +101,15 @@ def _busy(run: TaskRun, now: datetime) -> str:
     since = "" if run.started_at is None else f" since {_moment(run.started_at, now)}"
     if run.instance is None:
         return f"{name!r} runs already{since}."
+    where = safe(str(run.instance))
+    if gave_up(run.instance):
+        return (
+            f"{name!r} is still written down as running{since}, in {where}, which is gone: "
+            "the next scheduler ends that run."
+        )
     seen = relative(run.instance.heartbeat_at, now)
     return (
-        f"{name!r} runs already{since}, in {safe(str(run.instance))} "
+        f"{name!r} runs already{since}, in {where} "
         f"(last sign of life {seen}). Only one run of a task at a time."
     )
 
