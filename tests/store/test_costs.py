@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, override_settings
 
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.store import bulk, claims, database, results, rows
@@ -190,6 +190,10 @@ def test_every_look_of_a_pass_uses_an_index() -> None:
     made = _initialized(40)
     started, ended = _pass(made)
     said = [*started, *ended, *_statements(lambda: peek(made.member))]
+    with override_settings(DECLARATIVE_CRON={"EXTERNAL_WORKERS": True}):
+        [look] = _statements(lambda: peek(made.member))
+    assert "reserved_until" in look
+    said.append(look)
     looks = [sql for sql in said if sql.startswith("SELECT") and any(t in sql for t in _TABLES)]
     assert len(looks) >= 4
     with _preferring_indexes():
