@@ -88,8 +88,10 @@ def place_order(chance: random.Random) -> Sale | None:
         chance: decides what and how many.
 
     Returns:
-        the sale, or ``None`` where the product was sold out.
+        the sale, or ``None`` where the product was sold out, or where there is none at all.
     """
     products = list(Product.objects.all())
+    if not products:
+        return None
     (product,) = chance.choices(products, [1 + product.popularity for product in products])
     return sell(product, chance.randint(1, MOST_PER_ORDER))

@@ -114,6 +114,11 @@ class Tasks(InAFolder, TestCase):
         self.assertIsNone(stock.place_order(random.Random(1)))
         self.assertFalse(StockMovement.objects.filter(kind="sale").exists())
 
+    def test_a_shop_that_has_just_been_deployed_sells_nothing(self) -> None:
+        StockMovement.objects.all().delete()
+        Product.objects.all().delete()
+        self.assertIsNone(stock.place_order(random.Random(1)))
+
 
 class Backup(InAFolder, TransactionTestCase):
     """A copy is taken outside any transaction, as in the scheduler."""
