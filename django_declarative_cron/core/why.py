@@ -102,7 +102,8 @@ def _present(facts: Facts) -> Why:
     if state.run_requested_at is not None:
         return Why(Cause.REQUESTED, state.run_requested_at)
     if state.pending_retry_until is not None:
-        return Why(Cause.RETRY_PENDING, now, until=state.pending_retry_until)
+        failure = _last_failure(facts, now)
+        return Why(Cause.RETRY_PENDING, now, row=failure, until=state.pending_retry_until)
     if following is None:
         return Why(Cause.NEVER_DUE, now)
     return Why(Cause.NOT_DUE, now, until=following, previous=state.last_attempt_at)
@@ -264,17 +265,22 @@ def _is_second_pass(schedule: Schedule, at: datetime) -> bool:
     return bool(local.fold) and schedule.fold == "first" and named
 
 
-def _retry_after(facts: Facts, at: datetime) -> Why | None:
+def _last_failure(facts: Facts, at: datetime) -> Row | None:
     ended = [row for row in facts.rows if row.started_at and row.finished_at]
     before = [row for row in ended if row.finished_at and row.finished_at <= at]
-    if not before or before[-1].outcome not in _WRONG:
+    return before[-1] if before and before[-1].outcome in _WRONG else None
+
+
+def _retry_after(facts: Facts, at: datetime) -> Why | None:
+    failure = _last_failure(facts, at)
+    if failure is None:
         return None
     pending = facts.state.pending_retry_until
     later = [row for row in facts.rows if row.started_at and row.started_at > at]
     if later and later[0].reason == "retry":
-        return Why(Cause.RETRY_PENDING, at, row=before[-1], until=later[0].started_at)
+        return Why(Cause.RETRY_PENDING, at, row=failure, until=later[0].started_at)
     if not later and pending is not None and pending > at:
-        return Why(Cause.RETRY_PENDING, at, row=before[-1], until=pending)
+        return Why(Cause.RETRY_PENDING, at, row=failure, until=pending)
     return None
 
 

@@ -19,7 +19,12 @@ _MINUTE = timedelta(minutes=1)
 
 
 def explain(
-    task: ScheduledTask, now: datetime, at: datetime | None = None, *, is_attended: bool
+    task: ScheduledTask,
+    now: datetime,
+    at: datetime | None = None,
+    *,
+    is_attended: bool,
+    with_failure: bool = False,
 ) -> Why:
     """Say why a task does or does not run, or did or did not at an instant.
 
@@ -28,12 +33,19 @@ def explain(
         now: the instant of asking.
         at: the instant asked about, ``None`` for the present state.
         is_attended: a scheduler was heard of lately.
+        with_failure: of a task that waits for its retry, what failed; one query more.
     """
-    return why(facts_of(task, now, at, is_attended=is_attended), at)
+    facts = facts_of(task, now, at, is_attended=is_attended, with_failure=with_failure)
+    return why(facts, at)
 
 
 def facts_of(
-    task: ScheduledTask, now: datetime, at: datetime | None, *, is_attended: bool
+    task: ScheduledTask,
+    now: datetime,
+    at: datetime | None,
+    *,
+    is_attended: bool,
+    with_failure: bool = False,
 ) -> Facts:
     """Collect what is stored, in a handful of queries.
 
@@ -42,28 +54,33 @@ def facts_of(
         now: the instant of asking.
         at: the instant asked about, ``None`` for the present state.
         is_attended: a scheduler was heard of lately.
+        with_failure: of a task that waits for its retry, what failed; one query more.
     """
     schedule, damage = read_schedule(task)
     runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     before = runs.filter(scheduled_for__lt=task.registered_at)
+    state = rows.state_of(task)
+    failure = with_failure and state.pending_retry_until is not None
     return Facts(
         now=now,
-        state=rows.state_of(task),
+        state=state,
         schedule=schedule,
         problem=task.broken_reason or damage,
         enabled=task.enabled,
         is_attended=is_attended,
-        rows=_present(runs) if at is None else _around(runs, at),
+        rows=_present(runs, failure) if at is None else _around(runs, at),
         pauses=_pauses(task, at or now),
         known_before=at is not None and at < task.registered_at and before.exists(),
         history_from=task.history_from,
     )
 
 
-def _present(runs: QuerySet[TaskRun]) -> tuple[Row, ...]:
+def _present(runs: QuerySet[TaskRun], with_failure: bool) -> tuple[Row, ...]:
     active = runs.filter(Q(outcome=Outcome.RUNNING) | Q(waits_in__isnull=False))
+    ended = runs.filter(started_at__isnull=False, finished_at__isnull=False).order_by("-id")[:1]
+    failure = _rows(ended) if with_failure else ()
     # However many wait, what runs is among those that are read.
-    return _rows(active.order_by("outcome", "-id"))
+    return (*failure, *_rows(active.order_by("outcome", "-id")))
 
 
 def _around(runs: QuerySet[TaskRun], at: datetime) -> tuple[Row, ...]:

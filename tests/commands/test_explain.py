@@ -50,6 +50,10 @@ def test_a_failure_and_what_lies_before_its_retry(cron: Cron, sim: Simulation) -
     sim.initialize([("a", "0 * * * *", job, timedelta(minutes=20))])
     sim.advance_to("2024-01-01T11:10Z")
     assert cause(cron, sim) == "retry_pending"
+    assert asked(cron, sim).data["run"]["outcome"] == "failed"
+    told = cron("explain", "a", clock=sim.clock).lines
+    assert told[0] == "It failed, and waits for its retry at 2024-01-01 11:20 UTC."
+    assert told[1] == asked(cron, sim).data["run"]["error"] != ""
     assert asked(cron, sim, "2024-01-01T11:00Z").data["explanation"].endswith("and failed.")
     sim.advance_to("2024-01-01T11:30Z")
     between = asked(cron, sim, "2024-01-01T11:10Z").data

@@ -47,7 +47,8 @@ def _answer(context: Context, options: Options) -> None:
     schedule = read_schedule(task)[0]
     zone = conf.project_zone() if schedule is None else schedule.zone
     at = None if options["at"] is None else read_instant("--at", options["at"], zone)
-    answer = explain(task, now, at, is_attended=_is_attended(context, scope))
+    attended = _is_attended(context, scope)
+    answer = explain(task, now, at, is_attended=attended, with_failure=True)
     if options["format"] == "json":
         context.terminal.data(_record(task, answer, at, now, zone))
     else:
