@@ -22,14 +22,14 @@ from django.core.management import load_command_class
 
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.runtime.probes import PATHS
+from django_declarative_cron.watch.files import text_of
 
 from ..conftest import CHECKOUT
 
 DEPLOY = CHECKOUT / "example_project" / "deploy"
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
 UNIT = DEPLOY / "systemd" / "shop-scheduler.service"
-ENTRY = ["python", "manage.py", "runscheduler"]
-ENTRY += ["--health-port", "8080", "--metrics-port", "9464"]
+ENTRY = ["python", "manage.py", "runscheduler", "--health-port", "8080", "--metrics-port", "9464"]
 
 
 def documents() -> Iterator[dict[str, Any]]:
@@ -92,6 +92,59 @@ def test_prometheus_is_answered_by_every_scheduler() -> None:
     assert {"metrics", "postgres"} <= set(extras.split(","))
 
 
+def test_prometheus_asks_every_scheduler_where_it_answers() -> None:
+    asked = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
+    ((found,),) = (each["dns_sd_configs"] for each in asked["scrape_configs"])
+    assert (found["names"], str(found["port"])) == (["scheduler"], ENTRY[-1])
+    ports = [
+        {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        for _, container in schedulers()
+    ]
+    assert ports == [{"health": "8080", "metrics": ENTRY[-1]}] * 2
+    notes = [
+        each["spec"]["template"]["metadata"]["annotations"]
+        for each in documents()
+        if each["kind"] == "Deployment"
+    ]
+    assert notes == [{"prometheus.io/scrape": "true", "prometheus.io/port": ENTRY[-1]}] * 2
+
+
+def test_what_watches_is_started_only_when_asked_for_and_has_its_files() -> None:
+    file = compose()
+    watching = {name: each for name, each in file["services"].items() if "configs" in each}
+    assert {name: each["profiles"] for name, each in watching.items()} == {
+        "prometheus": ["watch"],
+        "grafana": ["watch"],
+    }
+    mounted = [each for service in watching.values() for each in service["configs"]]
+    assert {each["source"] for each in mounted} == set(file["configs"])
+    for each in file["configs"].values():
+        assert (DEPLOY / each["file"]).is_file()
+    places = {each["source"]: Path(each["target"]) for each in mounted}
+    asked = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
+    assert asked["rule_files"] == [places["alerts"].name]
+    assert places["alerts"].parent == places["prometheus"].parent
+    folder = yaml.safe_load((DEPLOY / "grafana" / "folder.yml").read_text(encoding="utf-8"))
+    assert folder["providers"][0]["options"]["path"] == str(places["dashboard"].parent)
+    for name in ("alerts", "dashboard"):
+        shipped = (DEPLOY / file["configs"][name]["file"]).read_text(encoding="utf-8")
+        assert shipped == text_of(name)
+
+
+def test_by_hand_the_same_is_installed_as_in_the_image() -> None:
+    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    by_hand = (CHECKOUT / "docs" / "going-live.md").read_text(encoding="utf-8")
+    found = [
+        re.sub(r"'|>=[\d.]+", "", words).split()
+        for words in (
+            *re.findall(r"pip install .*--quiet \\\n +(.+)", image),
+            *re.findall(r"\$ pip install (.+)", by_hand),
+        )
+    ]
+    assert found[0] == found[1]
+    assert len(found) == 2
+
+
 def test_two_schedulers_are_asked_for_and_one_stays_while_nodes_are_drained() -> None:
     assert compose()["services"]["scheduler"]["deploy"]["replicas"] == 2
     by_kind = {(each["kind"], each["metadata"]["name"]): each for each in documents()}
@@ -142,11 +195,21 @@ def test_pgbouncer_gives_a_connection_for_the_length_of_a_transaction() -> None:
 
 
 def test_the_settings_are_complete(project_environment: dict[str, str]) -> None:
-    given = {"SECRET_KEY": "x" * 60, "ALLOWED_HOSTS": "shop.example", "RELEASE": "1.2"}
+    given = {
+        "SECRET_KEY": "x" * 60,
+        "ALLOWED_HOSTS": "shop.example",
+        "RELEASE": "1.2",
+        "SLACK_URL": "https://hooks.example.org/a",
+        "PING_URL": "https://ping.example.org/key/{slug}",
+    }
     environment = {**project_environment, **given, "DJANGO_SETTINGS_MODULE": "config.deployed"}
     shown = (
-        "from django.conf import settings; from django_declarative_cron import conf; "
+        "import logging; from django.conf import settings; "
+        "from django_declarative_cron import conf; "
         "tasks = conf.declarations(settings.SCHEDULED_TASKS); "
+        "[channel] = conf.options().NOTIFY; assert channel.kind == 'slack'; "
+        "assert conf.options().MONITOR.every_task; "
+        "logging.getLogger('shop').warning('late'); "
         "print([each.name for each in tasks], conf.options().RELEASE)"
     )
     done = subprocess.run(
@@ -156,7 +219,10 @@ def test_the_settings_are_complete(project_environment: dict[str, str]) -> None:
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    logged = json.loads(done.stderr)
+    assert (logged["logger"], logged["level"], logged["message"]) == ("shop", "WARNING", "late")
+    assert logged["time"].endswith("+00:00")
     assert "'sales-digest'" in done.stdout
     assert "'backup-database'" not in done.stdout
     assert done.stdout.endswith("1.2\n")

@@ -398,8 +398,9 @@ def test_the_codes_of_a_second_signal_are_right() -> None:
 
 
 def command_lines() -> list[str]:
+    # What a shell does with the output is not the command's.
     found = [
-        line.removeprefix("$ python manage.py ")
+        line.removeprefix("$ python manage.py ").partition(" > ")[0]
         for page in PAGES
         for block in page.blocks
         for line in block.text.splitlines()
