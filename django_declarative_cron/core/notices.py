@@ -46,7 +46,8 @@ class Notice:
     @property
     def line(self) -> str:
         """Say it in one line."""
-        words = " ".join(self.words.split())
+        # Errors are often whole sentences; this one goes on.
+        words = " ".join(self.words.split()).removesuffix(".")
         words = words if len(words) <= _LONGEST_WORDS else words[: _LONGEST_WORDS - 1] + "…"
         again = "" if self.times == 1 else f" ({self.times} more times, the last of them shown)"
         name = f"{self.task}: " if self.task else ""

@@ -22,6 +22,14 @@ def ledger(**how: Any) -> Ledger:
     return Ledger(Channel("mail", **how), "default")
 
 
+def test_an_error_that_is_a_sentence_does_not_end_the_line() -> None:
+    told = Notice("failure", "water", AT, "ValueError: mend it.", times=2).line
+    assert told == (
+        "water: ValueError: mend it (2 more times, the last of them shown), "
+        "at 2024-01-01 10:00:00 UTC"
+    )
+
+
 def test_a_first_failure_is_told_after_a_moment() -> None:
     book = ledger()
     book.add(failure(), 100.0)
