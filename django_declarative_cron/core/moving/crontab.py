@@ -9,21 +9,10 @@ from typing import Any, Final
 from ...cron.zones import UnknownZoneError, validate_zone
 from .command import command_of
 from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
-from .unix import MACROS, either_day
+from .unix import AS_CRON_DOES, MACROS, either_day
 
 GENERAL: Final = (
-    Difference(
-        "catch-up",
-        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
-        "the latest",
-    ),
-    Difference(
-        "overlap",
-        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
-    ),
-    Difference(
-        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
-    ),
+    *AS_CRON_DOES,
     Difference(
         "environment", "runs have the environment and the user of runscheduler, not those of cron"
     ),

@@ -8,22 +8,11 @@ from typing import Any, Final
 
 from .called import PRINTED, Binder, called, unbound
 from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
-from .unix import either_day
+from .unix import AS_CRON_DOES, either_day
 
 GENERAL: Final = (
     Difference("zone", "the crontab was read by the clock of the machine; `timezone` says which"),
-    Difference(
-        "catch-up",
-        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
-        "the latest",
-    ),
-    Difference(
-        "overlap",
-        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
-    ),
-    Difference(
-        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
-    ),
+    *AS_CRON_DOES,
 )
 
 CALL_COMMAND: Final = (

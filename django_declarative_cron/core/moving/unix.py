@@ -10,6 +10,22 @@ from .moved import Difference, UntranslatableError
 
 MACROS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 
+AS_CRON_DOES: Final = (
+    Difference(
+        "catch-up",
+        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
+        "the latest",
+    ),
+    Difference(
+        "overlap",
+        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
+    ),
+    Difference(
+        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
+    ),
+)
+"""What entries keep of cron, and what becomes of it without a word."""
+
 _RANDOM: Final = "~"
 _NTH: Final = re.compile(r"(?:[0-7]|[a-z]{3})#[1-5]")
 _LAST: Final = re.compile(r"l(?:[0-7]|[a-z]{3})")
