@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import logging.config
+import re
 import threading
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from django_declarative_cron import signals
 from django_declarative_cron.core import channel, events, monitor
@@ -22,6 +24,7 @@ from django_declarative_cron.core.monitor import Monitoring
 from django_declarative_cron.runtime import tracing
 from django_declarative_cron.runtime.work import Run, Work
 from django_declarative_cron.watch.catalogue import METRICS
+from django_declarative_cron.watch.files import text_of
 
 from .pages import DOCS, code, codes
 
@@ -128,3 +131,10 @@ def test_every_event_is_one_json_object_with_its_name(lines: Any) -> None:
     assert (first["event"], first["term"], first["level"]) == ("LeadershipGained", 7, "INFO")
     assert (second["event"], second["channel"]) == ("NotificationFailed", "mail")
     assert second["error"] == '"\\n'
+
+
+def test_the_pages_have_as_many_alert_rules_as_come_with_the_package() -> None:
+    (group,) = yaml.safe_load(text_of("alerts"))["groups"]
+    text = DOCS["going-live.md"].text
+    assert f"SUCCESS: {len(group['rules'])} rules found" in text
+    assert set(re.findall(r"`(Cron\w+)[`{]", text)) <= {rule["alert"] for rule in group["rules"]}
