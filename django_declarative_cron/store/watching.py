@@ -33,6 +33,7 @@ class Lead:
         leader: instance that leads, if any.
         expires_at: when its lease ends, or ended.
         present: instances that have not stopped, with the seconds since each spoke for itself.
+        silence: seconds since any instance was heard of, also of those that have stopped.
     """
 
     now: datetime
@@ -40,13 +41,14 @@ class Lead:
     leader: UUID | None
     expires_at: datetime | None
     present: dict[UUID, float]
+    silence: float = 0.0
 
     def leaderless(self) -> float | None:
         """Give the seconds for which nobody has led, ``None`` where somebody does."""
         if self.leader is not None and self.expires_at is not None and self.expires_at > self.now:
             return None
         if self.expires_at is None:
-            return min(self.present.values(), default=0.0)
+            return self.silence
         return (self.now - self.expires_at).total_seconds()
 
 
@@ -83,7 +85,9 @@ class Counts:
 
 
 def lead_of(using: str, deployment: str, database_time: BaseExpression) -> Lead | None:
-    """Look who leads, in two queries; ``None`` where no scheduler ever came.
+    """Look who leads, in two queries, three where all have stopped.
+
+    ``None`` where no scheduler ever came.
 
     Args:
         using: database alias.
@@ -95,12 +99,19 @@ def lead_of(using: str, deployment: str, database_time: BaseExpression) -> Lead 
     if state is None:
         return None
     known = SchedulerInstance.objects.using(using).filter(
-        scheduler=state, stopped_at=None, heartbeat_at__gt=LONG_AGO
+        scheduler=state, heartbeat_at__gt=LONG_AGO
     )
     now = state.database_now
-    newest = known.defer("lapses").order_by("-heartbeat_at")[:MOST_INSTANCES]
+    newest = (
+        known.filter(stopped_at=None).defer("lapses").order_by("-heartbeat_at")[:MOST_INSTANCES]
+    )
     present = {each.pk: max((now - spoke_at(each)).total_seconds(), 0.0) for each in newest}
-    return Lead(now, state.term, state.leader_id, state.lease_expires_at, present)
+    silence = min(present.values(), default=None)
+    if silence is None:
+        # Who stopped properly has left nothing else that says when.
+        last = known.aggregate(last=Max("heartbeat_at"))["last"] or now
+        silence = max((now - last).total_seconds(), 0.0)
+    return Lead(now, state.term, state.leader_id, state.lease_expires_at, present, silence)
 
 
 def troubles_of(using: str, deployment: str, now: datetime) -> Troubles:

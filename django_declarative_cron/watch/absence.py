@@ -75,8 +75,7 @@ def _found(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
         return
     leaderless = lead.leaderless()
     if not any(silent <= within for silent in lead.present.values()):
-        silence = min(lead.present.values(), default=leaderless or 0.0)
-        words = f"no scheduler is at work, and none was heard of for {silence:.0f} s"
+        words = f"no scheduler is at work, and none was heard of for {lead.silence:.0f} s"
         yield Notice("no_leader", "", at, words)
     elif leaderless is not None and leaderless >= within:
         words = f"no scheduler has led for {leaderless:.0f} s: nothing starts"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from django_declarative_cron.store import watching
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..events.receiver import Receiver
@@ -94,6 +95,21 @@ def test_before_the_first_scheduler_people_are_told(
     assert "no scheduler has ever checked in" in answer.err
     (told,) = bodies(receiver)
     assert [each["occasion"] for each in told["notices"]] == ["no_leader"]
+
+
+def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
+    cron: Cron, channels: None, receiver: Receiver
+) -> None:
+    sim = Simulation(start=START)
+    sim.initialize([("hourly", "0 * * * *", f"{HERE}.nothing", DELAY)])
+    sim.poll()
+    sim.stop()
+    later = ManualClock(sim.clock.now() + timedelta(minutes=5))
+    told = " ".join(cron("notify", "--check", clock=later).err.split())
+    assert "none was heard of for 300 s" in told
+    lead = watching.lead_of("default", "default", later.database_time())
+    assert lead is not None
+    assert (lead.present, lead.leaderless()) == ({}, 300.0)
 
 
 def test_silence_is_told_once_and_again_after_its_time(
