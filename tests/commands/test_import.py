@@ -207,7 +207,9 @@ def test_json_tells_the_same(cron: Cron, tmp_path: Path) -> None:
         (("apscheduler",), 2, "Name a scheduler by its dotted path"),
         (("apscheduler", "no.such.scheduler"), 2, "cannot be imported"),
         (("apscheduler", f"{HERE}.seen"), 2, "has no jobs"),
+        (("apscheduler", f"{HERE}.remember"), 2, "gives no scheduler: TypeError"),
         (("celery-beat", "no.such.app"), 2, "cannot be imported"),
+        (("celery-beat", f"{HERE}.seen"), 2, "is no app of Celery"),
         (("crontab", "x", "--timezone", "EST"), 2, "EST"),
     ],
 )

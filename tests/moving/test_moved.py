@@ -439,3 +439,10 @@ def test_what_is_written_for_programs_is_json() -> None:
             "differences": [{"about": "retry", "text": "why"}],
         }
     ]
+
+
+def test_a_line_that_no_cron_would_take_is_not_read() -> None:
+    ((long, short), _) = crontab.moved("* * * * * " + "a" * 20_000 + "\n* * * * * ls\n", "UTC")
+    assert (long.was, long.entry) == ("line 1", None)
+    assert "it has 20,010 characters" in long.differences[-1].text
+    assert short.entry is not None

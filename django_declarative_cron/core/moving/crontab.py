@@ -18,6 +18,9 @@ GENERAL: Final = (
     ),
 )
 
+_LONGEST_LINE: Final = 10_000
+"""Ten times what cron itself takes; beyond it there is no crontab, and reading takes for ever."""
+
 _SETTING: Final = re.compile(r"\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?\s*=\s*(.*?)\s*")
 _LINE: Final = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*?)\s*")
 
@@ -42,6 +45,10 @@ def moved(
 def _lines(text: str, zone: str, with_users: bool, said: list[Difference]) -> Iterator[Moved]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if len(line) > _LONGEST_LINE:
+            told = f"it has {len(line):,} characters: that is no line of a crontab"
+            yield Moved(f"line {number}", None).refused(told)
             continue
         setting = _SETTING.fullmatch(line)
         if setting is None or line.lstrip().startswith(("*", "@")):

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from ...core.moving import apscheduler
 from ...core.moving.apscheduler import Job
 from ...core.moving.moved import Moving
+from ...exceptions import words_of
 from .asked import Asked, bind, imported
 
 RIVAL = "apscheduler"
@@ -41,13 +42,22 @@ def read(asked: Asked) -> Moving:
 def _source(path: str) -> tuple[Any, str]:
     if path:
         found = imported(path)
-        made = found() if callable(found) and not hasattr(found, "get_jobs") else found
-        return made, path
+        return (_made(found, path) if callable(found) else found), path
     if not apps.is_installed("django_apscheduler"):
         text = "Name a scheduler by its dotted path, such as shop.jobs.scheduler."
         raise CommandError(text, returncode=2)
     store = imported("django_apscheduler.jobstores.DjangoJobStore")
     return store(), "the table of django-apscheduler"
+
+
+def _made(found: Any, path: str) -> Any:
+    if hasattr(found, "get_jobs") and not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        text = f"{path!r} gives no scheduler: {type(error).__name__}: {words_of(error)}"
+        raise CommandError(text, returncode=2) from error
 
 
 def _job(found: Any, defaults: Mapping[str, Any], zone: str) -> Job:

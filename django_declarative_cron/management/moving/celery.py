@@ -8,6 +8,8 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from ... import conf
 from ...core.moving import celery
 from ...core.moving.celery import Beat, Crontab
@@ -26,6 +28,9 @@ def read(asked: Asked) -> Moving:
 
     Args:
         asked: with the dotted path of an app, where the one of the project is not meant.
+
+    Raises:
+        CommandError: that is none, with exit code 2.
     """
     app, schedule, zone, source = _schedule(asked)
     rows = {row.name: row for row in _rows()}
@@ -42,6 +47,8 @@ def read(asked: Asked) -> Moving:
 def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
     if asked.source:
         named = imported(asked.source)
+        if not hasattr(named, "loader"):
+            raise CommandError(f"{asked.source!r} is no app of Celery", returncode=2)
         return named, _of_app(named), str(named.timezone), f"the app {asked.source}"
     found: Mapping[str, Any] = next(filter(None, map(conf.foreign, _SETTINGS)), {})
     zone = str(conf.foreign("CELERY_TIMEZONE") or "UTC")
