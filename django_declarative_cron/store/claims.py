@@ -179,7 +179,7 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
         row = ScheduledTask.objects.using(member.using).filter(pk=pk).first()
         if held is None or row is None:
             return []
-        told = rows.set_aside(row, reason, now + ASIDE)
+        told = rows.set_aside(row, reason, now, ASIDE)
         # Only these columns: what is wrong with the others would spoil this write as well.
         mine = ScheduledTask.objects.using(member.using).filter(pk=pk)
         mine.update(broken_reason=row.broken_reason, wake_at=row.wake_at)
@@ -262,7 +262,8 @@ def _considered(
         return declaration, _decided(held, member, row, declaration, now, runs)
     except Exception as error:
         claimed.strangers |= isinstance(error, StrangerError)
-        claimed.events.append(rows.set_aside(row, f"{type(error).__name__}: {error}", now + ASIDE))
+        reason = f"{type(error).__name__}: {error}"
+        claimed.events.append(rows.set_aside(row, reason, now, ASIDE))
         return None
 
 

@@ -299,14 +299,17 @@ def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
     return {key: value for key, value in told.items() if value is not None} or None
 
 
-def set_aside(row: ScheduledTask, reason: str, until: datetime) -> events.TaskBroken:
+def set_aside(
+    row: ScheduledTask, reason: str, now: datetime, delay: timedelta = timedelta(0)
+) -> events.TaskBroken:
     """Take a row that cannot be considered out of the way, with its reason.
 
     Args:
         row: the task's row.
         reason: one line for people.
-        until: when to try again.
+        now: the instant.
+        delay: until it is tried again.
     """
     row.broken_reason = reason
-    row.wake_at = until
-    return events.TaskBroken(at=until, task_name=row.name, reason=reason)
+    row.wake_at = now + delay
+    return events.TaskBroken(at=now, task_name=row.name, reason=reason)

@@ -149,6 +149,7 @@ def test_a_row_of_nobody_starts_nothing_and_is_removed(
     sim.advance_to("2024-01-01T11:00:00Z")
     (broken,) = [event for event in told if isinstance(event, events.TaskBroken)]
     assert "not declared" in broken.reason
+    assert broken.at == utc("10:30")
     assert not ScheduledTask.objects.filter(name="foreign").exists()
     assert not TaskRun.objects.filter(task_name="foreign").exists()
     assert len(sim.starts("a")) == 2
