@@ -33,10 +33,18 @@ def words_of(cause: BaseException) -> str:
     except Exception:
         lines = []
     text = next((line.strip() for line in lines if line.strip()), type(cause).__name__)
-    text = _LOGIN.sub("://***@", text)
-    text = _SECRET.sub(r"\1\2***", text)
+    text = without_secrets(text)
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= _LONGEST_CAUSE else text[:_LONGEST_CAUSE] + "…"
+
+
+def without_secrets(text: str) -> str:
+    """Replace logins in URLs, and values after words such as ``password=``.
+
+    Args:
+        text: of a line or a few.
+    """
+    return _SECRET.sub(r"\1\2***", _LOGIN.sub("://***@", text))
 
 
 class DeclarativeCronError(Exception):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.plain import flaw_of_data
 from ..core.retry_policy import names_of
+from ..exceptions import without_secrets
 from ..store.results import Result
 from .ending import Why
 
@@ -55,7 +56,8 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         work.run.task_name,
         at,
         succeeded=False,
-        error=storable(_one_line(error), ERROR_LENGTH),
+        # It goes into logs and to people's channels; the traceback is for who may see the run.
+        error=without_secrets(storable(_one_line(error), ERROR_LENGTH)),
         traceback=storable(_traceback(error), TRACEBACK_LENGTH),
         duration=duration,
         errors=names_of(type(error)),

@@ -13,17 +13,20 @@ import pytest
 
 from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.runtime import tail
-from django_declarative_cron.runtime.ended import VALUE_LENGTH, succeeded
+from django_declarative_cron.runtime.ended import VALUE_LENGTH, failed, succeeded
 from django_declarative_cron.runtime.tail import Tail
 from django_declarative_cron.runtime.work import Run, Work
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def kept(value: Any) -> tuple[Any, str]:
+def work() -> Work:
     run = Run("t", NOW, NOW, 1, "due", "UTC", threading.Event())
-    work = Work(1, run, Target("", lambda: None), lambda result: None)
-    result = succeeded(work, NOW, 0.0, value)
+    return Work(1, run, Target("", lambda: None), lambda result: None)
+
+
+def kept(value: Any) -> tuple[Any, str]:
+    result = succeeded(work(), NOW, 0.0, value)
     return result.value, result.log
 
 
@@ -68,3 +71,9 @@ def test_a_line_has_a_length_too() -> None:
         logging.getLogger("tests.runners").warning("x" * (2 * tail.LINE_LENGTH))
     (line,) = taken
     assert len(line) == tail.LINE_LENGTH + 1
+
+
+def test_the_error_of_a_run_names_no_secret_in_logs_and_to_people() -> None:
+    error = RuntimeError("postgres://shop:hunter2@db/shop, password=hunter3 was refused")
+    result = failed(work(), error, NOW, 0.0)
+    assert result.error == "RuntimeError: postgres://***@db/shop, password=*** was refused"
