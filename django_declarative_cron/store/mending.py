@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import connections, models
+from django.db import OperationalError, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
@@ -79,10 +79,15 @@ def mending(using: str, deployment: str, act: Callable[[], _T]) -> _T:
     """
     try:
         return act()
-    except _FAILS:
-        if not mend(using, deployment):
+    except (*_FAILS, OperationalError) as error:
+        if not _is_of_a_row(error) or not mend(using, deployment):
             raise
     return act()
+
+
+def _is_of_a_row(error: Exception) -> bool:
+    """Tell a value that cannot be read from whatever else a database refuses."""
+    return not isinstance(error, OperationalError) or "malformed JSON" in str(error)
 
 
 def mend(using: str, deployment: str, *, history: bool = True) -> int:

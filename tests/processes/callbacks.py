@@ -36,6 +36,7 @@ def hold_the_lock() -> None:
 
 def close_the_pipe() -> None:
     """Close a descriptor that belongs to somebody else: the pipe to the companion."""
+    gc.unfreeze()  # What a scheduler was made of is out of the collector's sight.
     [companion] = [each for each in gc.get_objects() if isinstance(each, Companion)]
     os.close(companion._pipe)
     _note("closed")
