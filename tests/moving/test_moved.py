@@ -324,7 +324,7 @@ def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
             "env X=1 timeout -k 5 90 django-admin check --settings prod --deploy",
             ["check", "--deploy"],
         ),
-        ("flock -n /tmp/x python manage.py check 2>>err.log", ["check"]),
+        ("flock -n sync.lock python manage.py check 2>>err.log", ["check"]),
     ],
 )
 def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> None:
