@@ -11,8 +11,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from django.utils.dates import WEEKDAYS_ABBR
 
 from ..core.schedule import Schedule
-from ..models import ScheduledTask
-from ..store.shapes import Shape
+from ..store.coverage import MOST_IN_DAY, Ended
+from ..store.shapes import Named, Shape
+from . import formats
 
 _TICK = timedelta(microseconds=1)
 _FIRST, _LAST = 1970, 2100
@@ -26,19 +27,17 @@ class Day:
         date: which.
         is_inside: it lies in the month.
         is_today: somebody looks on it.
-        planned: number of occurrences that its tasks name.
+        planned: number of occurrences that its tasks name; texts, empty for none.
         failed: number of runs that went wrong.
         ran: number of runs that succeeded.
-        tasks: how many tasks have an occurrence on it.
     """
 
     date: date
     is_inside: bool
     is_today: bool
-    planned: int
-    failed: int
-    ran: int
-    tasks: int
+    planned: str
+    failed: str
+    ran: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,13 @@ class DayLine:
     """What one task does on one day.
 
     Args:
-        task: its row.
-        schedule: its expression and zone.
+        task: with its schedule.
         number: of its occurrences.
         first: the first of them.
         last: the last of them.
     """
 
-    task: ScheduledTask
-    schedule: Schedule
+    task: Named
     number: int
     first: datetime
     last: datetime
@@ -130,7 +127,7 @@ def weeks(
     today: date,
     zone: tzinfo,
     declared: Sequence[Shape],
-    ended: dict[date, Counter[str]],
+    ended: dict[date, Ended],
 ) -> list[list[Day]]:
     """Give the calendar of a month.
 
@@ -139,19 +136,18 @@ def weeks(
         today: the present day.
         zone: whose days.
         declared: the schedules of the tasks that are switched on.
-        ended: what ran on each day: ``succeeded`` and ``failed``.
+        ended: what became of the runs of each day.
     """
     days = days_of(month)
-    planned, busy = _planned(days, zone, declared)
+    planned = _planned(days, zone, declared)
     shown = [
         Day(
             date=day,
             is_inside=day.month == month.month,
             is_today=day == today,
-            planned=planned[day],
-            failed=ended.get(day, Counter())["failed"],
-            ran=ended.get(day, Counter())["succeeded"],
-            tasks=busy[day],
+            planned=formats.count(planned[day]),
+            failed=formats.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
+            ran=formats.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
         )
         for day in days
     ]
@@ -160,40 +156,47 @@ def weeks(
 
 def _planned(
     days: Sequence[date], zone: tzinfo, declared: Sequence[Shape]
-) -> tuple[Counter[date], Counter[date]]:
+) -> Counter[date]:
     planned: Counter[date] = Counter()
-    busy: Counter[date] = Counter()
     spans = [(day, *bounds(day, zone)) for day in days]
     for shape in declared:
         for day, begin, end in spans:
             found = _named(shape.schedule, max(begin, shape.since), end)
-            if found:
-                planned[day] += found * shape.number
-                busy[day] += shape.number
-    return planned, busy
+            planned[day] += found * shape.number
+    return planned
 
 
 def _named(schedule: Schedule, begin: datetime, end: datetime) -> int:
     return schedule.count_between(begin - _TICK, end - _TICK) if begin < end else 0
 
 
-def lines_of(
-    day: date, zone: tzinfo, tasks: Iterable[tuple[ScheduledTask, Schedule]]
-) -> list[DayLine]:
+def lines_of(day: date, zone: tzinfo, tasks: Iterable[Named]) -> list[DayLine]:
     """Give what tasks do on one day, in the order of their first occurrences.
 
     Args:
         day: which.
         zone: whose.
-        tasks: that are switched on, with their schedules.
+        tasks: that are switched on.
     """
     dawn, end = bounds(day, zone)
+    # Thousands of tasks have a few hundred schedules; what is equal may yet leave other days out.
+    known: dict[tuple[int, datetime], tuple[int, datetime, datetime] | None] = {}
     found = []
-    for task, schedule in tasks:
+    for task in list(tasks):
         # Before its registration a task does nothing.
-        begin = max(dawn, task.registered_at)
-        number = _named(schedule, begin, end)
-        first, last = schedule.next_after(begin - _TICK), schedule.latest_at_or_before(end - _TICK)
-        if number and first is not None and last is not None:
-            found.append(DayLine(task, schedule, number, first, last))
+        begin = max(dawn, task.since)
+        same = (id(task.schedule), begin)
+        if same not in known:
+            known[same] = _course(task.schedule, begin, end)
+        course = known[same]
+        if course is not None:
+            found.append(DayLine(task, *course))
     return sorted(found, key=lambda line: (line.first, line.task.name))
+
+
+def _course(
+    schedule: Schedule, begin: datetime, end: datetime
+) -> tuple[int, datetime, datetime] | None:
+    number = _named(schedule, begin, end)
+    first, last = schedule.next_after(begin - _TICK), schedule.latest_at_or_before(end - _TICK)
+    return (number, first, last) if number and first is not None and last is not None else None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from ..models import ScheduledTask
 from ..store import overview
 from ..store.overview import Ran
-from ..store.reading import read_schedule
+from ..store.shapes import named
 from . import calendar, formats
 from .calendar import DayLine
 from .overview import changes_of, ticks_of
@@ -26,39 +25,29 @@ from .readonly import ReadOnlyAdmin
 LINES = 100
 """How many tasks a day shows; who has more finds them in the list."""
 
-_NEEDED = ("scheduler", "name", "cron", "timezone", "declaration", "registered_at", "digest")
-
 
 def of(
-    page: ReadOnlyAdmin,
-    request: HttpRequest,
-    tasks: QuerySet[ScheduledTask],
-    day: date,
-    zone: tzinfo,
-    now: datetime,
+    page: ReadOnlyAdmin, tasks: QuerySet[ScheduledTask], day: date, zone: tzinfo, now: datetime
 ) -> dict[str, Any]:
     """Collect what the template shows of a day.
 
     Args:
         page: knows the addresses on its site.
-        request: of the user.
         tasks: that are switched on.
         day: which.
         zone: whose.
         now: the instant of looking.
     """
-    readable = ((task, read_schedule(task)[0]) for task in tasks.only(*_NEEDED).order_by("name"))
-    known = [(task, schedule) for task, schedule in readable if schedule is not None]
-    found = calendar.lines_of(day, zone, known)
+    found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown = found[:LINES]
     window = Window(*calendar.bounds(day, zone))
-    ran = _ran(shown, window)
+    ran, ahead = _ran(shown, window), _ahead(shown, window, now)
     return {
         "date": date_format(day, "DATE_FORMAT"),
         "hours": [f"{hour.astimezone(zone):%H:%M}" for hour in timeline.hours(window)],
         "lines": [
-            _line(page, request, line, ran.get(line.task.name or "", []), window, now)
-            for line in shown
+            _line(page, line, ran.get(line.task.name, []), ticks, window, now)
+            for line, ticks in zip(shown, ahead, strict=True)
         ],
         "more": len(found) - len(shown),
     }
@@ -67,15 +56,26 @@ def of(
 def _ran(lines: Sequence[DayLine], window: Window) -> dict[str, list[Ran]]:
     if not lines:
         return {}
-    names = [line.task.name or "" for line in lines]
-    return overview.day_of(lines[0].task.scheduler_id, names, window.start, window.end)
+    names = [line.task.name for line in lines]
+    return overview.day_of(lines[0].task.scheduler, names, window.start, window.end)
+
+
+def _ahead(lines: Sequence[DayLine], window: Window, now: datetime) -> Iterator[list[datetime]]:
+    """Give for each line what is ahead of it; those that begin alike share it."""
+    known: dict[tuple[int, datetime], list[datetime]] = {}
+    for line in lines:
+        since = max(now, line.first - timedelta(microseconds=1))
+        same = (id(line.task.schedule), since)
+        if same not in known:
+            known[same] = ticks_of(line.task.schedule, since, window)
+        yield known[same]
 
 
 def _line(
     page: ReadOnlyAdmin,
-    request: HttpRequest,
     line: DayLine,
     runs: Sequence[Ran],
+    ticks: list[datetime],
     window: Window,
     now: datetime,
 ) -> dict[str, Any]:
@@ -84,21 +84,20 @@ def _line(
     numbers = {"name": line.task.name, "number": line.number, "wrong": wrong}
     numbers["succeeded"] = ended["succeeded"]
     label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
-    since = max(now, line.first - timedelta(microseconds=1))
     return {
         "name": line.task.name,
-        "url": page.page_of(request, line.task),
+        "url": page.address(ScheduledTask, "change", line.task.pk),
         "number": line.number,
         "succeeded": ended["succeeded"],
         "wrong": wrong,
         "first": formats.moment(line.first),
         "last": formats.moment(line.last) if line.number > 1 else "",
-        "words": formats.words(line.schedule.expression),
+        "words": formats.words(line.task.schedule.expression),
         "picture": timeline.lane(
             window,
             (Bar(run.start, run.end or now, run.outcome) for run in runs),
-            ticks_of(line.schedule, since, window),
-            changes_of(line.schedule, window),
+            ticks,
+            changes_of(line.task.schedule, window),
             now,
             label % numbers,
         ),

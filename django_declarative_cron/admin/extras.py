@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import options
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.coverage import ended_by_day
+from ..store.coverage import Ended, ended_by_day
 from ..store.shapes import shapes
 from . import calendar, days
 from .acting import ActingAdmin
@@ -56,7 +56,7 @@ class ExtraPagesAdmin(ActingAdmin):
         mine = self.get_queryset(request).filter(enabled=True)
         before, after = calendar.neighbours(month)
         declared = list(shapes(mine, apart=False))
-        weeks = calendar.weeks(month, today, zone, declared, _ended(month, zone))
+        weeks = calendar.weeks(month, today, zone, declared, _ended(month, zone, today))
         return self._beside(
             request,
             "calendar.html",
@@ -68,7 +68,7 @@ class ExtraPagesAdmin(ActingAdmin):
                 "weekdays": calendar.weekdays(),
                 "weeks": weeks,
                 "zone": timezone.get_current_timezone_name(),
-                "day": None if day is None else days.of(self, request, mine, day, zone, now),
+                "day": None if day is None else days.of(self, mine, day, zone, now),
             },
         )
 
@@ -106,7 +106,6 @@ class ExtraPagesAdmin(ActingAdmin):
 _ASKED = ("expression", "timezone", "dialect")
 
 
-def _ended(month: date, zone: tzinfo) -> Any:
-    shown = calendar.days_of(month)
-    begin, end = calendar.bounds(shown[0], zone)[0], calendar.bounds(shown[-1], zone)[1]
-    return ended_by_day(options().DEPLOYMENT, begin, end, zone)
+def _ended(month: date, zone: tzinfo, today: date) -> dict[date, Ended]:
+    past = [day for day in calendar.days_of(month) if day <= today]
+    return ended_by_day(options().DEPLOYMENT, {day: calendar.bounds(day, zone) for day in past})

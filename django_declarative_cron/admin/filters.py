@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.contrib import admin
+from django.db import connections
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -13,7 +14,7 @@ from ..conf import options
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
-from ..store.overview import failed_lately, last_outcome
+from ..store.overview import Kind, failed_lately, kinds, last_outcome
 from ..store.status import status_query
 from .marks import REASON_WORDS, STATUS_WORDS
 
@@ -112,7 +113,7 @@ class AppFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
         """Offer the choices."""
-        labels = {app_of(each.callback) for each in declared_values(request, model_admin)}
+        labels = {app_of(each.callback) for each in kinds_of(request, model_admin)}
         return [(label, label) for label in sorted(labels - {""})]
 
     def queryset(
@@ -131,7 +132,7 @@ class TagFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
         """Offer the choices."""
-        tags = {tag for each in declared_values(request, model_admin) for tag in each.tags}
+        tags = {tag for each in kinds_of(request, model_admin) for tag in texts(each.tags)}
         return [(tag, tag) for tag in sorted(tags)]
 
     def queryset(
@@ -141,9 +142,10 @@ class TagFilter(admin.SimpleListFilter):
         wanted = self.value()
         if not wanted:
             return queryset
-        # Not every database can look into a list; a deployment has some hundred tasks.
-        stored = queryset.order_by().values_list("pk", "declaration")
-        return queryset.filter(pk__in=[pk for pk, found in stored if wanted in tags_of(found)])
+        if connections[queryset.db].features.supports_json_field_contains:
+            return queryset.filter(declaration__contains={"tags": [wanted]})
+        stored = queryset.order_by().values_list("pk", "declaration__tags")
+        return queryset.filter(pk__in=[pk for pk, tags in stored if wanted in texts(tags)])
 
 
 class ZoneFilter(admin.SimpleListFilter):
@@ -154,7 +156,7 @@ class ZoneFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
         """Offer the choices."""
-        found = {each.timezone for each in declared_values(request, model_admin)}
+        found = {each.timezone for each in kinds_of(request, model_admin)}
         zones = [zone for zone in found if isinstance(zone, str)]
         return [(zone, zone) for zone in sorted(zones)]
 
@@ -178,40 +180,26 @@ def app_of(callback: Any) -> str:
     return package if dot and package.isidentifier() else ""
 
 
-class Declared(NamedTuple):
-    """What the filters offer of one task."""
-
-    callback: Any
-    timezone: Any
-    tags: tuple[str, ...]
-
-
-def declared_values(request: HttpRequest, model_admin: Any) -> list[Declared]:
-    """Give what there is to be filtered by, asked for once for one page.
+def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:
+    """Give what tasks there are, asked for once for one page.
 
     Args:
         request: of the user.
         model_admin: whose rows.
     """
-    known: list[Declared] | None = getattr(request, "_ddc_declared", None)
+    known: list[Kind] | None = getattr(request, "_ddc_kinds", None)
     if known is None:
-        rows = model_admin.get_queryset(request).order_by()
-        stored = rows.values_list("callback", "timezone", "declaration__tags").distinct()
-        known = [Declared(callback, zone, _texts(tags)) for callback, zone, tags in stored]
-        request._ddc_declared = known  # type: ignore[attr-defined]
+        known = kinds(model_admin.get_queryset(request), system_clock.now())
+        request._ddc_kinds = known  # type: ignore[attr-defined]
     return known
 
 
-def tags_of(declaration: Any) -> tuple[str, ...]:
-    """Give the tags of a stored declaration, whatever stands in it.
+def texts(tags: Any) -> tuple[str, ...]:
+    """Give the tags of a stored declaration, whatever stands there.
 
     Args:
-        declaration: as stored.
+        tags: as stored.
     """
-    return _texts(declaration.get("tags")) if isinstance(declaration, dict) else ()
-
-
-def _texts(tags: Any) -> tuple[str, ...]:
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 

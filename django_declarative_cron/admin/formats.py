@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 from django.utils.dates import MONTHS, WEEKDAYS
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
@@ -115,6 +116,17 @@ def _calendar_names() -> dict[str, str]:
     with override(None):
         english = [str(name) for name in lazy]
     return dict(zip(english, map(str, lazy), strict=True))
+
+
+def count(number: int, most: int | None = None) -> str:
+    """Show how many there are, in groups of three digits; nothing where there are none.
+
+    Args:
+        number: at least 0.
+        most: how far was counted.
+    """
+    shown = number_format(number, force_grouping=True) if number else ""
+    return f"{shown}+" if most is not None and number >= most else shown
 
 
 def names(texts: Iterable[str]) -> str:

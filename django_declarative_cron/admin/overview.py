@@ -27,6 +27,7 @@ from ..store.attendance import patience, spoke_at
 from ..store.overview import Ran
 from ..store.reading import read_schedule
 from . import formats, marks
+from .filters import kinds_of
 from .pictures import charts, timeline
 from .pictures.timeline import Bar, Mark, Window
 from .readonly import ReadOnlyAdmin
@@ -105,11 +106,13 @@ def of(page: ReadOnlyAdmin, request: HttpRequest, tasks: Sequence[ScheduledTask]
     """
     now = system_clock.now()
     found = health_of(request)
-    mine = page.get_queryset(request)
+    mine, counts = page.get_queryset(request), Counter[str]()
+    for kind in kinds_of(request, page):
+        counts[kind.status] += kind.number
     lanes = _lanes(page, request, tasks[:LANES], now)
     return {
         "health": None if found is None else _health(page, request, found),
-        "tiles": list(_tiles(overview.tally(mine, now), 0 if found is None else found.failed)),
+        "tiles": list(_tiles(counts, 0 if found is None else found.failed)),
         "lanes": lanes,
         "more": max(len(tasks) - LANES, 0),
         "hours": _hours(now),
@@ -157,7 +160,7 @@ def _health(page: ReadOnlyAdmin, request: HttpRequest, found: overview.Health) -
     }
 
 
-def _tiles(counts: dict[Status, int], failed: int) -> Iterator[Tile]:
+def _tiles(counts: Counter[str], failed: int) -> Iterator[Tile]:
     for status, label in _TILES:
         number = counts[status]
         if status is Status.PAUSED:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -24,19 +23,14 @@ from .readonly import NOTHING
 class TaskChangeList(ChangeList):
     """Fetch the newest runs of the rows of one page together."""
 
-    def get_queryset(
-        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
-    ) -> QuerySet[Any, Any]:
-        """Ask for what the page shows, and for no more."""
-        tasks = super().get_queryset(request, exclude_parameters)
-        shown: QuerySet[Any, Any] = with_waits(tasks).annotate(oldest_recent=oldest_recent())
-        return shown
-
     def get_results(self, request: HttpRequest) -> None:
-        """Read the rows of this page."""
+        """Read the rows of this page; what is asked of each is not asked of those before it."""
         super().get_results(request)
         self._request = request
-        tasks: list[Any] = list(self.result_list)
+        keys = list(self.result_list.values_list("pk", flat=True))
+        asked = with_waits(self.root_queryset).annotate(oldest_recent=oldest_recent())
+        found: dict[Any, Any] = asked.in_bulk(keys)
+        tasks = [found[key] for key in keys if key in found]
         runs = recent_runs(tasks, {task.name or "": task.oldest_recent for task in tasks})
         for task in tasks:
             task.recent = runs.get(task.name or "", [])

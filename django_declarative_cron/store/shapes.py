@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Case, Count, F, QuerySet, Value, When
 
@@ -50,8 +50,53 @@ def shapes(tasks: QuerySet[ScheduledTask], *, apart: bool) -> Iterator[Shape]:
         cron, zone, since, skipped, *said, number = row
         name = said.pop() if apart else ""
         options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
-        try:
-            schedule = declared_schedule(name, cron, zone, options)
+        schedule = _readable(name, cron, zone, options)
+        if schedule is not None:
             yield Shape(schedule.anchored(since).omitting(skipped), since, number)
-        except DAMAGE:
-            continue
+
+
+class Named(NamedTuple):
+    """A task as a page of many tasks needs it.
+
+    Args:
+        pk: key of its row.
+        scheduler: key of its deployment.
+        name: of the task.
+        schedule: tasks that say the same share one.
+        since: its registration.
+    """
+
+    pk: int
+    scheduler: int
+    name: str
+    schedule: Schedule
+    since: datetime
+
+
+def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
+    """Give each task whose schedule can be read, in one query.
+
+    Args:
+        tasks: to be looked at.
+    """
+    keys = (*_DECLARED, "spread")
+    known = tasks.exclude(digest__startswith=UNREADABLE)
+    columns = ("pk", "scheduler", "name", *_COLUMNS, *(f"declaration__{key}" for key in keys))
+    shared: dict[tuple[str, ...], Schedule | None] = {}
+    for pk, scheduler, name, cron, zone, since, skipped, *said in known.values_list(*columns):
+        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
+        own = name if "spread" in options else ""
+        same = (own, cron, zone, repr(said))
+        if same not in shared:
+            shared[same] = _readable(own, cron, zone, options)
+        schedule = shared[same]
+        if schedule is not None:
+            counted = schedule.anchored(since).omitting(skipped)
+            yield Named(pk, scheduler, name, counted, since)
+
+
+def _readable(name: str, cron: str, zone: str, options: dict[str, Any]) -> Schedule | None:
+    try:
+        return declared_schedule(name, cron, zone, options)
+    except DAMAGE:
+        return None

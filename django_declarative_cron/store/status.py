@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Case, CharField, Exists, OuterRef, Q, Value, When
 
 from ..core.status import LATE, Status
 from ..models import Outcome, TaskRun
@@ -23,6 +23,18 @@ def status_query(status: Status, now: datetime) -> Q:
             return earlier & query
         earlier &= ~query
     raise LookupError(status)
+
+
+def status_word(now: datetime) -> Case:
+    """Give, in a query on tasks, the word that ``core.status`` says of each.
+
+    Args:
+        now: the instant of looking.
+    """
+    # The last word is for what is left, so it needs no condition.
+    *queries, (other, _everything) = _queries(now)
+    whens = [When(query, then=Value(str(word))) for word, query in queries]
+    return Case(*whens, default=Value(str(other)), output_field=CharField())
 
 
 def waits_for_a_worker() -> Exists:

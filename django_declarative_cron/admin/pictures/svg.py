@@ -86,6 +86,7 @@ def line(
     )
 
 
+@lru_cache(maxsize=8192)
 def number(value: float) -> str:
     """Write a coordinate, in every language the same.
 
