@@ -154,9 +154,7 @@ def weeks(
     return [shown[index : index + 7] for index in range(0, len(shown), 7)]
 
 
-def _planned(
-    days: Sequence[date], zone: tzinfo, declared: Sequence[Shape]
-) -> Counter[date]:
+def _planned(days: Sequence[date], zone: tzinfo, declared: Sequence[Shape]) -> Counter[date]:
     planned: Counter[date] = Counter()
     spans = [(day, *bounds(day, zone)) for day in days]
     for shape in declared:
