@@ -752,6 +752,7 @@ class Migration(migrations.Migration):
                     "instance",
                     models.ForeignKey(
                         blank=True,
+                        db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="runs",
@@ -830,6 +831,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="taskrun",
             index=models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
+        ),
+        migrations.AddIndex(
+            model_name="taskrun",
+            index=models.Index(fields=["instance", "cancel_requested_at"], name="ddc_run_to_end"),
         ),
         migrations.AddIndex(
             model_name="taskrun",

@@ -275,6 +275,7 @@ class TaskRun(models.Model):
         null=True,
         blank=True,
         related_name="runs",
+        db_index=False,
     )
     term = models.BigIntegerField(_("term"), default=0)
     epoch = models.BigIntegerField(_("epoch"), null=True, blank=True)
@@ -309,6 +310,8 @@ class TaskRun(models.Model):
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),
             # Only waiting runs name a queue, so it is as short as what waits.
             models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
+            # Each idle look asks for the runs of its instance that are to end.
+            models.Index(fields=["instance", "cancel_requested_at"], name="ddc_run_to_end"),
             # What failed lately, however long the history is.
             models.Index(fields=["scheduler", "outcome", "finished_at"], name="ddc_run_outcome"),
         ]
