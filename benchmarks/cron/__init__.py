@@ -20,6 +20,7 @@ PART = Part(
     contenders=("product", "cronsim", "croniter", "celery", "limit"),
     sizes=(200,),
     size_unit="occurrences in a row",
-    rounds=9,
+    rounds=7,
     is_by_processor=True,
+    share=0.7,
 )

@@ -14,6 +14,9 @@ from .acting import Acting
 class Case(Acting, product.Case):
     """The acts of the admin and of the commands."""
 
+    instants = 5
+    due = 100
+
     def edit(self, name: str, *, pause: bool) -> None:
         """Pause or resume a task.
 

@@ -13,4 +13,6 @@ PART = Part(
     size_unit="runs",
     rounds=1,
     is_fresh=True,
+    share=2,
+    patience=400,
 )

@@ -115,5 +115,13 @@ CONTENDERS = {
             settings={"SQLITE": True},
             beside=("django",),
         ),
+        *(
+            Contender(kind, label, "django-declarative-cron", beside=("django",))
+            for kind, label in (
+                ("thread", "thread"),
+                ("coroutine", "thread, `async def`"),
+                ("process", "process"),
+            )
+        ),
     )
 }

@@ -11,12 +11,15 @@ NAMES = (
     "cron",
     "startup",
     "tick",
-    "lateness",
-    "edits",
     "throughput",
+    "runners",
     "memory",
-    "pruning",
+    "million",
     "growth",
+    "pruning",
+    "lateness",
+    "writing",
+    "edits",
 )
 """The parts, in the order in which ``all`` measures them."""
 
@@ -65,11 +68,13 @@ class Figure:
         name: as samples have it.
         unit: such as ``ms``.
         more_is_better: as with runs per second.
+        table: of the page, where those of a part are too many for one.
     """
 
     name: str
     unit: str
     more_is_better: bool = False
+    table: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,9 @@ class Part:
         is_fresh: begin every round with new processes.
         is_by_processor: its times are the processor's own, whatever else the machine does.
         caps: the largest size that a contender is asked for, where more takes too long.
+        share: minutes that it needs for a round or several; a budget is shared out by them.
+        patience: seconds that a contender may take for one answer.
+        remarks: sentences below the table.
     """
 
     name: str
@@ -99,6 +107,9 @@ class Part:
     is_fresh: bool = False
     is_by_processor: bool = False
     caps: tuple[tuple[str, int], ...] = ()
+    share: float = 1.0
+    patience: float = 120.0
+    remarks: tuple[str, ...] = ()
 
     def takes(self, contender: str, size: int) -> bool:
         """Tell whether a contender is asked for so much.

@@ -106,11 +106,16 @@ def save(
     folder.mkdir(exist_ok=True)
     path = folder / f"{part}.json"
     made = datetime.now(UTC).date().isoformat()
-    kept = [{**asdict(row), "samples": [_short(each) for each in row.samples]} for row in rows]
+    kept = [_kept(row) for row in rows]
     told = {"part": part, "made": made, "rounds": rounds, "facts": facts}
     lines = ",\n".join(json.dumps(each) for each in kept)
     path.write_text(f'{json.dumps(told, indent=1)[:-2]},\n "rows": [\n{lines}\n ]\n}}\n')
     return path
+
+
+def _kept(row: Row) -> dict[str, Any]:
+    found = {**asdict(row), "samples": [_short(each) for each in row.samples]}
+    return {**found, "seconds": round(row.seconds, 1)}
 
 
 def _short(sample: Sample) -> dict[str, Any]:

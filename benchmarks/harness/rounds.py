@@ -42,6 +42,7 @@ class Row:
         versions: by distribution.
         samples: of all rounds.
         trouble: why there are no more of them.
+        seconds: that it took for the last round.
     """
 
     contender: str
@@ -49,6 +50,15 @@ class Row:
     versions: dict[str, str] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     trouble: str = ""
+    seconds: float = 0.0
+
+    def is_open(self, share: float) -> bool:
+        """Tell whether it is asked for another round.
+
+        Args:
+            share: seconds that everybody has together.
+        """
+        return not self.trouble and self.seconds <= max(share, 0.0) / 8
 
 
 @dataclass
@@ -60,7 +70,8 @@ class Turns:
         contenders: who, in this order.
         sizes: how much.
         rounds: how often.
-        deadline: the second of ``time.monotonic`` from which no further round begins.
+        seconds: for all sizes together: no round begins once a size's part of them is over, and
+            who took an eighth of that for one round is not asked for another.
         tell: is told what happens.
     """
 
@@ -68,7 +79,7 @@ class Turns:
     contenders: list[Contender]
     sizes: tuple[int, ...]
     rounds: int
-    deadline: float
+    seconds: float
     tell: Callable[[str], None]
 
     def take(self, begin: Begin) -> list[Row]:
@@ -77,18 +88,26 @@ class Turns:
         Args:
             begin: starts the process of a contender.
         """
-        return [row for size in self.sizes for row in self._at(size, begin)]
+        end = time.monotonic() + self.seconds
+        found: list[Row] = []
+        for position, size in enumerate(self.sizes):
+            # What a size has left over is the others'.
+            share = (end - time.monotonic()) / (len(self.sizes) - position)
+            found += self._at(size, begin, share)
+        return found
 
-    def _at(self, size: int, begin: Begin) -> Iterator[Row]:
+    def _at(self, size: int, begin: Begin, share: float) -> Iterator[Row]:
+        deadline = time.monotonic() + share
         taking = [each for each in self.contenders if self.part.takes(each.id, size)]
         rows = {each.id: Row(each.id, size) for each in taking}
         open_: dict[str, Measured] = {}
         try:
             for number in range(self.rounds):
-                if number and time.monotonic() > self.deadline:
+                if number and time.monotonic() > deadline:
                     self.tell(f"{self.part.name} {size:,}: {number} rounds, the time is up")
                     break
-                self._round(_turned(taking, number), rows, open_, begin, size)
+                turned = [each for each in _turned(taking, number) if rows[each.id].is_open(share)]
+                self._round(turned, rows, open_, begin, size)
                 if self.part.is_fresh:
                     _close(open_)
         finally:
@@ -104,10 +123,7 @@ class Turns:
         size: int,
     ) -> None:
         for contender in taking:
-            row = rows[contender.id]
-            if row.trouble:
-                continue
-            began = time.monotonic()
+            row, began = rows[contender.id], time.monotonic()
             try:
                 if contender.id not in open_:
                     open_[contender.id] = begin(contender, size)
@@ -116,8 +132,10 @@ class Turns:
                 row.samples += open_[contender.id].measure()
             except (WorkerError, RuntimeError) as error:
                 row.trouble = str(error)
-            took = time.monotonic() - began
-            self.tell(f"{self.part.name} {size:,} {contender.id}: {took:.1f} s {row.trouble}")
+            row.seconds = time.monotonic() - began
+            self.tell(
+                f"{self.part.name} {size:,} {contender.id}: {row.seconds:.1f} s {row.trouble}"
+            )
 
 
 def _turned(taking: list[Contender], number: int) -> list[Contender]:

@@ -15,12 +15,14 @@ _CALLS: list[float] = []
 class Case(Waiting):
     """What is told is when the callback itself runs: the start is committed by then."""
 
+    instants = 2
+
     def begin(self) -> None:
         """Initialise."""
         delay = timedelta(minutes=5)
         self._scheduler = Scheduler()
         self._scheduler.initialize(
-            [(name, self.cron(n), _note, delay) for n, name in enumerate(self.names)]
+            [(name, self.cron(n), note, delay) for n, name in enumerate(self.names)]
         )
 
     def called(self, since: float) -> list[float]:
@@ -37,5 +39,6 @@ class Case(Waiting):
         _CALLS.clear()
 
 
-def _note() -> None:
+def note() -> None:
+    """Note the time."""
     _CALLS.append(time.time())

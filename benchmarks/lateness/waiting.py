@@ -19,6 +19,8 @@ class Waiting(ABC):
     """A contender of this part."""
 
     patience = 20.0
+    instants = 1
+    due = DUE
 
     def prepare(self, size: int) -> None:
         """Take the names of the tasks.
@@ -34,7 +36,7 @@ class Waiting(ABC):
         Args:
             position: of the task.
         """
-        return "* * * * *" if position < DUE else "0 0 29 2 *"
+        return "* * * * *" if position < self.due else "0 0 29 2 *"
 
     @abstractmethod
     def begin(self) -> None:
@@ -61,21 +63,38 @@ class Waiting(ABC):
         time.sleep(max(0.0, minute - time.time()))
 
     def measure(self) -> Iterator[Sample]:
-        """Wait for one minute."""
+        """Wait for a minute, or for some in a row."""
         self.begin()
         minute = ((time.time() + AHEAD) // 60 + 1) * 60
+        late = [each for n in range(self.instants) for each in self.at(minute + 60 * n)]
+        self.end()
+        yield from self.samples(late, self.due * self.instants)
+
+    def at(self, minute: float) -> list[float]:
+        """Wait for a minute; give how late each call was, in milliseconds.
+
+        Args:
+            minute: in seconds of the epoch.
+        """
         self.wait_until(minute)
         deadline = minute + self.patience
         time.sleep(1)
-        while len(self.called(minute)) < DUE and time.time() < deadline:
+        while len(self.called(minute)) < self.due and time.time() < deadline:
             time.sleep(0.2)
-        late = [(each - minute) * 1000 for each in self.called(minute)][:DUE]
-        self.end()
+        return [(each - minute) * 1000 for each in self.called(minute)][: self.due]
+
+    def samples(self, late: list[float], of: int) -> Iterator[Sample]:
+        """Say how late calls were.
+
+        Args:
+            late: how late each was, in milliseconds.
+            of: how many there should have been.
+        """
         if late:
-            yield Sample("median", median(late), len(late), DUE)
+            yield Sample("median", median(late), len(late), of)
             yield Sample("worst", max(late))
         else:
-            yield Sample("median", self.patience * 1000, 0, DUE)
+            yield Sample("median", self.patience * 1000, 0, of)
 
     def close(self) -> None:  # noqa: B027 - not everybody holds something
         """Leave."""

@@ -22,4 +22,5 @@ PART = Part(
         *(("apscheduler", 10_000), ("celery", 10_000), ("procrastinate", 10_000)),
         ("periodic_tasks", 10_000),
     ),
+    share=4,
 )

@@ -19,8 +19,9 @@ class Case(Idling):
 
     def fill(self) -> None:
         """Make the tasks."""
+        # Each hour of that day, because beat reads only those whose hour is near.
         schedule = CrontabSchedule.objects.create(
-            minute="0", hour="4", day_of_month="29", month_of_year="2"
+            minute="0", hour="*", day_of_month="29", month_of_year="2"
         )
         PeriodicTask.objects.bulk_create(
             PeriodicTask(name=name, task="nothing", crontab=schedule, last_run_at=timezone.now())

@@ -31,7 +31,7 @@ class Idling(ABC):
             size: how many tasks.
         """
         self.names, self._before = names(size), resident()
-        _leave_database()
+        leave_database()
         child = os.fork()
         if not child:
             self.fill()
@@ -70,7 +70,7 @@ class Idling(ABC):
         """Leave."""
 
 
-def _leave_database() -> None:
+def leave_database() -> None:
     """Close Django's connections: a child process must not share one."""
     if "django" in sys.modules:
         from django.db import connections

@@ -18,4 +18,6 @@ PART = Part(
     sizes=(5000,),
     size_unit="runs",
     rounds=5,
+    share=2.5,
+    patience=180,
 )

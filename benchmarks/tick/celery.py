@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 from celery import Celery
@@ -29,19 +30,29 @@ class Case(Passing):
         self.size, self._sent = size, 0
         app = Celery("bench", broker="memory://")
         app.conf.timezone = "UTC"
-        schedule = CrontabSchedule.objects.create(minute="*", hour="*")
+        # Yesterday's date, so that nothing is due again before the last one has begun; and each
+        # hour of it, because beat reads only those whose hour is near.
+        yesterday = timezone.now() - timedelta(days=1)
+        schedule = CrontabSchedule.objects.create(
+            minute="*",
+            hour="*",
+            day_of_month=str(yesterday.day),
+            month_of_year=str(yesterday.month),
+        )
         PeriodicTask.objects.bulk_create(
             PeriodicTask(name=name, task="nothing", crontab=schedule, last_run_at=timezone.now())
             for name in names(size)
         )
         self._scheduler = DatabaseScheduler(app=app)
         after_task_publish.connect(self._count)
-        self._end_of_day()
+        self.make_idle()
         self._scheduler.tick()
 
     def make_idle(self) -> None:
-        """Let nothing be due for a while."""
-        self._end_of_day()
+        """Let every task have run this very moment, so that none is due."""
+        for entry in self._scheduler.schedule.values():
+            entry.last_run_at = entry.model.last_run_at = timezone.now()
+        self._scheduler.populate_heap()
 
     def idle(self) -> int:
         """Tick once."""
@@ -55,8 +66,8 @@ class Case(Passing):
         Args:
             number: how many.
         """
-        self._end_of_day()
-        before = timezone.now() - timedelta(minutes=2)
+        self.make_idle()
+        before = timezone.now() - timedelta(days=3)
         for name in names(number):
             entry = self._scheduler.schedule[name]
             entry.last_run_at = entry.model.last_run_at = before
@@ -64,22 +75,16 @@ class Case(Passing):
         self._sent = 0
 
     def start(self) -> int:
-        """Tick until nothing is due."""
+        """Tick until nothing is due, or for a minute."""
+        end = time.monotonic() + 60
         with counting() as count:
-            while self._scheduler.tick() == 0:
+            while self._scheduler.tick() == 0 and time.monotonic() < end:
                 pass
         return count.statements
 
     def right(self) -> int:
         """Count the messages."""
         return self._sent
-
-    def _end_of_day(self) -> None:
-        """Let every task have run this very moment, so that a minute that begins makes none due."""
-        now = timezone.now() + timedelta(minutes=1)
-        for entry in self._scheduler.schedule.values():
-            entry.last_run_at = entry.model.last_run_at = now
-        self._scheduler.populate_heap()
 
     def _count(self, **_: object) -> None:
         self._sent += 1

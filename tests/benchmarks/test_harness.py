@@ -48,9 +48,9 @@ class Told:
         self.log.append(f"close {self.contender.id}")
 
 
-def turns(rounds: int, log: list[str], deadline: float = float("inf"), part: Part = PART) -> Turns:
+def turns(rounds: int, log: list[str], seconds: float = float("inf"), part: Part = PART) -> Turns:
     return Turns(
-        part, [CONTENDERS[each] for each in part.contenders], (7,), rounds, deadline, log.append
+        part, [CONTENDERS[each] for each in part.contenders], (7,), rounds, seconds, log.append
     )
 
 
@@ -76,10 +76,37 @@ def test_a_fresh_part_begins_every_round_with_new_processes() -> None:
     assert log == ["prepare product 7", "measure product", "close product"] * 2
 
 
-def test_no_round_begins_after_the_deadline_but_the_first() -> None:
+def test_no_round_begins_once_the_time_is_up_but_the_first() -> None:
     log: list[str] = []
-    turns(5, [], time.monotonic() - 1).take(lambda who, size: Told(log, who, size))
+    turns(5, [], -1).take(lambda who, size: Told(log, who, size))
     assert log.count("measure product") == 1
+
+
+def test_who_takes_much_of_the_time_is_measured_once() -> None:
+    row = Row("celery", 7, seconds=9.0)
+    assert row.is_open(80.0)
+    assert not row.is_open(70.0)
+    assert not Row("celery", 7, trouble="died").is_open(70.0)
+
+
+def test_what_fails_in_one_part_keeps_no_other_from_being_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[tuple[str, float]] = []
+
+    def measure(one: Part, asked: Any, server: Any, seconds: float) -> None:
+        measured.append((one.name, seconds))
+        if one.name == "tick":
+            raise ValueError("no")
+
+    monkeypatch.setattr(command, "Server", NoServer)
+    monkeypatch.setattr(command, "_measure", measure)
+    with pytest.raises(SystemExit, match="a part was not measured"):
+        command.main(["all", "--budget", "10"])
+    assert [name for name, _ in measured] == list(parts.NAMES)
+    shares = sum(parts.part(name).share for name in parts.NAMES)
+    assert measured[0][1] == pytest.approx(600 * parts.part("cron").share / shares, rel=0.01)
+    assert "ValueError: no" in capsys.readouterr().err
 
 
 def test_a_cap_leaves_out_who_would_take_too_long() -> None:

@@ -18,7 +18,7 @@ from benchmarks.harness.contenders import CONTENDERS
 from benchmarks.harness.parts import Case, Sample
 from benchmarks.harness.serving import case
 from benchmarks.lateness import DUE
-from django_declarative_cron.models import SchedulerInstance, TaskOverride, TaskRun
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 
 from ..conftest import CHECKOUT
 from ..patience import PATIENCE
@@ -138,6 +138,41 @@ def test_a_long_history_is_written_that_is_older_than_it_is_kept(
     begin("pruning", "product", 33)
     old = datetime.now(UTC) - timedelta(days=90)
     assert TaskRun.objects.filter(finished_at__lt=old).count() == 33
+
+
+@pytest.mark.parametrize("contender", ["thread", "coroutine", "limit"])
+def test_a_runner_calls_one_run_after_the_other_and_many(begin: Any, contender: str) -> None:
+    samples = measured(begin("runners", contender, 5))
+    assert samples["start"].right == samples["runs, ten at a time"].right == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_tasks_are_registered_again_and_looked_at(begin: Any, monkeypatch: Any) -> None:
+    from benchmarks.million.product import Case as Million
+
+    # A child of the tests would leave their database with them.
+    monkeypatch.setattr(Million, "prepare", lambda self, size: setattr(self, "names", ["a", "b"]))
+    million: Any = begin("million", "product", 2)
+    million.restart()
+    million._scheduler.stop()
+    million._took = 1.5
+    samples = measured(million)
+    assert (samples["registration"].right, samples["idle"].statements) == (2, 1)
+    assert samples["memory"].value > 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_coroutines_of_the_minute_before_end_while_others_begin(
+    begin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: Any = begin("writing", "product", 20)
+    waiting.begin()
+    assert waiting._minute > time.time()
+    declared = {task.name: task.cron for task in ScheduledTask.objects.all()}
+    waiting.end()
+    crons = [declared[name] for name in waiting.names]
+    before = f"{datetime.fromtimestamp(waiting._minute - 60, UTC).minute} * * * *"
+    assert crons == ["* * * * *"] * 10 + [before] * 9 + ["0 0 29 2 *"]
 
 
 @pytest.mark.parametrize("name", parts.NAMES)

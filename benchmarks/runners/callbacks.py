@@ -1,4 +1,4 @@
-"""What the runs of ``benchmarks/runners.py`` do."""
+"""What the runs of this part do, and those of ``benchmarks/engine.py``."""
 
 from __future__ import annotations
 

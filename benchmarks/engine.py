@@ -1,6 +1,6 @@
-"""What a run costs with each runner, and whether anything is left behind.
+"""What a run costs by way of an engine, whether limits hold, and whether anything is left behind.
 
-    python benchmarks/runners.py [--runs 1000] [--handed 10000] [--kill-every 20]
+    python benchmarks/engine.py [--runs 1000] [--handed 10000] [--kill-every 20]
 
 Needs what the tests need, and ``redis-server`` for the engine. PostgreSQL is the one of the
 tests, or that of ``DATABASE_URL``.
@@ -27,7 +27,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE))
 os.environ["PYTHONPATH"] = str(HERE)
-os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.runner_settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.engine_settings"
 os.environ.setdefault("DDC_TEST_DATABASE", "postgres")
 FOLDER = Path(tempfile.mkdtemp(prefix="ddc-bench-"))
 os.environ["BENCHMARK_NOTES"] = str(FOLDER / "notes.txt")
@@ -44,21 +44,17 @@ from django_declarative_cron import Run, Scheduler, conf
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import Runner
-from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
 from django_declarative_cron.runtime.runners.processes import ProcessRunner
-from django_declarative_cron.runtime.runners.threads import ThreadRunner
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.results import Result
 
 CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-HEAD = """| runner | median start, ms | slowest, ms | median whole run, ms |
-| --- | --- | --- | --- |"""
 HANDED = """| handed over | seconds | workers killed | lost | called twice at once \
 | succeeded twice | called again | interrupted |
 | --- | --- | --- | --- | --- | --- | --- | --- |"""
-CALLBACKS = "benchmarks.runner_callbacks"
+CALLBACKS = "benchmarks.runners.callbacks"
 WORKER = ["rqworker", "default", "--job-class", "django_tasks_rq.Job"]
 WORKER += ["--worker-class", "rq.worker.SimpleWorker"]
 
@@ -84,29 +80,6 @@ def one(runner: Runner, item: dict[str, object]) -> tuple[float, Result]:
     return since, ended[0]
 
 
-def starts(runs: int) -> None:
-    makers = {
-        "thread": (ThreadRunner, "tells_when"),
-        "coroutine": (CoroutineRunner, "tells_when_asynchronously"),
-        "process": (ProcessRunner, "tells_when"),
-    }
-    for name, (make, callback) in makers.items():
-        runner = make(system_clock) if name == "coroutine" else make(10, system_clock)
-        item = entry("t", callback, runner="process" if name == "process" else "thread")
-        runner.prepare(conf.declarations([item]))
-        one(runner, item)
-        costs, whole = [], []
-        for _ in range(runs if name != "process" else runs // 5):
-            since, result = one(runner, item)
-            costs.append((result.value - since) * 1000)
-            whole.append((time.monotonic() - since) * 1000)
-        print(
-            f"| {name} | {statistics.median(costs):.2f} | {max(costs):.1f} "
-            f"| {statistics.median(whole):.2f} |"
-        )
-        runner.close()
-
-
 def start_of_engine(runs: int) -> None:
     """Measure from the hand-over to the call in a worker that waits for it, by way of Redis."""
     names, costs = [f"s{number}" for number in range(runs)], []
@@ -128,7 +101,7 @@ def start_of_engine(runs: int) -> None:
         assert found.result is not None
         costs.append((found.result - submitted[name]) * 1000)
     # The first one waited for the worker to start.
-    print(f"| django_tasks | {statistics.median(costs[1:]):.1f} | {max(costs[1:]):.0f} | |")
+    print(f"start: median {statistics.median(costs[1:]):.1f} ms, slowest {max(costs[1:]):.0f} ms")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     scheduler.stop()
@@ -270,8 +243,6 @@ def main() -> None:
         cursor.execute(f"CREATE DATABASE {connection.settings_dict['NAME']}")
     call_command("migrate", verbosity=0)
     if asked.runs:
-        print(HEAD)
-        starts(asked.runs)
         with redis():
             start_of_engine(max(asked.runs // 25, 2))
         limits()

@@ -1,4 +1,4 @@
-"""The project of ``benchmarks/runners.py``: the tests' one, with an engine on Redis."""
+"""The project of ``benchmarks/engine.py``: the tests' one, with an engine on Redis."""
 
 from __future__ import annotations
 
