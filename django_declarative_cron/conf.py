@@ -32,7 +32,6 @@ Durations are a ``timedelta`` or a number of seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -115,7 +114,7 @@ def _one(
     )
     if not found or not isinstance(entry, dict):
         return None, problems
-    return replace(found[0].declaration, origin="http", entry=entry), problems
+    return found[0].declaration.but(origin="http", entry=entry), problems
 
 
 def problems(registrations: object) -> list[Problem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -77,7 +76,7 @@ def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Ite
     declaration = each.declaration
     schedule = declaration.schedule.anchored(now)
     if schedule is not declaration.schedule:
-        declaration = replace(declaration, schedule=schedule)
+        declaration = declaration.but(schedule=schedule)
     upcoming = schedule.next_after(now)
     for rule in _TEXT_RULES:
         yield from rule(declaration)

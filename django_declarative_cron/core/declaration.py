@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from .monitor import Monitor
 from .operating import Operating
 from .overlap import Policy
-from .retry import FixedDelay, Retry, RetryPolicy
+from .retry import Retry
 from .schedule import Schedule
+from .terms import DEFAULT_QUEUE, MICROSECOND, MILLISECOND, Target, Terms, digest_of
 
-MILLISECOND = timedelta(milliseconds=1)
-MICROSECOND = timedelta(microseconds=1)
+__all__ = [
+    "DEFAULT_QUEUE",
+    "MICROSECOND",
+    "MILLISECOND",
+    "Declaration",
+    "Target",
+    "Terms",
+    "digest_of_set",
+]
 
-_SPELL = json.JSONEncoder(sort_keys=True).encode
-
-_NOTHING: Mapping[str, Any] = {}
-"""The same for all: of a hundred thousand declarations, most say nothing."""
-
-DEFAULT_QUEUE = "default"
-"""The queue of runs that name none (002 Field Definitions)."""
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What runs: a callable, with the text it is known by.
+class _Said(Generic[_T]):
+    """What the terms of a declaration say, readable as the declaration's own.
 
     Args:
-        text: dotted path, qualified name, or the words of a management command.
-        function: what is called; it may be ``async`` and may take ``run``.
-        args: positional arguments, JSON-native.
-        is_command: ``True`` for a management command.
-        is_importable: another process finds it by its text.
-        is_from_outside: its text came over HTTP, so that nothing is ever imported for it.
-        runner: that it asks for by its kind, ``None`` where any will do.
+        read: gives it.
     """
 
-    text: str
-    function: Callable[..., Any] = field(compare=False)
-    args: tuple[Any, ...] = ()
-    is_command: bool = False
-    is_importable: bool = field(default=True, compare=False)
-    is_from_outside: bool = field(default=False, compare=False)
-    runner: str | None = field(default=None, compare=False)
+    def __init__(self, read: Callable[[Terms], _T]) -> None:
+        self._read = read
+
+    def __get__(self, declaration: Declaration, _: object = None) -> _T:
+        return self._read(declaration.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,65 +48,42 @@ class Declaration:
 
     Args:
         name: its identity, letter for letter.
-        cron: the expression as it was written; another spacing is another text.
-        timezone: IANA name.
-        schedule: expression and zone, parsed.
-        target: what runs.
-        retry: the rule that dates the next attempt.
-        enabled: ``False`` works like a pause.
-        description: words for people.
-        overlap_policy: what happens to an occurrence during the task's own run.
-        timeout: the longest a run may take, ``None`` for any time.
-        runner: where runs are called: ``thread``, ``process``, ``django_tasks``.
-        atomic: the run's own database work and its result are one transaction.
-        queue: a name for whoever shares the work out.
-        tags: words for filtering.
-        meta: data that every run carries, JSON-native.
-        operating: how the task is operated.
-        options: the object ``options`` as it was written, JSON-native.
-        origin: where it is declared, ``settings`` or ``http``.
-        entry: the object it was read from, where its row keeps that.
-        monitor: who watches it from outside; of its process only, so that no row has an address.
+        terms: all else; tasks that differ in their names only have the same.
     """
 
     name: str
-    cron: str
-    timezone: str
-    schedule: Schedule
-    target: Target
-    retry: Retry
-    enabled: bool = True
-    description: str = ""
-    overlap_policy: Policy = "coalesce"
-    timeout: timedelta | None = None
-    runner: str = "thread"
-    atomic: bool = False
-    queue: str = DEFAULT_QUEUE
-    tags: tuple[str, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    operating: Operating = Operating()  # noqa: RUF009 - frozen
-    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    origin: str = "settings"
-    entry: Mapping[str, Any] | None = None
-    monitor: Monitor | None = field(default=None, compare=False)
-    _known_digest: str = field(default="", init=False, compare=False, repr=False)
+    terms: Terms
 
-    @property
-    def dialect(self) -> str:
-        """Give the dialect that the expression is written in."""
-        return self.schedule.expression.dialect
+    cron = _Said[str](attrgetter("cron"))
+    timezone = _Said[str](attrgetter("timezone"))
+    schedule = _Said[Schedule](attrgetter("schedule"))
+    target = _Said[Target](attrgetter("target"))
+    retry = _Said[Retry](attrgetter("retry"))
+    enabled = _Said[bool](attrgetter("enabled"))
+    description = _Said[str](attrgetter("description"))
+    overlap_policy = _Said[Policy](attrgetter("overlap_policy"))
+    timeout = _Said[timedelta | None](attrgetter("timeout"))
+    runner = _Said[str](attrgetter("runner"))
+    atomic = _Said[bool](attrgetter("atomic"))
+    queue = _Said[str](attrgetter("queue"))
+    tags = _Said[tuple[str, ...]](attrgetter("tags"))
+    meta = _Said[Mapping[str, Any]](attrgetter("meta"))
+    operating = _Said[Operating](attrgetter("operating"))
+    options = _Said[Mapping[str, Any]](attrgetter("options"))
+    origin = _Said[str](attrgetter("origin"))
+    entry = _Said[Mapping[str, Any] | None](attrgetter("entry"))
+    monitor = _Said[Monitor | None](attrgetter("monitor"))
+    dialect = _Said[str](attrgetter("dialect"))
+    retry_delay = _Said[timedelta | None](attrgetter("retry_delay"))
+    retry_delay_ms = _Said[int](attrgetter("retry_delay_ms"))
 
-    @property
-    def retry_delay(self) -> timedelta | None:
-        """Give the fixed delay from the end of a failed run, ``None`` beside a policy."""
-        return self.retry.delay if isinstance(self.retry, FixedDelay) else None
+    def but(self, **changes: Any) -> Declaration:
+        """Give the same declaration with other terms.
 
-    @property
-    def retry_delay_ms(self) -> int:
-        """Give the first retry delay in milliseconds, as the log contract spells it."""
-        policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
-        delay = self.retry_delay if self.retry_delay is not None else policy.initial_interval
-        return delay // MILLISECOND
+        Args:
+            changes: fields of its terms.
+        """
+        return Declaration(self.name, replace(self.terms, **changes))
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:
@@ -132,54 +101,11 @@ class Declaration:
 
     def as_data(self) -> dict[str, Any]:
         """Give the declaration as JSON-native data, without the callable."""
-        delay, retry = self.retry_delay, self.retry
-        return {
-            "name": self.name,
-            "cron": self.cron,
-            "timezone": self.timezone,
-            "retry_delay_us": None if delay is None else delay // MICROSECOND,
-            "retry": retry.as_data() if isinstance(retry, RetryPolicy) else None,
-            "dialect": self.dialect,
-            "gap": self.schedule.gap,
-            "fold": self.schedule.fold,
-            "callback": self.target.text,
-            "args": list(self.target.args),
-            "command": self.target.is_command,
-            "enabled": self.enabled,
-            "description": self.description,
-            "overlap_policy": self.overlap_policy,
-            "timeout": None if self.timeout is None else self.timeout.total_seconds(),
-            "runner": self.runner,
-            "atomic": self.atomic,
-            "queue": self.queue,
-            "tags": list(self.tags),
-            "meta": dict(self.meta),
-            "options": dict(self.options),
-            **self.operating.as_data(),
-            # Only where it is kept, so that the digests of settings do not depend on it.
-            **({} if self.entry is None else {"entry": dict(self.entry)}),
-        }
+        return {"name": self.name, **self.terms.as_data()}
 
     def digest(self) -> str:
-        """Give a short text that changes whenever anything declared does."""
-        if not self._known_digest:
-            # The one thing about it that comes later, and only because it takes its time.
-            object.__setattr__(self, "_known_digest", _digest(_SPELL(self._what_is_said())))
-        return self._known_digest
-
-    def _what_is_said(self) -> list[Any]:
-        """Give all of ``as_data`` by place instead of by name, which is spelled in less time."""
-        delay, retry, schedule = self.retry_delay, self.retry, self.schedule
-        return [
-            *(self.name, self.cron, self.timezone, self.dialect, schedule.gap, schedule.fold),
-            None if delay is None else delay // MICROSECOND,
-            retry.as_data() if isinstance(retry, RetryPolicy) else None,
-            *(self.target.text, self.target.args, self.target.is_command),
-            *(self.enabled, self.description, self.overlap_policy),
-            None if self.timeout is None else self.timeout.total_seconds(),
-            *(self.runner, self.atomic, self.queue, self.tags, self.meta, self.options),
-            *(self.operating.as_data(), self.entry),
-        ]
+        """Give a short text that changes whenever anything declared for its name does."""
+        return self.terms.row()[3]
 
 
 def digest_of_set(declarations: Iterable[Declaration]) -> str:
@@ -188,8 +114,4 @@ def digest_of_set(declarations: Iterable[Declaration]) -> str:
     Args:
         declarations: the whole set; their order says nothing.
     """
-    return _digest("\n".join(sorted(f"{d.name}\0{d.digest()}" for d in declarations)))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of("\n".join(sorted([f"{d.name}\0{d.terms.row()[3]}" for d in declarations])))

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
-from .declaration import Declaration, Target
+from .declaration import Declaration, Target, Terms
 from .entry_keys import (
     DIALECT,
     KINDS,
@@ -91,16 +91,16 @@ def read_entry(item: Item) -> Declared | None:
         offset=offset_of(typed["name"], operating.spread),
         exclusion=item.reader.calendars.exclusion(operating.exclude) if operating.exclude else None,
     )
-    declaration = _declaration(typed, schedule, cast(Target, target), retry, job)
-    declaration = replace(declaration, runner=runner, monitor=monitor, operating=operating)
-    return Declared(declaration, item.place, item.index, zone_is_said="timezone" in typed)
+    terms = _terms(typed, schedule, cast(Target, target), retry, job)
+    terms = replace(terms, runner=runner, monitor=monitor, operating=operating)
+    declaration = Declaration(typed["name"], terms)
+    return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
 
 
-def _declaration(
+def _terms(
     typed: Mapping[str, Any], schedule: Schedule, target: Target, retry: Retry, job: JobOptions
-) -> Declaration:
-    return Declaration(
-        name=typed["name"],
+) -> Terms:
+    return Terms(
         cron=typed["cron"],
         timezone=schedule.zone.key,
         schedule=schedule,

@@ -52,15 +52,27 @@ class Declared:
 
     Args:
         declaration: the item, understood.
-        place: where it stands, for people.
+        source: what its list is called in messages.
         index: position in the list, from 0.
         zone_is_said: the item names its time zone, or has no key for one.
+        flaw_of_name: says what is wrong with a name in an item of this form, or ``None``.
     """
 
     declaration: Declaration
-    place: str
+    source: str
     index: int
     zone_is_said: bool
+    flaw_of_name: Callable[[str], str | None]
+
+    @property
+    def place(self) -> str:
+        """Say where the item stands, for people."""
+        return _place(self.source, self.index, self.declaration.name)
+
+
+def _place(source: str, index: int, name: str | None) -> str:
+    # Names are quoted so that any terminal can show them.
+    return f"{source}[{index}]" + ("" if name is None else f" {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,7 @@ class Item:
         given: the item as it was given.
         name: of the task, as soon as it is known to be acceptable.
         is_sound: nothing was refused so far.
+        is_told_of: something was refused or remarked.
     """
 
     reader: Reader
@@ -104,12 +117,12 @@ class Item:
     given: Any
     name: str | None = None
     is_sound: bool = True
+    is_told_of: bool = False
 
     @property
     def place(self) -> str:
-        """Say where the item stands; names are quoted so that any terminal can show them."""
-        place = f"{self.reader.source}[{self.index}]"
-        return place if self.name is None else f"{place} {self.name!r}"
+        """Say where the item stands, for people."""
+        return _place(self.reader.source, self.index, self.name)
 
     def refuse(self, check: Check, error: DeclarativeCronError, hint: str = "") -> None:
         """Report an error."""
@@ -126,6 +139,16 @@ class Item:
         """Report what is no error."""
         self._report(check, message, hint, None)
 
+    def read(
+        self,
+        declaration: Declaration,
+        flaw_of_name: Callable[[str], str | None],
+        *,
+        zone_is_said: bool,
+    ) -> Declared:
+        """Give what was understood, with where it stands."""
+        return Declared(declaration, self.reader.source, self.index, zone_is_said, flaw_of_name)
+
     def allowed(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Give those of some keys that the list may have."""
         return tuple(key for key in keys if key not in self.reader.withheld)
@@ -133,6 +156,7 @@ class Item:
     def _report(
         self, check: Check, message: str, hint: str, error: DeclarativeCronError | None
     ) -> None:
+        self.is_told_of = True
         if any(f'"{key}"' in hint for key in self.reader.withheld):
             hint = ""
         self.reader.problems.add(

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from .damage import lost
 from .declaration import MILLISECOND, Declaration
 
+Row = tuple[str, str, str, timedelta | None, str, str]
+"""The fields of ``Stored`` in their order; of most rows, nobody asks for them by name."""
+
 
 class Stored(NamedTuple):
     """What a row says of its declaration, as far as the plan needs it.
@@ -89,7 +92,7 @@ class Plan:
         return not (self.new or self.updated or self.overridden or self.orphaned)
 
 
-def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> Plan:
+def plan(declarations: Iterable[Declaration], stored: Mapping[str, Row]) -> Plan:
     """Compare what is declared with what is stored (001 Override Resolution).
 
     Args:
@@ -106,20 +109,22 @@ def plan(declarations: Iterable[Declaration], stored: Mapping[str, Stored]) -> P
         row = stored.get(declaration.name)
         if row is None:
             new.append(declaration)
-        elif row.identity != declaration.identity or _is_another(row, declaration):
-            overridden.append(Override(declaration, row))
+        elif row[1:] == declaration.terms.row():
+            unchanged.append(declaration)
+        elif _is_of_another(before := Stored(*row), declaration):
+            overridden.append(Override(declaration, before))
         else:
-            kept = unchanged if row.digest == declaration.digest() else updated
-            kept.append(declaration)
-    orphaned = tuple(
-        name for name, row in stored.items() if name not in names and row.origin == "settings"
+            updated.append(declaration)
+    orphaned = sorted(
+        name for name in stored.keys() - names if Stored(*stored[name]).origin == "settings"
     )
-    return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), orphaned)
+    return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), tuple(orphaned))
 
 
-def _is_another(row: Stored, declaration: Declaration) -> bool:
-    """Tell whether a row of the same schedule is not one of the same task."""
-    return lost(row.digest) is not None or row.origin != declaration.origin
+def _is_of_another(row: Stored, declaration: Declaration) -> bool:
+    """Tell whether a row is of another schedule, or not one of the same task."""
+    is_other = row.identity != declaration.identity or row.origin != declaration.origin
+    return is_other or lost(row.digest) is not None
 
 
 def _milliseconds(delay: timedelta | None) -> float | None:

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression
 from ..exceptions import RegistrationShapeError, RegistrationsNotArrayError
-from .declaration import Declaration, Target
+from .alike import Alike, key_of
+from .declaration import Declaration, Target, Terms
 from .entry import read_entry
 from .exclusion import Calendars
 from .parts import (
@@ -61,9 +62,22 @@ def read(
     if not isinstance(registrations, list):
         reader.problems.add(_not_a_list(source, registrations))
         return [], reader.problems.found
-    read_items = (_read_item(Item(reader, *pair)) for pair in enumerate(registrations))
-    declared = [each for each in read_items if each is not None]
-    return declared, reader.problems.found
+    return _read_all(reader, registrations), reader.problems.found
+
+
+def _read_all(reader: Reader, registrations: list[Any]) -> list[Declared]:
+    alike, declared = Alike(reader), []
+    for index, given in enumerate(registrations):
+        key = key_of(given)
+        read = alike.read(given, key, index)
+        if read is None:
+            item = Item(reader, index, given)
+            read = _read_item(item)
+            if read is None:
+                continue
+            alike.remember(item, key, read)
+        declared.append(read)
+    return declared
 
 
 def _not_a_list(source: str, given: object) -> Problem:
@@ -107,15 +121,14 @@ def _read_tuple(item: Item) -> Declared | None:
     zone = _project_zone(item)
     if not item.is_sound:
         return None
-    declaration = Declaration(
-        name=plain_text(name),
+    terms = Terms(
         cron=plain_text(cron),
         timezone=cast(ZoneInfo, zone).key,
         schedule=Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone)),
         target=cast(Target, target),
         retry=_fixed(delay),
     )
-    return Declared(declaration, item.place, item.index, zone_is_said=True)
+    return item.read(Declaration(plain_text(name), terms), flaw_of_name, zone_is_said=True)
 
 
 # One for all that have the same.

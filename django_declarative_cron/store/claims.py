@@ -18,7 +18,7 @@ from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
 from ..fields import InstantField
 from ..models import ScheduledTask, TaskRun
-from . import bulk, database, dead, outbox, overlaps, reconcile, registrations, rows
+from . import applying, bulk, database, dead, outbox, overlaps, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
@@ -277,7 +277,7 @@ def _decided(
 ) -> Decision:
     if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
         pause = open_pauses(held, member, now).get(row.name)
-        return reconcile.overridden(held, member, row, declaration, now, pause)
+        return applying.overridden(held, member, row, declaration, now, pause)
     state = rows.state_of(row)
     if state.waiting:
         state = replace(state, waiting=sum(run.waiting for run in active))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ..conf import options
 from ..core import events
@@ -36,7 +36,12 @@ def has_living_holder(
         stopped_at=None,
         heartbeat_at__gt=LONG_AGO,
     )
-    heard = holders.order_by("-heartbeat_at").values_list("heartbeat_at", flat=True)
+    # Who asks holds another one, whatever was written of it before.
+    heard = (
+        holders.exclude(id=member.instance)
+        .order_by("-heartbeat_at")
+        .values_list("heartbeat_at", flat=True)
+    )
     newest = heard.first()
     if newest is None or newest > now - member.longest_silence:
         return newest is not None
@@ -57,19 +62,34 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
         member: who leads.
         now: the instant of the tick.
     """
-    silent_since = vigil.silent_since(
-        member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
-    )
-    silent = _silent(held, member, silent_since)
+    silent = _silent(held, member)
     told = interrupt(held, member, _runs_of_the_dead(held, member, silent), now)
     _bury(held, member, silent)
     return told
 
 
-def _silent(held: Locked, member: Member, silent_since: datetime) -> list[UUID]:
-    """Lock the silent instances; leave out those whose row somebody else holds."""
+def is_anybody(held: Locked, member: Member) -> Q:
+    """Ask whether ``reap`` may find anything: a silent instance, or a run that is not one's own.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+    """
+    others = _runs_in_processes(held, member).exclude(instance=member.instance)
+    return Q(Exists(_silent_ones(held, member))) | Q(Exists(others))
+
+
+def _silent_ones(held: Locked, member: Member) -> QuerySet[SchedulerInstance]:
+    silent_since = vigil.silent_since(
+        member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
+    )
     known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
-    silent = known.filter(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
+    return known.filter(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
+
+
+def _silent(held: Locked, member: Member) -> list[UUID]:
+    """Lock the silent instances; leave out those whose row somebody else holds."""
+    silent = _silent_ones(held, member)
     return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
 
 
@@ -109,14 +129,18 @@ def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[
     living = SchedulerInstance.objects.filter(
         id=OuterRef("instance"), stopped_at=None, heartbeat_at__gt=LONG_AGO
     )
+    running = _runs_in_processes(held, member)
+    dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
+    dead = dead.exclude(instance=member.instance)
+    return list(database.lockable(member.using, dead.order_by("pk")))
+
+
+def _runs_in_processes(held: Locked, member: Member) -> QuerySet[TaskRun]:
     active = TaskRun.objects.using(member.using).filter(
         scheduler=held.row, running_slot__isnull=False
     )
     # What an external worker has reserved is in no process of ours.
-    running = active.exclude(outcome=Outcome.WAITING).filter(reservation=None)
-    dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
-    dead = dead.exclude(instance=member.instance)
-    return list(database.lockable(member.using, dead.order_by("pk")))
+    return active.exclude(outcome=Outcome.WAITING).filter(reservation=None)
 
 
 def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
@@ -127,8 +151,11 @@ def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
         member: who initialises; its own runs may still end.
         now: the instant of the initialisation.
     """
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks.filter(is_lost()).update(running_run=None, wake_at=now)
+
+
+def is_lost() -> Q:
+    """Ask for the tasks whose run in progress has no row any more."""
     open_run = TaskRun.objects.filter(id=OuterRef("running_run"), running_slot__isnull=False)
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, running_run__isnull=False
-    )
-    tasks.filter(~Exists(open_run)).update(running_run=None, wake_at=now)
+    return Q(~Exists(open_run), running_run__isnull=False)

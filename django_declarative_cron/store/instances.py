@@ -41,13 +41,16 @@ class Process:
     release: str = ""
 
 
-def register(held: Locked, member: Member, process: Process) -> None:
+def register(
+    held: Locked, member: Member, process: Process, *, initialized_at: datetime | None = None
+) -> None:
     """Write the row of a process that begins to schedule; a living row is kept.
 
     Args:
         held: the locked row of the deployment.
         member: who comes.
         process: where it runs.
+        initialized_at: of a process that has no row yet, from when its set is the active one.
     """
     instance = SchedulerInstance(
         id=member.instance,
@@ -59,6 +62,7 @@ def register(held: Locked, member: Member, process: Process) -> None:
         started_at=held.database_now,
         heartbeat_at=held.database_now,
         watched_since=held.database_now,
+        initialized_at=initialized_at,
     )
     bulk.put(member.using, [instance], _SAID_AGAIN)
 

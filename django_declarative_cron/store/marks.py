@@ -33,17 +33,26 @@ def reconsider(held: Locked, member: Member, now: datetime) -> None:
         member: who asks.
         now: the instant to judge by.
     """
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks.filter(ahead_of(now)).update(wake_at=now)
+
+
+def ahead_of(now: datetime) -> Q:
+    """Ask for the tasks that are to be looked at at once, and would be later.
+
+    Args:
+        now: the instant to judge by.
+    """
     ahead = now + BELIEVABLE
     owed = Q(orphaned=True) | Q(boot_at__isnull=False) | Q(run_requested_at__isnull=False)
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, wake_at__gt=now)
-    tasks.filter(
+    return Q(wake_at__gt=now) & (
         owed
         | Q(discharged_at__gt=ahead)
         | Q(registered_at__gt=ahead)
         | Q(pending_retry_until__isnull=False)
         # What a process without its type set aside, another one may have.
         | (Q(origin=Origin.HTTP) & ~Q(broken_reason=""))
-    ).update(wake_at=now)
+    )
 
 
 @again_after_conflict

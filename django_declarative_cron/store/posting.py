@@ -20,7 +20,7 @@ from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
 from ..models import Origin, ScheduledTask
 from ..signals import publish_on_commit
-from . import database, overrides, reconcile
+from . import applying, database, overrides
 from .guard import Locked, Member, locked
 from .held import naming_what_is_held
 from .mending import mending
@@ -218,7 +218,7 @@ def read(name: str) -> ScheduledTask:
 
 
 def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> None:
-    publish_on_commit(reconcile.apply(held, member, todo, now), member.using)
+    publish_on_commit(applying.apply(held, member, todo, now), member.using)
 
 
 def _row(held: Locked, member: Member, name: str) -> ScheduledTask | None:

@@ -15,7 +15,6 @@ from ..core.decide import CONCURRENT, Decision
 from ..core.declaration import Declaration
 from ..core.operating import Operating, of_data
 from ..core.overlap import POLICIES, Policy
-from ..core.reconcile import Stored
 from ..core.retry import FixedDelay, Retry
 from ..core.retry_policy import read_policy
 from ..core.schedule import Schedule
@@ -190,15 +189,6 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
         return []
     text = f"{error.name}: {error.message}"
     return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
-
-
-def stored_of(row: tuple[str, str, str, timedelta | None, str, str]) -> Stored:
-    """Read what a plan needs from one row of values.
-
-    Args:
-        row: name, cron, timezone, retry_delay, digest, origin.
-    """
-    return Stored(*row)
 
 
 def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import BooleanField, Exists, ExpressionWrapper, QuerySet
 
 from ..core.declaration import Declaration
-from ..core.reconcile import Plan, Stored, plan
+from ..core.reconcile import Plan, Row, plan
 from ..exceptions import TaskListMismatchError
-from ..models import Origin, ScheduledTask, SchedulerState
-from . import rows
-from .guard import Member
+from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
+from . import dead, marks
+from .guard import Locked, Member
 
 _PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
@@ -54,13 +56,45 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
     return None
 
 
-def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Stored]:
+def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Row]:
     """Give what a plan needs of rows, by name.
 
     Args:
         tasks: the rows.
     """
-    return {row[0]: rows.stored_of(row) for row in tasks.values_list(*_PLANNED)}
+    return {row[0]: row for row in tasks.order_by().values_list(*_PLANNED)}
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What an initialisation finds.
+
+    Args:
+        rows: what a plan needs of them, by name.
+        is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
+            lies ahead of the clock: beside the plan, there is nothing to be done.
+    """
+
+    rows: dict[str, Row]
+    is_calm: bool
+
+
+def survey(held: Locked, member: Member, now: datetime) -> Survey:
+    """Read what is stored, and whether more is to be done than a plan says, in one query.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who initialises.
+        now: the instant of the initialisation.
+    """
+    known = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    # What is asked of no row in particular is found out once, and said beside each of them.
+    is_to_do = marks.ahead_of(now) | dead.is_lost() | Exists(known) | dead.is_anybody(held, member)
+    flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row).order_by()
+    found = list(tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do"))
+    is_calm = bool(found) and not any(row[-1] for row in found)
+    return Survey({row[0]: row[:-1] for row in found}, is_calm)
 
 
 def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:

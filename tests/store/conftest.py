@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -56,6 +57,11 @@ class Deployment:
 
     def initialize(self) -> None:
         reconcile.reconcile(self.member, Process("here", 1), self.declarations, self.now)
+
+    def restart(self) -> None:
+        """Initialise as another process, which leads in the place of one that left."""
+        self.member = replace(self.member, instance=uuid.uuid4())
+        self.initialize()
 
     def owe_all(self) -> None:
         """Let every task be due."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
-from django_declarative_cron.store import bulk, database, overrides, pruning, rows
+from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.store import bulk, database, instances, overrides, pruning, rows
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
@@ -38,8 +38,11 @@ def test_tasks_start_and_end_in_as_many_statements_however_many_they_are(tasks: 
 @pytest.mark.parametrize("tasks", [2, 60])
 def test_an_unchanged_set_is_recognised_in_as_many_statements_whatever_it_holds(tasks: int) -> None:
     made = initialized(tasks)
+    instances.leave(made.member, made.now)
     before = list(ScheduledTask.objects.order_by("pk").values())
-    assert len(statements(made.initialize)) <= 8
+    # The deployment's row, all tasks; the new instance, and that it leads.
+    assert len(statements(made.restart)) <= 4
+    assert SchedulerState.objects.get().leader_id == made.member.instance
     assert list(ScheduledTask.objects.order_by("pk").values()) == before
 
 

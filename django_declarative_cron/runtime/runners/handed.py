@@ -15,7 +15,7 @@ from typing import Any
 from django.db import Error as DatabaseError
 
 from ... import conf, djangotasks, targets
-from ...core.declaration import Declaration, Target
+from ...core.declaration import Declaration, Target, Terms
 from ...core.runners import PROCESS, THREAD, is_async
 from ...models import Origin
 from ...signals import publish
@@ -172,8 +172,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     seconds, function = data.get("timeout"), target.function
     needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
     in_process = seconds is not None and not is_async(function) and not needs_context
-    return Declaration(
-        name=taken.started.task_name,
+    terms = Terms(
         cron=task.cron,
         timezone=task.timezone,
         schedule=rows.schedule_of(task),
@@ -184,6 +183,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
         options=data.get("options", {}),
         meta=data.get("meta", {}),
     )
+    return Declaration(taken.started.task_name, terms)
 
 
 # Engines find it by its path, and want to find a Task there.

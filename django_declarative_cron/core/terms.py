@@ -1,0 +1,180 @@
+"""What is said of a task beside its name: many tasks may share it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from .monitor import Monitor
+from .operating import Operating
+from .overlap import Policy
+from .retry import FixedDelay, Retry, RetryPolicy
+from .schedule import Schedule
+
+MILLISECOND = timedelta(milliseconds=1)
+MICROSECOND = timedelta(microseconds=1)
+
+_SPELL = json.JSONEncoder(sort_keys=True).encode
+
+_NOTHING: Mapping[str, Any] = {}
+"""The same for all: of a hundred thousand declarations, most say nothing."""
+
+Row = tuple[str, str, timedelta | None, str, str]
+"""Cron, time zone, retry delay, digest and origin: what a row is compared by."""
+
+DEFAULT_QUEUE = "default"
+"""The queue of runs that name none (002 Field Definitions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What runs: a callable, with the text it is known by.
+
+    Args:
+        text: dotted path, qualified name, or the words of a management command.
+        function: what is called; it may be ``async`` and may take ``run``.
+        args: positional arguments, JSON-native.
+        is_command: ``True`` for a management command.
+        is_importable: another process finds it by its text.
+        is_from_outside: its text came over HTTP, so that nothing is ever imported for it.
+        runner: that it asks for by its kind, ``None`` where any will do.
+    """
+
+    text: str
+    function: Callable[..., Any] = field(compare=False)
+    args: tuple[Any, ...] = ()
+    is_command: bool = False
+    is_importable: bool = field(default=True, compare=False)
+    is_from_outside: bool = field(default=False, compare=False)
+    runner: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Everything that is declared for a task but its name.
+
+    Args:
+        cron: the expression as it was written; another spacing is another text.
+        timezone: IANA name.
+        schedule: expression and zone, parsed.
+        target: what runs.
+        retry: the rule that dates the next attempt.
+        enabled: ``False`` works like a pause.
+        description: words for people.
+        overlap_policy: what happens to an occurrence during the task's own run.
+        timeout: the longest a run may take, ``None`` for any time.
+        runner: where runs are called: ``thread``, ``process``, ``django_tasks``.
+        atomic: the run's own database work and its result are one transaction.
+        queue: a name for whoever shares the work out.
+        tags: words for filtering.
+        meta: data that every run carries, JSON-native.
+        operating: how the task is operated.
+        options: the object ``options`` as it was written, JSON-native.
+        origin: where it is declared, ``settings`` or ``http``.
+        entry: the object it was read from, where its row keeps that.
+        monitor: who watches it from outside; of its process only, so that no row has an address.
+    """
+
+    cron: str
+    timezone: str
+    schedule: Schedule
+    target: Target
+    retry: Retry
+    enabled: bool = True
+    description: str = ""
+    overlap_policy: Policy = "coalesce"
+    timeout: timedelta | None = None
+    runner: str = "thread"
+    atomic: bool = False
+    queue: str = DEFAULT_QUEUE
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    operating: Operating = Operating()  # noqa: RUF009 - frozen
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    origin: str = "settings"
+    entry: Mapping[str, Any] | None = None
+    monitor: Monitor | None = field(default=None, compare=False)
+    _known_row: Row | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def dialect(self) -> str:
+        """Give the dialect that the expression is written in."""
+        return self.schedule.expression.dialect
+
+    @property
+    def retry_delay(self) -> timedelta | None:
+        """Give the fixed delay from the end of a failed run, ``None`` beside a policy."""
+        return self.retry.delay if isinstance(self.retry, FixedDelay) else None
+
+    @property
+    def retry_delay_ms(self) -> int:
+        """Give the first retry delay in milliseconds, as the log contract spells it."""
+        policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
+        delay = self.retry_delay if self.retry_delay is not None else policy.initial_interval
+        return delay // MILLISECOND
+
+    def row(self) -> Row:
+        """Give what a row says that was written by these terms."""
+        if self._known_row is None:
+            said = (self.cron, self.timezone, self.retry_delay)
+            known = (*said, digest_of(_SPELL(self._what_is_said())), self.origin)
+            # The one thing about it that comes later, and only because it takes its time.
+            object.__setattr__(self, "_known_row", known)
+            return known
+        return self._known_row
+
+    def as_data(self) -> dict[str, Any]:
+        """Give them as JSON-native data, without the callable."""
+        delay, retry = self.retry_delay, self.retry
+        return {
+            "cron": self.cron,
+            "timezone": self.timezone,
+            "retry_delay_us": None if delay is None else delay // MICROSECOND,
+            "retry": retry.as_data() if isinstance(retry, RetryPolicy) else None,
+            "dialect": self.dialect,
+            "gap": self.schedule.gap,
+            "fold": self.schedule.fold,
+            "callback": self.target.text,
+            "args": list(self.target.args),
+            "command": self.target.is_command,
+            "enabled": self.enabled,
+            "description": self.description,
+            "overlap_policy": self.overlap_policy,
+            "timeout": None if self.timeout is None else self.timeout.total_seconds(),
+            "runner": self.runner,
+            "atomic": self.atomic,
+            "queue": self.queue,
+            "tags": list(self.tags),
+            "meta": dict(self.meta),
+            "options": dict(self.options),
+            **self.operating.as_data(),
+            # Only where it is kept, so that the digests of settings do not depend on it.
+            **({} if self.entry is None else {"entry": dict(self.entry)}),
+        }
+
+    def _what_is_said(self) -> list[Any]:
+        """Give all of ``as_data`` by place instead of by name, which is spelled in less time."""
+        delay, retry, schedule = self.retry_delay, self.retry, self.schedule
+        return [
+            *(self.cron, self.timezone, self.dialect, schedule.gap, schedule.fold),
+            None if delay is None else delay // MICROSECOND,
+            retry.as_data() if isinstance(retry, RetryPolicy) else None,
+            *(self.target.text, self.target.args, self.target.is_command),
+            *(self.enabled, self.description, self.overlap_policy),
+            None if self.timeout is None else self.timeout.total_seconds(),
+            *(self.runner, self.atomic, self.queue, self.tags, self.meta, self.options),
+            *(self.operating.as_data(), self.entry),
+        ]
+
+
+def digest_of(text: str) -> str:
+    """Give a short text that changes whenever a text does.
+
+    Args:
+        text: any.
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
