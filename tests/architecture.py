@@ -39,6 +39,7 @@ BESIDE = {
     "management": {"theory"},
     "borrowed": set(),
     "apps": {"checks", "signals", "watch"},
+    "templatetags": set(),
 }
 ANYTHING = {"testing", "__init__"}
 PURE = {"cron", "core", "theory", "exceptions"}

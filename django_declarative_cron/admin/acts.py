@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..store import overrides
-from ..store.reading import Reading
+from ..store.reading import Reading, skips_at
 from . import formats
 from .forms import ActForm, PauseForm
 
@@ -141,8 +141,9 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
     if task.paused_since is not None:
         return False, gettext("Is paused already: nothing runs that could be skipped.")
     schedule = reading.schedule
-    if task.skip_at is not None and task.skip_at > max(_mark(task), now) and schedule is not None:
-        shown = formats.occurrence(task.skip_at, schedule.zone)
+    skips = skips_at(task, now)
+    if skips is not None and schedule is not None:
+        shown = formats.occurrence(skips, schedule.zone)
         return False, format_html(gettext("Skips its run of {} already: one at a time."), shown)
     skipped = None if schedule is None else schedule.next_after(max(_mark(task), now))
     if schedule is None or skipped is None:
@@ -156,9 +157,10 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
 
 
 def _expect_unskip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
-    if task.skip_at is None or task.skip_at <= max(_mark(task), now) or reading.schedule is None:
+    skips = skips_at(task, now)
+    if skips is None or reading.schedule is None:
         return False, gettext("No run of it is to be skipped.")
-    shown = formats.occurrence(task.skip_at, reading.schedule.zone)
+    shown = formats.occurrence(skips, reading.schedule.zone)
     return True, format_html(gettext("The run of {} will take place after all."), shown)
 
 
@@ -248,17 +250,18 @@ ACTS = {act.key: act for act in _ALL}
 OF_A_RETRY = (RETRY_NOW, CLEAR_RETRY)
 
 
-def fitting(task: ScheduledTask) -> list[Act]:
+def fitting(task: ScheduledTask, now: datetime) -> list[Act]:
     """Give the acts that can change anything about a task as it is; its page offers these.
 
     Args:
         task: its row.
+        now: the instant of looking.
     """
-    is_paused = task.paused_since is not None
+    is_paused, skips = task.paused_since is not None, skips_at(task, now) is not None
     idle = {
         RESUME: not is_paused or not task.enabled,
-        SKIP_NEXT: is_paused or not task.enabled or task.skip_at is not None,
-        UNSKIP: task.skip_at is None,
+        SKIP_NEXT: is_paused or not task.enabled or skips,
+        UNSKIP: not skips,
         **dict.fromkeys(OF_A_RETRY, task.pending_retry_until is None),
     }
     return [act for act in ACTS.values() if not idle.get(act, False)]

@@ -20,7 +20,8 @@ from ..store import cancels, database, overrides
 from ..store.cancels import CANCELLABLE, Effect
 from .acts import Expectation
 from .forms import ActForm
-from .readonly import HIGHEST_KEY, ReadOnlyAdmin
+from .live import LiveAdmin
+from .readonly import HIGHEST_KEY
 
 _LABEL = _("Ask to end")
 _OVER = _("It has ended, or was asked before.")
@@ -31,7 +32,7 @@ _TOLD = {
 }
 
 
-class CancellingAdmin(ReadOnlyAdmin):
+class CancellingAdmin(LiveAdmin):
     """Let people ask a run in progress to end."""
 
     act_template = "admin/django_declarative_cron/scheduledtask/act.html"

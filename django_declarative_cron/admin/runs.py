@@ -119,21 +119,34 @@ class TaskRunAdmin(CancellingAdmin):
     # Any other order would read and sort the whole history.
     sortable_by = ()
     paginator = HistoryPaginator
-    fields: ClassVar[Columns] = [
-        outcome,
-        reason,
-        scheduled_from,
-        scheduled,
-        started,
-        lag,
-        finished,
-        duration,
-        attempt,
-        "instance",
-        result,
-        whole_error,
+    fieldsets: ClassVar[Columns] = [
+        (
+            None,
+            {
+                # By this class its part of an open page is renewed.
+                "classes": ["ddc-state"],
+                "fields": [
+                    outcome,
+                    reason,
+                    scheduled_from,
+                    scheduled,
+                    started,
+                    lag,
+                    finished,
+                    duration,
+                    attempt,
+                    "instance",
+                    result,
+                    whole_error,
+                ],
+            },
+        )
     ]
+    change_list_template = "admin/django_declarative_cron/attended_list.html"
     change_form_template = "admin/django_declarative_cron/taskrun/change_form.html"
+
+    class Media:
+        js = ["django_declarative_cron/live.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
         """Ask for what the page shows, and for no more."""
@@ -162,6 +175,7 @@ class TaskRunAdmin(CancellingAdmin):
         tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)
         task = tasks.only("pk").first()
         return {
+            "is_in_progress": row.finished_at is None,
             "traceback": row.traceback,
             "frames": project_frames(row.traceback),
             "log": row.log,

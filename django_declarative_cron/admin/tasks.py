@@ -21,7 +21,14 @@ from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.attendance import patience
 from ..store.masking import masked
-from ..store.reading import Reading, most_attempts, ran_before_change, read, read_retry
+from ..store.reading import (
+    Reading,
+    most_attempts,
+    ran_before_change,
+    read,
+    read_retry,
+    skips_at,
+)
 from . import acts, formats, marks, overview, story
 from .extras import ExtraPagesAdmin
 from .filters import (
@@ -172,8 +179,9 @@ def overridden(task: ScheduledTask) -> str:
         said.append(
             format_html(gettext("run requested at {}"), formats.moment(task.run_requested_at))
         )
-    if task.skip_at is not None:
-        said.append(format_html(gettext("skips its run of {}"), formats.moment(task.skip_at)))
+    skips = skips_at(task, system_clock.now())
+    if skips is not None:
+        said.append(format_html(gettext("skips its run of {}"), formats.moment(skips)))
     return format_html_join("; ", "{}", ((each,) for each in said)) or gettext(
         "by nobody: it runs as declared"
     )
@@ -290,6 +298,6 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
                 "label": act.label,
                 "url": f"{self.address(ScheduledTask, 'act', act.key)}?task={task.pk}",
             }
-            for act in acts.fitting(task)
+            for act in acts.fitting(task, system_clock.now())
             if self.may(request, act)
         ]

@@ -58,6 +58,17 @@ def ran_before_change(task: ScheduledTask) -> bool:
     return task.last_attempt_at is None and task.run_count > 0
 
 
+def skips_at(task: ScheduledTask, now: datetime) -> datetime | None:
+    """Give the occurrence that a person lets pass, as long as it is still to come.
+
+    Args:
+        task: as stored.
+        now: the instant it is looked at.
+    """
+    accounted = max(task.registered_at, task.discharged_at or task.registered_at, now)
+    return task.skip_at if task.skip_at is not None and task.skip_at > accounted else None
+
+
 def read_retry(task: ScheduledTask) -> RetryPolicy | None:
     """Read the retry policy of a row, ``None`` where it has a delay or is damaged.
 

@@ -26,6 +26,7 @@ KEYS = ("run", "pause", "resume", "skip_next", "unskip", "retry_now", "clear_ret
 VIEW = "view_scheduledtask"
 TOMORROW = "2026-11-29T10:00"
 NEXT = NOW.replace(hour=11, minute=0, second=0)
+PASSED = {"skip_at": NEXT, "discharged_at": NEXT}
 
 # What each act takes effect on, and the fields it may change.
 READY: dict[str, dict[str, Any]] = {
@@ -292,3 +293,14 @@ def test_one_comes_back_where_one_came_from(root: Client) -> None:
         {"action": "run_now", "_selected_action": task.pk, "index": 0},
     )
     assert filters in asked.content.decode()
+
+
+@pytest.mark.parametrize("passed", [{"skip_at": NOW - timedelta(hours=1)}, PASSED])
+def test_a_skip_whose_instant_is_past_is_over(
+    root: Client, text: Words, passed: dict[str, Any]
+) -> None:
+    task = rows.task(**passed)
+    html = root.get(pages.page(task)).content.decode()
+    assert "ddc-act-skip_next" in html
+    assert "ddc-act-unskip" not in html
+    assert "by nobody: it runs as declared" in text(root.get(pages.page(task)))

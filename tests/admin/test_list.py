@@ -20,7 +20,7 @@ Words = Callable[[Any], str]
 
 def cells(response: Any, field: str) -> list[str]:
     found = re.findall(
-        rf'<t[dh] class="field-{field}[^"]*">(.*?)</t[dh]>', response.content.decode(), re.DOTALL
+        rf'<t[dh] [^>]*class="field-{field}[^"]*">(.*?)</t[dh]>', response.content.decode(), re.DOTALL
     )
     return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in found]
 
@@ -202,3 +202,25 @@ def test_tags_filter_the_list(root: Client) -> None:
     assert cells(root.get(pages.changelist(query="?tag=nightly")), "name") == ["a", "b"]
     assert cells(root.get(pages.changelist(query="?tag=money")), "name") == ["a"]
     assert "?tag=money" in root.get(pages.changelist()).content.decode()
+
+
+@pytest.mark.parametrize(
+    "model", ["scheduledtask", "taskrun", "taskoverride", "schedulerinstance", "accesstoken"]
+)
+def test_a_table_keeps_its_roles_where_its_rows_are_cards(root: Client, model: str) -> None:
+    rows.task()
+    rows.run()
+    rows.act()
+    rows.instance()
+    html = root.get(pages.changelist(model)).content.decode()
+    [table] = re.findall(r"<table[^>]*result_list.*?</table>", html, re.DOTALL) or [""]
+    if model == "accesstoken":
+        assert table == ""
+        return
+    wanted = {"table": {"table"}, "thead": {"rowgroup"}, "tbody": {"rowgroup"}, "tr": {"row"}}
+    wanted |= {"td": {"cell"}, "th": {"columnheader", "rowheader"}}
+    for tag, roles in wanted.items():
+        tags = re.findall(rf"<{tag}(?:\s[^>]*)?>", table)
+        found = {role for each in tags for role in re.findall(r' role="(\w+)"', each)}
+        assert tags and found == roles
+        assert all(each.count(" role=") == 1 for each in tags)

@@ -103,3 +103,30 @@ def test_only_failures_are_announced_to_who_hears_the_page(root: Client) -> None
     html = root.get(pages.changelist()).content.decode()
     assert '<span class="ddc-live-at"></span>' in html
     assert '<span class="ddc-live-failed" role="status"></span>' in html
+
+
+def test_the_page_of_a_run_is_renewed_until_the_run_has_ended(root: Client, text: Words) -> None:
+    run = rows.run(outcome="running", finished_at=None)
+    page = root.get(pages.page(run)).content.decode()
+    told = announced(page)
+    assert told["url"] == "../live/"
+    assert told["live"] == "ddc-state ddc-run"
+    assert 'class="ddc-passing"' in page
+    type(run).objects.update(outcome="failed", finished_at=NOW, error="no route", traceback="x")
+    part = root.get(live(run, "taskrun"))
+    html = part.content.decode()
+    assert "no route" in text(part)
+    for name in told["live"].split():
+        assert f'id="{name}"' in html or f"aligned {name}" in html
+    # Without this, the script knows that nothing more is to come.
+    assert "data-ddc-live" not in html
+    assert "data-ddc-live" not in root.get(pages.page(run)).content.decode()
+    for absent in ("<html", "<script", "<form"):
+        assert absent not in html
+
+
+def test_what_goes_on_says_so_in_each_part(root: Client) -> None:
+    task = rows.task()
+    rows.instance()
+    for part in (live(), live(task), live(model="schedulerinstance")):
+        assert "data-ddc-live" in root.get(part).content.decode()

@@ -38,6 +38,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
 for page in ("live_list", "live_page"):
     PAGES["scheduledtask"][page] = {TASKS}
     PAGES["schedulerinstance"][page] = {SEE["schedulerinstance"]}
+    PAGES["taskrun"][page] = {RUNS}
 PAGES["scheduledtask"] |= {"calendar": {TASKS}, "expression": {TASKS}}
 PAGES["accesstoken"]["add"] = {"add_accesstoken"}
 # Nobody may, whatever they have.

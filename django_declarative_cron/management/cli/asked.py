@@ -19,7 +19,7 @@ from ...core.schedule import Schedule
 from ...cron import CronExpression, UnknownZoneError, parse, remarks_on, validate_zone
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
-from ...store.reading import read_schedule
+from ...store.reading import read_schedule, skips_at
 from .scope import shown, tasks_if_any
 from .subcommand import Options
 from .words import duration, local
@@ -63,7 +63,7 @@ def resolve(options: Options, now: datetime) -> Asked:
     schedule = schedule.anchored(now if task is None else task.registered_at)
     notes = list(_manner(schedule))
     if task is not None:
-        notes += _notes(schedule, task)
+        notes += _notes(schedule, task, now)
         schedule = schedule.omitting(task.skip_at)
     return Asked(schedule, what, notes)
 
@@ -143,7 +143,7 @@ def _manner(schedule: Schedule) -> Iterator[str]:
         yield "Days that its calendars exclude are left out."
 
 
-def _notes(schedule: Schedule, task: ScheduledTask) -> list[str]:
+def _notes(schedule: Schedule, task: ScheduledTask, now: datetime) -> list[str]:
     notes = []
     if read_schedule(task)[0] != schedule:
         notes.append(
@@ -152,8 +152,9 @@ def _notes(schedule: Schedule, task: ScheduledTask) -> list[str]:
         )
     if task.paused_since is not None:
         notes.append(f"It is paused {_end(task.paused_until, schedule.zone)}.")
-    if task.skip_at is not None:
-        notes.append(f"Its run of {local(task.skip_at, schedule.zone)} is skipped.")
+    skips = skips_at(task, now)
+    if skips is not None:
+        notes.append(f"Its run of {local(skips, schedule.zone)} is skipped.")
     return notes
 
 

@@ -15,6 +15,7 @@ addEventListener("DOMContentLoaded", () => {
   const regions = control.dataset.ddcLive.split(" ").filter(Boolean);
   const words = control.dataset;
   let paused = sessionStorage.getItem(KEY) === "1";
+  let ended = false;
   let timer = 0;
 
   const address = new URL(words.ddcUrl + location.search, location.href);
@@ -72,6 +73,7 @@ addEventListener("DOMContentLoaded", () => {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       regions.forEach((id) => replace(id, fresh));
       if (words.ddcRows) replaceCells(words.ddcRows, fresh);
+      if (!fresh.querySelector("[data-ddc-live]")) end();
       told.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
       failed.textContent = "";
     } catch {
@@ -80,9 +82,16 @@ addEventListener("DOMContentLoaded", () => {
     }
   }
 
+  // What is shown has come to its end: it changes no more.
+  function end() {
+    ended = true;
+    button.hidden = true;
+    document.querySelectorAll(".ddc-passing").forEach((each) => each.remove());
+  }
+
   function schedule() {
     clearTimeout(timer);
-    if (paused || document.hidden) return;
+    if (paused || ended || document.hidden) return;
     timer = setTimeout(async () => {
       await update();
       schedule();
@@ -101,7 +110,7 @@ addEventListener("DOMContentLoaded", () => {
     schedule();
   });
   document.addEventListener("visibilitychange", async () => {
-    if (!document.hidden && !paused) await update();
+    if (!document.hidden && !paused && !ended) await update();
     schedule();
   });
 
