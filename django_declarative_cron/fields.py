@@ -47,8 +47,8 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime | None:
         """Read what the database stored as UTC."""
-        if value is None:
-            return None
+        if value is None or value.tzinfo is UTC:
+            return value
         if connection.vendor == "postgresql" and value.tzinfo is not None:
             return value.astimezone(UTC)  # type: ignore[no-any-return]
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]

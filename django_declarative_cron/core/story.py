@@ -21,6 +21,8 @@ class Story:
         Args:
             following: what happens next, in causal order.
         """
+        if not following:
+            return self
         state = self.state
         for event in following:
             state = apply(event, state)

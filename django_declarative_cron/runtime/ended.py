@@ -38,7 +38,16 @@ def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> R
     kept, remark = _value(value)
     if remark:
         work.tail.add(remark + "\n")
-    result = Result(work.id, work.run.task_name, at, succeeded=True, duration=duration, value=kept)
+    result = Result(
+        work.id,
+        work.run.task_name,
+        at,
+        succeeded=True,
+        duration=duration,
+        value=kept,
+        log=_log(work),
+        declaration=work.declaration,
+    )
     return _settled(work, result)
 
 
@@ -61,13 +70,18 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         traceback=storable(_traceback(error), TRACEBACK_LENGTH),
         duration=duration,
         errors=names_of(type(error)),
+        log=_log(work),
+        declaration=work.declaration,
     )
     return _settled(work, result)
 
 
+def _log(work: Work) -> str:
+    return storable(str(work.tail), TRACEBACK_LENGTH)
+
+
 def _settled(work: Work, result: Result) -> Result:
     """Let a run that was asked to end have ended as it was asked to, whatever it did then."""
-    result = replace(result, log=storable(str(work.tail), TRACEBACK_LENGTH))
     why = work.ending.settle()
     return result if why is None else cut_short(work, result, why)
 

@@ -160,10 +160,25 @@ def lock(
         the locked rows, and the values of those that somebody else holds.
     """
     found = list(lockable(using, rows.order_by("pk")))
+    return found, held_elsewhere(using, rows, field, expected, found)
+
+
+def held_elsewhere(
+    using: str, rows: models.QuerySet[M], field: str, expected: Collection[Any], found: list[M]
+) -> set[Any]:
+    """Give the values of rows that were left out as they were locked.
+
+    Args:
+        using: database alias; in the same transaction.
+        rows: the rows, without their locks.
+        field: name of the field they are known by.
+        expected: the values of that field that may be found.
+        found: the locked rows.
+    """
     if len(found) == len(expected) or not _skips_locked(using):
-        return found, set()
+        return set()
     there = set(rows.values_list(field, flat=True))
-    return found, there - {getattr(row, field) for row in found}
+    return there - {getattr(row, field) for row in found}
 
 
 def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from ..core import events
 from ..core.decide import Story, settle
+from ..core.declaration import Declaration
 from ..core.failing import too_many
-from ..core.retry import Retried, chance_of
+from ..core.retry import Retried, Retry, chance_of
 from ..core.starting import BACKFILL
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import rows
@@ -34,6 +35,7 @@ class Result:
         output: the end of what its process printed.
         recorded: it is written already, together with the run's own work.
         is_final: it is not to be tried again, whatever the policy says.
+        declaration: what was called, as who called it has understood it.
     """
 
     run: int
@@ -50,6 +52,7 @@ class Result:
     output: str = ""
     recorded: bool = False
     is_final: bool = False
+    declaration: Declaration | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,12 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
     if task is None:
         return [_ended(run, result, _Meaning())]
     try:
-        schedule, policy = rows.schedule_of(task), rows.policy_of(task)
-        meaning = _meaning(run, result, task, place)
+        terms = rows.terms_of(task, result.declaration)
+        meaning = _meaning(run, result, task, place, terms.retry)
         ended = _ended(run, result, meaning)
         story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
-        story = story.then(*too_many(story.state, ended, rows.operating_of(task)))
-        rows.take(task, settle(story, schedule, now, policy))
+        story = story.then(*too_many(story.state, ended, terms.operating))
+        rows.take(task, settle(story, terms.schedule, now, terms.policy))
     except rows.DAMAGE as damage:
         task.running_run = None
         return [_ended(run, result, _Meaning()), rows.set_aside(task, str(damage), now)]
@@ -123,18 +126,23 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
     return list(story.events)
 
 
-def _meaning(run: TaskRun, result: Result, task: ScheduledTask, place: Place) -> _Meaning:
-    retry = rows.retry_of(task)
-    chance = chance_of(str(task.scheduler_identifier), run.pk)
+def _meaning(
+    run: TaskRun, result: Result, task: ScheduledTask, place: Place, retry: Retry
+) -> _Meaning:
     return _Meaning(
         history_only=task.epoch != run.epoch or run.reason == BACKFILL,
         others=place.other is not None,
         overtaken=not place.is_newest,
-        retried=Retried(None, "discard", "non_retryable")
-        if result.is_final
-        else retry.after(result.finished_at, run.attempt, result.errors, chance),
+        retried=None if result.succeeded else _retried(run, result, task, retry),
         max_attempts=retry.max_attempts,
     )
+
+
+def _retried(run: TaskRun, result: Result, task: ScheduledTask, retry: Retry) -> Retried:
+    if result.is_final:
+        return Retried(None, "discard", "non_retryable")
+    chance = chance_of(str(task.scheduler_identifier), run.pk)
+    return retry.after(result.finished_at, run.attempt, result.errors, chance)
 
 
 def _ended(

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from django.db import connections, models
 
 from ..fields import timezone_is_dropped
+from .made import made
 
 M = TypeVar("M", bound=models.Model)
 
@@ -65,14 +66,26 @@ class Prepared(Generic[M]):
             return list(self._read(using, worded, cursor.fetchall()))
 
     def _read(self, using: str, worded: _Worded, found: list[Any]) -> Iterator[M]:
-        # As Django's own ``ModelIterable`` does.
-        compiler = models.sql.Query(self._model).get_compiler(using)
-        converters = compiler.get_converters(worded.selected)
-        for row in compiler.apply_converters(found, converters):
-            instance = self._model.from_db(using, worded.names, row[worded.columns])
-            for name, place in worded.beside.items():
-                setattr(instance, name, row[place])
-            yield instance
+        columns = _converted(self._model, using, worded, found)
+        names = [*worded.names, *worded.beside]
+        for values in zip(*columns, strict=True):
+            yield made(self._model, dict(zip(names, values, strict=True)), using)
+
+
+def _converted(
+    model: type[models.Model], using: str, worded: _Worded, found: list[Any]
+) -> list[Sequence[Any]]:
+    """Give the columns of rows as fields read them: a column at a time, no value alone."""
+    if not found:
+        return []
+    connection, columns = connections[using], list(zip(*found, strict=True))
+    compiler = models.sql.Query(model).get_compiler(using)
+    for place, (ways, expression) in compiler.get_converters(worded.selected).items():
+        is_empty = columns[place].count(None) == len(found)
+        for convert in () if is_empty else ways:
+            values = [convert(value, expression, connection) for value in columns[place]]
+            columns[place] = tuple(values)
+    return [*columns[worded.columns], *(columns[place] for place in worded.beside.values())]
 
 
 def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:

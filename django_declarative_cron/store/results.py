@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DataError, IntegrityError, OperationalError, connections, models
 from django.db.models import QuerySet
 
 from ..core import events
-from ..models import Outcome, ScheduledTask, TaskRun
+from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import (
+    among,
     autopause,
     bulk,
     database,
@@ -24,10 +26,12 @@ from . import (
     overlaps,
     rows,
 )
+from .among import Among
 from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
+from .prepared import Prepared
 
 __all__ = ["Recorded", "Result", "is_open", "record"]
 
@@ -35,6 +39,11 @@ _RUN_FIELDS = [
     *("outcome", "finished_at", "running_slot", "error", "traceback", "detail"),
     *("result", "log", "output"),
 ]
+
+_INSTANCE: models.Field[Any, Any] = SchedulerInstance._meta.pk
+
+_tasks = Prepared(ScheduledTask)
+_runs = Prepared(TaskRun)
 
 
 @dataclass(slots=True)
@@ -182,32 +191,42 @@ class _Free:
 
 def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
     """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
-    names, ended = {r.task_name for r in results}, {r.run for r in results}
-    tasks, busy_tasks = database.lock(
-        member.using,
-        ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name__in=names),
-        "name",
-        names,
-    )
+    tasks, busy_tasks = _lock_tasks(held, member, {r.task_name for r in results})
     free = [result for result in results if result.task_name not in busy_tasks]
-    runs, busy_runs = database.lock(
-        member.using, _open_runs(held, member, free), "pk", {result.run for result in free}
-    )
+    runs, busy_runs = _lock_runs(held, member, {result.run for result in free})
     free = [result for result in free if result.run not in busy_runs]
-    ended -= busy_runs
+    ended = {result.run for result in results} - busy_runs
     beside = {run.task_name for run in runs if overlaps.is_apart(run)}
     mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
     taken = {result.run for result in free}
     return _Free(free, mine, runs), [result for result in results if result.run not in taken]
 
 
-def _open_runs(held: Locked, member: Member, results: Sequence[Result]) -> QuerySet[TaskRun]:
-    return TaskRun.objects.using(member.using).filter(
-        scheduler=held.row,
-        pk__in=[result.run for result in results],
-        outcome=Outcome.RUNNING,
-        instance=member.instance,
-    )
+def _lock_tasks(
+    held: Locked, member: Member, names: set[str]
+) -> tuple[list[ScheduledTask], set[str]]:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    mine = tasks.filter(Among("name", names))
+
+    def locking() -> QuerySet[ScheduledTask]:
+        return database.lockable(member.using, mine.order_by("pk"))
+
+    found = among.fetch(_tasks, member.using, locking, names, before=[held.row.pk])
+    return found, database.held_elsewhere(member.using, mine, "name", names, found)
+
+
+def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+    mine = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+    mine = mine.filter(outcome=Outcome.RUNNING).filter(instance=member.instance)
+    mine = mine.filter(Among("pk", ids))
+
+    def locking() -> QuerySet[TaskRun]:
+        return database.lockable(member.using, mine.order_by("pk"))
+
+    instance = _INSTANCE.get_db_prep_value(member.instance, connections[member.using])
+    before = [held.row.pk, Outcome.RUNNING, instance]
+    found = among.fetch(_runs, member.using, locking, ids, before)
+    return found, database.held_elsewhere(member.using, mine, "pk", ids, found)
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:

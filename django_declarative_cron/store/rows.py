@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -48,6 +49,8 @@ _SHARED = (
     "run_count",
 )
 
+_shared = attrgetter(*_SHARED)
+
 STATE_FIELDS = [*_SHARED, "running_run", "epoch", "next_run_at", "wake_at", "broken_reason"]
 
 DECLARED_FIELDS = [
@@ -70,7 +73,7 @@ def state_of(row: ScheduledTask) -> TaskState:
     Args:
         row: complete, as stored.
     """
-    shared: dict[str, Any] = {field: getattr(row, field) for field in _SHARED}
+    shared = dict(zip(_SHARED, _shared(row), strict=True))
     return TaskState(name=row.name, running=row.running_run is not None, **shared)
 
 
@@ -152,6 +155,37 @@ def retry_of(row: ScheduledTask) -> Retry:
     return FixedDelay(row.retry_delay)
 
 
+class Terms(NamedTuple):
+    """On what terms a task runs: all of its declaration that the end of a run asks for."""
+
+    schedule: Schedule
+    retry: Retry
+    policy: Policy
+    operating: Operating
+
+
+def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms:
+    """Read from its row on what terms a task runs.
+
+    Args:
+        row: as stored.
+        known: a declaration that is taken where it is what the row says, for it is
+            understood already.
+
+    Raises:
+        DeclarativeCronError: what is stored is damaged.
+        ValueError: likewise.
+        LookupError: likewise.
+        TypeError: likewise.
+        AttributeError: likewise.
+        OverflowError: likewise.
+    """
+    said = (row.cron, row.timezone, row.retry_delay)
+    if known is not None and row.digest == known.digest() and said == known.identity:
+        return Terms(known.schedule, known.retry, known.overlap_policy, known.operating)
+    return Terms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
+
+
 def policy_of(row: ScheduledTask) -> Policy:
     """Read the overlap policy of a task from its row.
 
@@ -219,8 +253,7 @@ def take(row: ScheduledTask, decision: Decision) -> None:
         row: the task's row; a run in progress is left to the caller.
         decision: what was decided for it.
     """
-    for field in _SHARED:
-        setattr(row, field, getattr(decision.state, field))
+    vars(row).update(zip(_SHARED, _shared(decision.state), strict=True))
     row.next_run_at = decision.next_run_at
     row.wake_at = decision.wake_at
     row.broken_reason = ""

@@ -17,7 +17,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -77,7 +77,8 @@ def pack_result(result: Result) -> dict[str, Any]:
     Args:
         result: of a run.
     """
-    return {**asdict(result), "finished_at": result.finished_at.isoformat()}
+    said = asdict(replace(result, declaration=None))
+    return {**said, "finished_at": result.finished_at.isoformat()}
 
 
 def unpack_result(packed: dict[str, Any]) -> Result:
