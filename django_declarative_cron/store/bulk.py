@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from . import limits
 from .made import made
 
 _MOST = 5000
@@ -49,11 +50,14 @@ def insert(using: str, rows: Iterable[models.Model]) -> None:
     rows = list(rows)
     if not rows:
         return
-    if connections[using].vendor != "postgresql":
-        type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=_MOST)
-        return
-    for first in range(0, len(rows), _MOST):
-        _insert_columns(using, rows[first : first + _MOST])
+    match connections[using].vendor:
+        case "postgresql":
+            for first in range(0, len(rows), _MOST):
+                _insert_columns(using, rows[first : first + _MOST])
+        case "sqlite":
+            _insert_each(using, rows)
+        case _:
+            type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=_MOST)
 
 
 def upsert(using: str, rows: Iterable[models.Model], fields: Sequence[str]) -> None:
@@ -69,7 +73,7 @@ def upsert(using: str, rows: Iterable[models.Model], fields: Sequence[str]) -> N
         return
     match connections[using].vendor:
         case "postgresql":
-            _update_columns(using, rows, fields)
+            _update_columns(using, (rows, fields))
         case "sqlite":
             _update_each(using, rows, fields)
         case _:
@@ -113,12 +117,50 @@ class Read(Generic[M]):
             using: database alias.
             beside: further fields to write, changed or not.
         """
-        changed = [f for f in self._fields if self._before[f] != _values(self._rows, f)]
-        upsert(using, self._rows, [*beside, *changed])
+        upsert(using, self._rows, [*beside, *self._changed()])
+
+    def write_with(self, using: str, other: Read[Any]) -> None:
+        """Write what changed here and in other rows, on one way to the server if it may be.
+
+        Args:
+            using: database alias.
+            other: rows of another model.
+        """
+        both = [(self._rows, self._changed()), (other._rows, other._changed())]
+        work = [(rows, names) for rows, names in both if names]
+        if len(work) == 2 and limits.takes_several(connections[using]):
+            _update_columns(using, *work)
+            return
+        for rows, names in work:
+            upsert(using, rows, names)
+
+    def _changed(self) -> list[str]:
+        return [f for f in self._fields if self._before[f] != _values(self._rows, f)]
 
 
 def _values(rows: Sequence[models.Model], attribute: str) -> list[Any]:
     return list(map(attrgetter(attribute), rows))
+
+
+# --- SQLite ----------------------------------------------------------------------
+
+
+def _insert_each(using: str, rows: Sequence[models.Model]) -> None:
+    """Write row by row; they get ids in a row, for nobody else writes to the file meanwhile."""
+    connection, options = connections[using], rows[0]._meta
+    fields = [field for field in options.concrete_fields if not field.primary_key]
+    quote = connection.ops.quote_name
+    names, places = ", ".join(quote(str(f.column)) for f in fields), ", ".join(["%s"] * len(fields))
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {quote(options.db_table)} ({names}) VALUES ({places})",
+            _lines(connection, rows, fields),
+        )
+        # The driver says nothing of many; the connection itself does.
+        last = cursor.execute("SELECT last_insert_rowid()").fetchone()[0]
+    for key, row in enumerate(rows, last - len(rows) + 1):
+        row.pk = key
+        row._state.adding, row._state.db = False, using
 
 
 def _update_each(using: str, rows: Sequence[models.Model], names: Sequence[str]) -> None:
@@ -126,14 +168,26 @@ def _update_each(using: str, rows: Sequence[models.Model], names: Sequence[str])
     connection, options = connections[using], rows[0]._meta
     quote, known = connection.ops.quote_name, {f.name: f for f in options.concrete_fields}
     fields: list[Any] = [*(known[name] for name in names), options.pk]
-    columns = [
-        [field.get_db_prep_save(value, connection) for value in _values(rows, field.attname)]
-        for field in fields
-    ]
     changes = ", ".join(f"{quote(str(field.column))} = %s" for field in fields[:-1])
     sql = f"UPDATE {quote(options.db_table)} SET {changes} WHERE {quote(fields[-1].column)} = %s"
     with connection.cursor() as cursor:
-        cursor.executemany(sql, list(zip(*columns, strict=True)))
+        cursor.executemany(sql, _lines(connection, rows, fields))
+
+
+def _lines(
+    connection: BaseDatabaseWrapper,
+    rows: Sequence[models.Model],
+    fields: Sequence[models.Field[Any, Any]],
+) -> list[tuple[Any, ...]]:
+    """Give rows as the driver takes them; what is the same in all is made ready once."""
+    columns = []
+    for field in fields:
+        values, prepare = _values(rows, field.attname), field.get_db_prep_save
+        if all(value is values[0] for value in values):
+            columns.append([prepare(values[0], connection)] * len(values))
+        else:
+            columns.append([prepare(value, connection) for value in values])
+    return list(zip(*columns, strict=True))
 
 
 # --- PostgreSQL ------------------------------------------------------------------
@@ -201,8 +255,23 @@ def _insert_columns(using: str, rows: Sequence[models.Model]) -> None:
             row._state.adding, row._state.db = False, using
 
 
-def _update_columns(using: str, rows: Sequence[models.Model], names: Sequence[str]) -> None:
-    connection, options = connections[using], rows[0]._meta
+def _update_columns(
+    using: str, *updates: tuple[Sequence[models.Model], Sequence[str]]
+) -> None:
+    connection = connections[using]
+    texts, parameters = [], list[Any]()
+    for rows, names in updates:
+        sql, more = _update(connection, rows, names)
+        texts.append(sql)
+        parameters += more
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(texts), parameters)
+
+
+def _update(
+    connection: BaseDatabaseWrapper, rows: Sequence[models.Model], names: Sequence[str]
+) -> tuple[str, list[Any]]:
+    options = rows[0]._meta
     known: dict[str, Any] = {field.name: field for field in options.concrete_fields}
     table = _table(connection, rows, [options.pk, *(known[name] for name in names)])
     name, (pk, *columns) = connection.ops.quote_name(options.db_table), table.columns
@@ -210,5 +279,4 @@ def _update_columns(using: str, rows: Sequence[models.Model], names: Sequence[st
         f"UPDATE {name} SET {', '.join(f'{c} = {table.columns[c]}' for c in columns)}"
         f" FROM {table.source} WHERE {name}.{pk} = new.{pk}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [*table.constants, *table.arrays])
+    return sql, [*table.constants, *table.arrays]

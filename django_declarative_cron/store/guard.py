@@ -168,12 +168,14 @@ def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
 def _lock(using: str, deployment: str, database_time: BaseExpression) -> Any:
     def query() -> QuerySet[SchedulerState]:
         states = SchedulerState.objects.using(using).filter(deployment=deployment)
-        return database.current(using, states).annotate(database_now=database_time)
+        return database.current(using, states).annotate(database_now=database.DatabaseNow())
 
-    if type(database_time) is not database.DatabaseNow:
-        # The time of a simulation is a parameter of its own.
-        return query().first()
-    return next(iter(_row.fetch(using, query, [deployment])), None)
+    row: Any = next(iter(_row.fetch(using, query, [deployment])), None)
+    virtual = getattr(database_time, "instant", None)
+    if row is not None and virtual is not None:
+        # The time of a simulation.
+        row.database_now = virtual()
+    return row
 
 
 def stand(held: Locked, member: Member) -> Standing:

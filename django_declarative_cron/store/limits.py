@@ -79,7 +79,7 @@ class _Ahead:
         ahead, self._sql = self._sql, ""
         if not ahead:
             return execute(sql, params, many, context)
-        if many or not _takes_several(self._connection):
+        if many or not takes_several(self._connection):
             # Without what surrounds our statements: that is for the one that follows.
             context["cursor"].cursor.execute(ahead)
             return execute(sql, params, many, context)
@@ -89,10 +89,16 @@ class _Ahead:
         return answer
 
 
-def _takes_several(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether several statements may be sent as one text, and the last one be read."""
+def takes_several(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether several statements may be sent as one text, and the last one be read.
+
+    Args:
+        connection: to any database.
+    """
     features: Any = connection.features
-    return _is_psycopg3() and not features.uses_server_side_binding
+    if connection.vendor != "postgresql" or features.uses_server_side_binding:
+        return False
+    return _is_psycopg3()
 
 
 @cache

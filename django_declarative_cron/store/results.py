@@ -143,7 +143,8 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
         free, recorded.held = _free(held, member, results)
         runs = {run.pk: run for run in free.runs}
         places = _places(held, member, free)
-        stored = bulk.Read(free.runs, _RUN_FIELDS), bulk.Read(free.tasks, rows.STATE_FIELDS)
+        stored = bulk.Read(free.runs, _RUN_FIELDS)
+        states = bulk.Read(free.tasks, rows.STATE_FIELDS)
         for result in free.results:
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
@@ -152,8 +153,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        for each in stored:
-            each.write(member.using)
+        stored.write_with(member.using, states)
         autopause.note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()
