@@ -13,6 +13,7 @@ from ..core import events
 from ..core.job_id import job_id
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
+from ..runtime.ended import TRACEBACK_LENGTH, escaped, shortened, worded
 from ..store import jobs
 from ..store.jobs import Claimant, NoJobError, Report, StateError
 from ..store.masking import masked
@@ -114,9 +115,9 @@ def _report(error: Any) -> Report:
         raise invalid("`error.retryable` must be true or false.", field="error.retryable")
     details = error.get("details")
     return Report(
-        error=f"{code}: {message}"[:2000],
+        error=worded(f"{code}: {message}"),
         names=(code,),
-        trace="" if details is None else str(details)[:65536],
+        trace="" if details is None else shortened(escaped(str(details)), TRACEBACK_LENGTH),
         is_final=not retryable,
     )
 

@@ -21,6 +21,8 @@ ERROR_LENGTH = 2_000
 TRACEBACK_LENGTH = 64 * 1024
 VALUE_LENGTH = 64 * 1024
 
+_CUT = " … "
+
 
 class TimedOutError(TimeoutError):
     """Tell that a run took longer than its task's ``timeout``."""
@@ -66,8 +68,8 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         at,
         succeeded=False,
         # It goes into logs and to people's channels; the traceback is for who may see the run.
-        error=without_secrets(storable(_one_line(error), ERROR_LENGTH)),
-        traceback=storable(_traceback(error), TRACEBACK_LENGTH),
+        error=worded(_one_line(error)),
+        traceback=shortened(escaped(_traceback(error)), TRACEBACK_LENGTH),
         duration=duration,
         errors=names_of(type(error)),
         log=_log(work),
@@ -119,8 +121,40 @@ def storable(text: str, length: int) -> str:
         text: any text.
         length: of what is kept.
     """
-    clean = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+    clean = escaped(text)
     return clean if len(clean) <= length else "…" + clean[-length:]
+
+
+def worded(error: str) -> str:
+    """Give the words of an error as they are kept: its class, its beginning and its end.
+
+    Args:
+        error: the name of its class and what it says, of any length.
+    """
+    # Before it is cut: what is left of a login or a secret cannot be told from other words.
+    return shortened(without_secrets(escaped(error)), ERROR_LENGTH)
+
+
+def escaped(text: str) -> str:
+    """Escape what a database refuses.
+
+    Args:
+        text: any text.
+    """
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
+def shortened(text: str, length: int) -> str:
+    """Cut the middle out of a text that is too long.
+
+    Args:
+        text: that says the most where it begins and where it ends.
+        length: of what is kept.
+    """
+    if len(text) <= length:
+        return text
+    kept = length - len(_CUT)
+    return text[: kept // 2] + _CUT + text[-(kept - kept // 2) :]
 
 
 def _value(value: Any) -> tuple[Any, str]:

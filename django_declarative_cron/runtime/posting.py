@@ -58,9 +58,7 @@ class Poster:
         self._http = _library()
         timeout = self._http.Timeout(total=sink.timeout.total_seconds())
         # A redirect is not followed: events and their signature go where they were meant to go.
-        self._pool = self._http.PoolManager(
-            num_pools=1, maxsize=connections, block=True, retries=False, timeout=timeout
-        )
+        self._pool = _exchanges(num_pools=1, maxsize=connections, block=True, timeout=timeout)
 
     def post(self, event_id: str, body: str, now: datetime) -> Posted:
         """Post one event; nothing is raised.
@@ -122,6 +120,12 @@ def _beginning(answer: Any) -> str:
         return ""
     text = read.decode("utf-8", "replace")
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _exchanges(**options: Any) -> Any:
+    from .exchange import Exchanges
+
+    return Exchanges(**options)
 
 
 def _library() -> Any:

@@ -2,7 +2,8 @@
 
 What is sent is best effort: it waits in the memory of this process, the oldest is dropped
 where too much waits, and what a receiver does not take after a few attempts is lost, which is
-told. A run is never delayed by it.
+told. A run is never delayed by it. An attempt that never ends, such as one of a mail server
+that says nothing, holds its thread and not what comes after it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ MOST = 1000
 
 PAUSES = (1.0, 4.0)
 """Seconds between the attempts."""
+
+LONGEST = 300.0
+"""Seconds after which a thread whose attempt has not ended is not waited for any more."""
+
+_MOST_STUCK = 3
 
 
 class SendingError(Exception):
@@ -68,24 +74,41 @@ class Courier:
         self._name = name
         self._tell = tell
         self._clock = clock
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[str, Callable[[], None]]] = deque()
         self._news = threading.Condition()
         self._hurry = threading.Event()
-        self._pid = 0
+        self._pid = self._turn = self._stuck = 0
         self._is_busy = False
+        self._sending, self._since = "", 0.0
         self._failures = self.dropped = 0
 
-    def send(self, attempt: Callable[[], None]) -> None:
+    @property
+    def waiting(self) -> int:
+        """Give how much waits, or is being sent."""
+        return len(self._waiting) + self._is_busy
+
+    def holds(self, whose: str) -> bool:
+        """Tell whether something of somebody waits, or is being sent.
+
+        Args:
+            whose: as it was given with it.
+        """
+        with self._news:
+            is_sent = self._is_busy and self._sending == whose
+            return is_sent or any(each == whose for each, _ in self._waiting)
+
+    def send(self, attempt: Callable[[], None], whose: str = "") -> None:
         """Queue something; never block, never raise.
 
         Args:
             attempt: sends it, and may be called again; raises ``SendingError``.
+            whose: what it tells of.
         """
         with self._news:
             if len(self._waiting) >= MOST:
                 self._waiting.popleft()
                 self.dropped += 1
-            self._waiting.append(attempt)
+            self._waiting.append((whose, attempt))
             self._news.notify_all()
             try:
                 self._begin()
@@ -112,18 +135,32 @@ class Courier:
 
     def _begin(self) -> None:
         # A process that was forked has none of the threads of its parent.
-        if self._pid != os.getpid():
-            threading.Thread(target=self._work, name=self._name, daemon=True).start()
-            self._pid, self._is_busy = os.getpid(), False
+        is_new = self._pid != os.getpid()
+        if not is_new and not self._is_stuck():
+            return
+        given = (self._turn + 1, not is_new)
+        threading.Thread(target=self._work, args=given, name=self._name, daemon=True).start()
+        self._pid, self._is_busy, self._turn = os.getpid(), False, self._turn + 1
+        self._stuck = 0 if is_new else self._stuck + 1
 
-    def _work(self) -> None:
+    def _is_stuck(self) -> bool:
+        lasts = self._clock.monotonic() - self._since
+        return self._is_busy and lasts >= LONGEST and self._stuck < _MOST_STUCK
+
+    def _work(self, turn: int, replaces: bool) -> None:
+        if replaces:
+            self._fails(f"it has not ended after {LONGEST:.0f} s, and is not waited for")
         while True:
             with self._news:
+                if self._turn != turn:
+                    # Another thread took its place meanwhile.
+                    self._stuck -= 1
+                    return
                 self._is_busy = False
                 self._news.notify_all()
-                self._news.wait_for(lambda: bool(self._waiting))
-                attempt = self._waiting.popleft()
-                self._is_busy = True
+                self._news.wait_for(lambda: bool(self._waiting) and self._turn == turn)
+                self._sending, attempt = self._waiting.popleft()
+                self._since, self._is_busy = self._clock.monotonic(), True
             # Whatever a library does: the next one is sent.
             try:
                 self._send(attempt)
@@ -151,6 +188,9 @@ class Courier:
             if final or pause is None:
                 break
             self._clock.wait(self._hurry, pause)
+        self._fails(failure)
+
+    def _fails(self, failure: str) -> None:
         self._failures += 1
         # Told less and less often.
         if not self._failures & (self._failures - 1):

@@ -16,6 +16,7 @@ from ..runtime.watchers import Whose
 from ..signals import signal_of
 from .checkins import CheckIn, State, define_check, is_of_api, ping, to_sentry
 from .courier import Courier, Failure
+from .lanes import Lanes
 
 _STATES: Mapping[type[events.Event], State] = {
     events.TaskRunStarted: "in_progress",
@@ -36,7 +37,7 @@ class Monitors:
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
-        self._couriers: dict[str, Courier] = {}
+        self._lanes: dict[str, Lanes] = {}
         self._definitions: Mapping[str, Definition] = {}
         self._option = Monitoring()
         self._sent: dict[str, Definition] = {}
@@ -70,7 +71,7 @@ class Monitors:
         for kind in _STATES:
             signal_of(kind).disconnect(self._hear)
         until = self._clock.monotonic() + seconds
-        for courier in list(self._couriers.values()):
+        for courier in [each for lanes in list(self._lanes.values()) for each in lanes.couriers]:
             courier.finish(until - self._clock.monotonic())
 
     def _hear(self, event: Any, **_: object) -> None:
@@ -85,9 +86,9 @@ class Monitors:
             getattr(event, "error", "") or _WORDS.get(type(event), ""),
         )
         if definition.sentry:
-            self._send("sentry", partial(to_sentry, checkin))
+            self._send("sentry", definition, partial(to_sentry, checkin))
         if definition.ping:
-            self._send("ping", partial(ping, checkin, self._option.timeout))
+            self._send("ping", definition, partial(ping, checkin, self._option.timeout))
 
     def _keep(self) -> None:
         """Bring the definitions in step, those that this process has not sent before."""
@@ -95,13 +96,13 @@ class Monitors:
         for definition in ours:
             if self._sent.get(definition.slug) != definition:
                 self._sent[definition.slug] = definition
-                self._send("api", partial(define_check, definition, self._option))
+                self._send("api", definition, partial(define_check, definition, self._option))
 
-    def _send(self, monitor: str, attempt: Callable[[], None]) -> None:
+    def _send(self, monitor: str, whose: Definition, attempt: Callable[[], None]) -> None:
         tell = partial(_failed, self._clock, monitor)
-        made = Courier(f"declarative-cron-{monitor}", tell, self._clock)
+        made = Lanes(partial(Courier, f"declarative-cron-{monitor}", tell, self._clock))
         # Runs end in threads: of two that come first, one keeps what the other has made.
-        self._couriers.setdefault(monitor, made).send(attempt)
+        self._lanes.setdefault(monitor, made).send(attempt, whose.slug)
 
 
 def _declared(option: Monitoring | None) -> Sequence[Declaration]:

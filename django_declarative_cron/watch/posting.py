@@ -36,7 +36,7 @@ def ask(
     sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
     try:
         # Of its own each time: what comes rarely finds a kept connection closed.
-        with http.PoolManager(retries=False) as pool:
+        with _exchanges() as pool:
             answer = pool.request(
                 "POST",
                 url,
@@ -61,6 +61,12 @@ def _without(url: str, words: str) -> str:
         if len(secret) > 1:
             words = words.replace(secret, "…")
     return words
+
+
+def _exchanges() -> Any:
+    from ..runtime.exchange import Exchanges
+
+    return Exchanges()
 
 
 def _library() -> Any:

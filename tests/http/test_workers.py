@@ -243,6 +243,20 @@ def test_a_failure_is_retried_by_the_policy_and_given_up(place: Place) -> None:
     assert (run.error, "host" in run.traceback) == ("handler_error: no route", True)
 
 
+def test_a_long_error_of_a_worker_is_kept_as_one_of_ours_is(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    [job] = place.fetch()
+    message = "it began, password=hunter2" + " x" * 5000 + " it ended"
+    error = {"code": "bad_input", "message": message, "details": {"a": "x" * 70_000}}
+    assert place.caller.post(NACK, {"job_id": job["id"], "error": error}).status == 200
+    run = TaskRun.objects.filter(task_name="sync").latest("id")
+    assert run.error.startswith("bad_input: it began, password=*** x")
+    assert run.error.endswith("x it ended")
+    assert len(run.error) == 2000
+    assert run.traceback.endswith("xxx'}")
+
+
 def test_an_error_that_is_not_retryable_ends_it(place: Place) -> None:
     place.post()
     place.to("11:00:01")

@@ -54,6 +54,11 @@ def note(line: str) -> None:
         notes.write(line + "\n")
 
 
+def notes(word: str) -> None:
+    """Tell that it was called."""
+    note(word)
+
+
 def ok(run: Run) -> None:
     """Do work in the database."""
     User.objects.create(username=f"of {run.task_name}")

@@ -13,7 +13,7 @@ import pytest
 
 from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.runtime import tail
-from django_declarative_cron.runtime.ended import VALUE_LENGTH, failed, succeeded
+from django_declarative_cron.runtime.ended import ERROR_LENGTH, VALUE_LENGTH, failed, succeeded
 from django_declarative_cron.runtime.tail import Tail
 from django_declarative_cron.runtime.work import Run, Work
 
@@ -77,3 +77,29 @@ def test_the_error_of_a_run_names_no_secret_in_logs_and_to_people() -> None:
     error = RuntimeError("postgres://shop:hunter2@db/shop, password=hunter3 was refused")
     result = failed(work(), error, NOW, 0.0)
     assert result.error == "RuntimeError: postgres://***@db/shop, password=*** was refused"
+
+
+def test_a_long_error_keeps_its_class_its_beginning_and_its_end() -> None:
+    error = failed(work(), ValueError("it began" + "x" * 10_000 + "it ended"), NOW, 0.0).error
+    assert error.startswith("ValueError: it beganxxx")
+    assert error.endswith("xxxit ended")
+    assert "xxx … xxx" in error
+    assert len(error) == ERROR_LENGTH
+
+
+def test_a_long_traceback_keeps_its_class_its_frames_and_its_end() -> None:
+    def deep() -> None:
+        raise ValueError("x" * 200_000 + "it ended")
+
+    with pytest.raises(ValueError, match="x") as raised:
+        deep()
+    text = failed(work(), raised.value, NOW, 0.0).traceback
+    assert "in deep\n" in text
+    assert "\nValueError: xxx" in text
+    assert text.endswith("xxxit ended\n")
+
+
+@pytest.mark.parametrize("before", range(980, 1000))
+def test_a_secret_that_a_cut_goes_through_is_none(before: int) -> None:
+    text = "x" * before + " password=hunter2hunter2 " + "y" * (ERROR_LENGTH - before)
+    assert "unter2" not in failed(work(), RuntimeError(text), NOW, 0.0).error

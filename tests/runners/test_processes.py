@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import socket
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import supervision
+from django_declarative_cron.runtime.runners import silence, supervision
+from django_declarative_cron.runtime.runners.wire import ANSWER, ASK, MESSAGE
+from django_declarative_cron.testing import ManualClock
 
 from ..process import Process
 from .conftest import Bench, descriptors, eventually, is_there
@@ -32,6 +37,13 @@ def own_bench(make_bench: Callable[..., Bench]) -> Bench:
 def _server(bench: Bench) -> int:
     runner = bench.scheduler._engine.runners._by_name["process"]
     return int(runner.server.pid)  # type: ignore[attr-defined]
+
+
+def _silence(bench: Bench) -> silence.Silence:
+    runner = bench.scheduler._engine.runners._by_name["process"]
+    found = runner.server._silence  # type: ignore[attr-defined]
+    assert isinstance(found, silence.Silence)
+    return found
 
 
 @pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf"])
@@ -189,6 +201,70 @@ def test_runs_end_although_their_server_hangs(
             assert eventually(lambda pid=pid: not is_there(pid))
     finally:
         os.kill(server, signal.SIGCONT)
+
+
+@pytest.mark.slow
+@pytest.mark.alike
+def test_a_server_that_was_stopped_is_told_to_go_on(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "WAKE_AFTER", 0.1)
+    own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "gives_value", 1, 2))
+    own_bench.noted("began")
+    own_bench.ended("u")
+    server = _server(own_bench)
+    os.kill(server, signal.SIGSTOP)
+    TaskRun.objects.filter(task_name="u").delete()
+    own_bench.ask("u")
+    assert own_bench.ended("u").result == {"sum": 3, "of": [1, 2]}
+    assert _server(own_bench) == server
+    assert TaskRun.objects.get(task_name="t").finished_at is None
+
+
+@pytest.mark.slow
+@pytest.mark.alike
+def test_a_server_that_hangs_is_replaced_and_what_it_did_not_begin_is_begun_by_the_next(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "notes", "called"))
+    own_bench.noted("began")
+    own_bench.ended("u")
+    first = _server(own_bench)
+    (child,) = _children(first)
+    assert eventually(lambda: _silence(own_bench)._has_answered)
+    monkeypatch.setattr(silence, "WAKE_AFTER", math.inf)
+    os.kill(first, signal.SIGSTOP)
+    TaskRun.objects.filter(task_name="u").delete()
+    own_bench.ask("u")
+    monkeypatch.setattr(silence, "LONGEST_SILENCE", 1.0)
+    assert eventually(lambda: not is_there(first) and not is_there(child))
+    monkeypatch.setattr(silence, "LONGEST_SILENCE", math.inf)
+    assert own_bench.ended("u").outcome == "succeeded"
+    assert own_bench.noted("called") == ["called", "called"]
+    run = own_bench.ended("t")
+    assert run.error == "RunLostError: the process that forks runs has ended"
+    assert _server(own_bench) != first
+
+
+def test_time_in_which_nobody_looked_is_no_silence_of_the_server() -> None:
+    mine, theirs = socket.socketpair()
+    clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
+    watched = silence.Silence(mine, os.getpid(), clock)
+    assert not watched.is_too_long()
+    assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
+    theirs.send(ANSWER)
+    assert not watched.is_too_long()
+    for _ in range(3):
+        clock.advance(clock.now() + timedelta(hours=1))
+        assert not watched.is_too_long()
+    assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
+    assert watched.seconds == 2 * silence.EVERY
+    for _ in range(20):
+        clock.advance(clock.now() + timedelta(seconds=1))
+        watched.is_too_long()
+    assert watched.is_too_long()
+    theirs.close()
+    mine.close()
 
 
 @pytest.mark.slow

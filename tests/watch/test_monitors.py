@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from django_declarative_cron.runtime import watchers
 from django_declarative_cron.watch import monitors
 
 from ..events.receiver import Got, Receiver
+from ..patience import PATIENCE
 from ..runtime.conftest import Heard
 
 HERE = "tests.watch.callbacks"
@@ -170,6 +172,31 @@ def test_a_monitor_that_is_down_delays_nobody_and_is_told_without_its_address(
     )
     # Three attempts for the first; while it is down, one for each.
     receiver.wait(lambda it: len(it.got) >= 4)
+
+
+def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(
+    scheduler: Scheduler, run_now: Callable[..., None], receiver: Receiver, settings: Any
+) -> None:
+    answers = threading.Event()
+
+    def behave(got: Got) -> int:
+        assert "/well" in got.path or answers.wait(PATIENCE)
+        return 204
+
+    receiver.behave = behave
+    settings.DECLARATIVE_CRON = {
+        "MONITOR": {"ping": f"{receiver.url}/{{slug}}", "timeout": PATIENCE / 2}
+    }
+    scheduler.initialize([task(), task("slow", callback=f"{HERE}.well")])
+    run_now("slow")
+    receiver.wait(lambda it: len(it.got) == 1)
+    run_now("well")
+    receiver.wait(lambda it: len(it.taken) == 2)
+    assert states(receiver.taken) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
+    assert states(receiver.got).count("/hook/s3cret/slow") == 0
+    answers.set()
+    receiver.wait(lambda it: len(it.taken) == 4)
+    assert states(receiver.taken[2:]) == ["/hook/s3cret/slow/start", "/hook/s3cret/slow"]
 
 
 def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:

@@ -24,7 +24,7 @@ from typing import NoReturn
 from ...targets import preload
 from ..connections import close_every
 from .child import be_run
-from .wire import FORK, MESSAGE, close_quietly, send_line
+from .wire import ANSWER, ASK, FORK, MESSAGE, close_quietly, send_line
 
 _TITLE = "cron-processes"
 _PR_SET_PDEATHSIG = 1
@@ -84,6 +84,9 @@ class ForkServer:
         kind, key, number = MESSAGE.unpack(message)
         if kind == FORK:
             self._fork(key, *descriptors)
+        elif kind == ASK:
+            with suppress(OSError):
+                self._control.send(ANSWER)
         else:
             self._signal(key, number)
         return True

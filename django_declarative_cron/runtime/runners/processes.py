@@ -18,8 +18,11 @@ from ..work import Work
 from . import limits
 from .pool import Pool
 from .server import ProcessesUnavailableError, Server
-from .supervision import Supervision
+from .supervision import RunLostError, Supervision
 from .wire import pack_member, send_line
+
+_CALLS = 2
+"""How often a run is given to a server: again to another one, where the first was lost."""
 
 
 class ProcessRunner(Pool):
@@ -72,6 +75,16 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
         ProcessesUnavailableError: there is no way.
         OSError: the system lacks what it needs for another process.
     """
+    for _ in range(_CALLS):
+        result = _called(work, clock, server)
+        if result is not None:
+            return result
+    lost = RunLostError(f"the process that forks runs was lost {_CALLS} times before it began")
+    return failed(work, lost, clock.now(), 0.0)
+
+
+def _called(work: Work, clock: Clock, server: Server) -> Result | None:
+    """Call a callback; ``None`` where the server was lost before it was called."""
     options = {} if work.declaration is None else work.declaration.options
     bounds = limits.of(options)
     conversation = server.call(work.id)

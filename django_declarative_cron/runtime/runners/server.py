@@ -1,4 +1,7 @@
-"""The scheduler's side of its fork server: started when it is needed, and again when it died."""
+"""The scheduler's side of its fork server: started when it is needed, and again when it is lost.
+
+Lost is one that died, and one that says nothing any more (``silence``), which is ended.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,24 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ... import signals
 from .. import forking
+from ..clock import Clock, system_clock
 from ..descriptors import out_of_the_way
+from .silence import Silence
 from .wire import FORK, MESSAGE, SIGNAL, close_quietly
 
 _LONGEST_FAREWELL = 2.0
+_LONGEST_SENDING = 5.0
 _SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 
 class ProcessesUnavailableError(RuntimeError):
     """Tell why a run cannot be called in a process of its own."""
+
+
+class SilentServerError(RuntimeError):
+    """Tell that a fork server has been given up, because it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +42,7 @@ class Conversation:
     Args:
         talk: what is said to and fro.
         output: where what it prints is read.
-        is_served: tells whether the server that forks it lives.
+        is_served: tells whether the server that forks it serves.
     """
 
     talk: socket.socket
@@ -45,9 +56,15 @@ class Conversation:
 
 
 class Server:
-    """A fork server, from the first run that needs it to the last."""
+    """A fork server, from the first run that needs it to the last.
 
-    def __init__(self) -> None:
+    Args:
+        clock: measures how long it says nothing.
+    """
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._silence: Silence | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._paths: set[str] = set()
@@ -95,7 +112,7 @@ class Server:
             theirs.close()
             close_quietly(write)
         os.set_blocking(read, False)
-        return Conversation(mine, read, lambda: process.poll() is None)
+        return Conversation(mine, read, lambda: self._serves(process))
 
     def signal(self, key: int, number: int) -> None:
         """Send a signal to the group of a run.
@@ -118,6 +135,22 @@ class Server:
         """Give its process id, ``None`` where it does not run."""
         return None if self._process is None else self._process.pid
 
+    def _serves(self, process: subprocess.Popen[bytes]) -> bool:
+        """Tell whether a server serves; one that is silent for too long is ended."""
+        with self._lock:
+            if process.poll() is not None:
+                return False
+            if process is not self._process or self._silence is None:
+                return True
+            if not self._silence.is_too_long():
+                return True
+            silent = SilentServerError(f"it said nothing for {self._silence.seconds:.0f} s")
+            # It takes its runs with it, so that none goes on that nobody looks after.
+            process.kill()
+            self._part()
+        signals.report("The process that forks runs", silent, then="another one takes its place")
+        return False
+
     def _send(self, message: bytes, descriptors: list[int]) -> subprocess.Popen[bytes]:
         """Send to a server that lives; a new one takes the place of one that died."""
         try:
@@ -134,6 +167,7 @@ class Server:
             self._part()
         if self._control is None or self._process is None:
             self._control, self._process = self._spawned()
+            self._silence = Silence(self._control, self._process.pid, self._clock)
         return self._control, self._process
 
     def _spawned(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -158,11 +192,15 @@ class Server:
         finally:
             theirs.close()
         # A callback in a thread may close what it does not know.
-        return socket.socket(fileno=out_of_the_way(mine.detach())), process
+        control = socket.socket(fileno=out_of_the_way(mine.detach()))
+        # One that hangs and takes nothing holds nobody: it is replaced.
+        control.settimeout(_LONGEST_SENDING)
+        return control, process
 
     def _part(self) -> None:
         control, self._control = self._control, None
         process, self._process = self._process, None
+        self._silence = None
         if control is not None:
             control.close()
         if process is not None:

@@ -67,16 +67,24 @@ class Supervision:
         self._kill_at: float | None = None
         self._end_at: float | None = clock.monotonic() + LONGEST_START
         self._has_begun = self._is_over = self._knows_of_stop = self._was_killed = False
+        self._is_lost = False
         self._group: int | None = None
 
-    def wait(self) -> Result:
-        """Wait for the end of the process, and say how the run ended."""
+    def wait(self) -> Result | None:
+        """Wait for the end of the process, and say how the run ended.
+
+        Returns:
+            ``None`` where its server was lost before the run began: it was not called, and
+            never will be by that process.
+        """
         began = self._clock.monotonic()
         while not self._is_over:
             self._keep_to_time()
             self._pass_on()
             self._hear(self._seconds())
         self._read_output()
+        if self._is_lost and not self._has_begun and not self._work.ending.asked.is_set():
+            return None
         return self._outcome(self._clock.monotonic() - began)
 
     def _seconds(self) -> float:
@@ -155,7 +163,8 @@ class Supervision:
             piece = b""
         if not piece:
             self._is_over = True
-            self._kill_group()
+            self._is_lost = not self._lost
+            self._cut_off()
             self._lost = self._lost or "the process that forks runs has ended"
         for said in self._lines.add(piece):
             self._take(said)

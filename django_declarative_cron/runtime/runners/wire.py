@@ -2,7 +2,8 @@
 
 Between the scheduler and its fork server: messages of one size, so that descriptors that
 come with one are found with it. ``FORK`` brings two descriptors, the conversation of the run
-and where its output goes; ``SIGNAL`` has a signal sent to the run's whole group.
+and where its output goes; ``SIGNAL`` has a signal sent to the run's whole group; ``ASK``
+asks whether the server serves, which says so by ``ANSWER``.
 
 In the conversation of one run: one JSON object a line. The scheduler says what is to be
 called, then what the run should know (``stopping``, ``cancelled``). The run says that it
@@ -29,6 +30,8 @@ from ..clock import Clock
 MESSAGE = struct.Struct("!cQB")
 FORK = b"F"
 SIGNAL = b"S"
+ASK = b"A"
+ANSWER = b"."
 
 MOST_AT_ONCE = 64 * 1024
 
