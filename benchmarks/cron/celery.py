@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from celery import Celery
 from celery.schedules import crontab
 
-from .walks import START, Step, Walker
+from .walks import Step, Walker
 
 
 class Case(Walker):
@@ -17,32 +17,19 @@ class Case(Walker):
     goes_back = False
 
     def parse(self, text: str) -> object:
-        """Understand an expression.
-
-        Args:
-            text: the expression.
-        """
         return crontab.from_string(text)
 
-    def walk(self, text: str, zone: ZoneInfo, *, backward: bool) -> Step:
-        """Give what gives the next occurrence.
-
-        Args:
-            text: the expression.
-            zone: of its local times.
-            backward: never.
-        """
+    def steps(self, text: str, at: datetime, zone: ZoneInfo, *, backward: bool) -> Step:
         app = Celery(set_as_current=False)
         app.conf.timezone = zone.key
         schedule = crontab.from_string(text)
         schedule.app = app
-        at = START.astimezone(zone)
+        at = at.astimezone(zone)
 
         def following() -> datetime:
             nonlocal at
             start, delta, _ = schedule.remaining_delta(at)
             at = start + delta
-            found: datetime = at.astimezone(UTC)
-            return found
+            return at
 
         return following

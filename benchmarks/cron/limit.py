@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from .walks import END, START, Step, Walker
+from .walks import Step, Walker
 
 
 class Case(Walker):
@@ -21,15 +21,16 @@ class Case(Walker):
         """
         return [[int(number) for number in field.split("-")] for field in text.split()]
 
-    def walk(self, text: str, zone: ZoneInfo, *, backward: bool) -> Step:
+    def steps(self, text: str, at: datetime, zone: ZoneInfo, *, backward: bool) -> Step:
         """Give what goes to the minute beside it, in local time.
 
         Args:
             text: not looked at.
+            at: where to begin.
             zone: of local times.
-            backward: from the end.
+            backward: towards the past.
         """
-        at, step = (END, timedelta(minutes=-1)) if backward else (START, timedelta(minutes=1))
+        step = timedelta(minutes=-1 if backward else 1)
 
         def following() -> datetime:
             nonlocal at

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django_declarative_cron.cron import parse
 
-from .walks import END, START, Step, Walker, minute_before
+from ..harness.parts import Sample
+from .walks import WALKS, Step, Walker, minute_before
+
+OJS = replace(WALKS[0], figure="next, OJS dialect")
 
 
 class Case(Walker):
     """Ask for the instant after each answer; nothing is kept in between."""
 
     caches = True
+    dialect = "posix"
 
     def parse(self, text: str) -> object:
         """Understand an expression.
@@ -23,16 +29,16 @@ class Case(Walker):
         """
         return parse(text)
 
-    def walk(self, text: str, zone: ZoneInfo, *, backward: bool) -> Step:
+    def steps(self, text: str, at: datetime, zone: ZoneInfo, *, backward: bool) -> Step:
         """Give what gives the next occurrence.
 
         Args:
             text: the expression.
+            at: where to begin.
             zone: of its local times.
-            backward: from the end.
+            backward: towards the past.
         """
-        expression = parse(text, "ojs" if "/" in text else "posix")
-        at = END if backward else START
+        expression = parse(text, "ojs" if "/" in text else self.dialect)
 
         def following() -> datetime:
             nonlocal at
@@ -45,3 +51,10 @@ class Case(Walker):
             return found
 
         return following
+
+    def measure(self) -> Iterator[Sample]:
+        """Walk in one dialect, and for comparison in the other one, too."""
+        yield from super().measure()
+        self.dialect = "ojs"
+        yield self._take(OJS)
+        self.dialect = "posix"

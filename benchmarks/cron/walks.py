@@ -91,13 +91,14 @@ class Walker(ABC):
         """
 
     @abstractmethod
-    def walk(self, text: str, zone: ZoneInfo, *, backward: bool) -> Step:
-        """Give what gives the next occurrence, each time it is called.
+    def steps(self, text: str, at: datetime, zone: ZoneInfo, *, backward: bool) -> Step:
+        """Give what gives the next occurrence, each time it is called, in whatever zone.
 
         Args:
             text: the expression.
+            at: where to begin.
             zone: of its local times.
-            backward: from ``END``, or from ``START`` on.
+            backward: towards the past.
         """
 
     def prepare(self, size: int) -> None:
@@ -137,12 +138,14 @@ class Walker(ABC):
     def _take(self, walk: Walk) -> Sample:
         steps, right, took = min(walk.steps, self._size), 0, 0.0
         for text, asked in zip(walk.texts, walk.written_out or walk.texts, strict=True):
-            step = self.walk(text, walk.zone, backward=walk.backward)
+            at = END if walk.backward else START
+            step = self.steps(text, at, walk.zone, backward=walk.backward)
             began = time.process_time()
             answers = [step() for _ in range(steps)]
             took += time.process_time() - began
             if self.judged:
-                right += len(_expected(asked, walk.zone, walk.backward, steps) & set(answers))
+                given = {each.astimezone(UTC) for each in answers}
+                right += len(_expected(asked, walk.zone, walk.backward, steps) & given)
         done = steps * len(walk.texts)
         each = took / done * 1e6
         return Sample(walk.figure, each, right, done) if self.judged else Sample(walk.figure, each)

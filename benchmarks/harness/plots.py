@@ -23,11 +23,27 @@ DRAWN = {
     "edits": "worst",
     "throughput": "recorded runs",
     "memory": "memory",
+    "runners": "start",
 }
 """The figure of each part that has a picture."""
 
 # The same picture each time: no random ids, no date; and words stay words.
-_STEADY: Any = {"svg.hashsalt": "speed", "svg.fonttype": "none", "font.size": 9}
+# A grey that is read on white and on black, and nothing behind it.
+_GREY = "#7f7f7f"
+_STEADY: Any = {
+    "svg.hashsalt": "speed",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "savefig.transparent": True,
+    "legend.framealpha": 0,
+    **dict.fromkeys(
+        (
+            *("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
+            "grid.color",
+        ),
+        _GREY,
+    ),
+}
 
 
 def draw(part: Part, rows: list[Row], folder: Path) -> Path | None:

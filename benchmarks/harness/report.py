@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from . import results, tables
+from . import before, results, tables, targets, values
 from .parts import NAMES, Part, part
 from .rounds import Row
 
@@ -33,6 +33,9 @@ def write(docs: Path = DOCS, folder: Path = results.FOLDER) -> None:
             rows, told = found
             picture = _draw(part(name), rows, docs / "speed")
             text = put(text, name, section(part(name), rows, told, picture))
+    kept = values.kept(folder)
+    text = put(text, "targets", targets.markdown(kept))
+    text = put(text, "before", before.markdown(kept))
     page.write_text(text)
 
 
@@ -65,10 +68,11 @@ def section(one: Part, rows: list[Row], told: dict[str, Any], picture: Path | No
     """
     facts = told["facts"]
     durable = "on" if facts.get("synchronous_commit") == "on" else "off"
-    rounds = "1 round" if told["rounds"] == 1 else f"{told['rounds']} rounds"
+    rounds = "1 round" if told["rounds"] == 1 else f"at most {told['rounds']} rounds"
     lines = [
         tables.markdown(one, rows),
         "",
+        *(line for remark in one.remarks for line in (f"- {remark[0].upper()}{remark[1:]}", "")),
         f"{told['made']}; {facts['cores']} cores, Python {facts['python']}, PostgreSQL"
         f" {facts['postgresql']} with `synchronous_commit` {durable}; load of the machine"
         f" {facts['load_before']} before and {facts['load_after']} after; {rounds}.",

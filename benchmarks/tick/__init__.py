@@ -23,7 +23,7 @@ PART = Part(
     rounds=5,
     share=4,
     remarks=(
-        "idle: the median of fifty passes, each after a pause of 10 ms, when ten are over.",
+        "Idle: the median of fifty passes, each after a pause of 10 ms, when ten are over.",
         "celery-beat starts one task with each tick, and compares the schedules of all tasks"
         " before each: a pass among N tasks costs N for every due one.",
     ),

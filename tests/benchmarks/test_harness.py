@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.cron import oracle
-from benchmarks.harness import parts, report, results, tables
+from benchmarks.harness import before, parts, report, results, tables, targets, values
 from benchmarks.harness.contenders import CONTENDERS, Contender
 from benchmarks.harness.parts import Figure, Part, Sample
 from benchmarks.harness.rounds import Row, Turns
@@ -121,6 +122,7 @@ def test_a_summary_is_the_median_with_its_spread_and_all_that_was_counted() -> N
     assert found.spread == 1.5
     assert results.summary(samples, "more") is None
     assert tables.cell(found) == "2 (1–4) 3q 27/30"
+    assert tables.cell(found, "<br>") == "2 (1–4)<br>3q 27/30"
 
 
 @pytest.mark.parametrize(
@@ -154,10 +156,85 @@ def test_a_table_shows_versions_and_who_failed() -> None:
     assert tables.markdown(PART, rows).splitlines() == [
         "|  | fast, ms |",
         "| --- | --- |",
-        "| declarative-cron 1.0 | 1.5 1/2 |",
+        "| declarative-cron 1.0 | 1.5<br>1/2 |",
         "| cronsim | died: Error |",
     ]
     assert tables.text(PART, rows).splitlines()[2] == "declarative-cron 1.0  1.5 1/2"
+
+
+def test_a_page_has_a_table_for_each_size_and_each_group_of_figures() -> None:
+    figures = (Figure("fast", "ms", table="A"), Figure("more", "runs", table="B"))
+    part = Part("cron", "", figures, ("product", "limit"))
+    rows = [
+        Row("product", 1000, {}, [Sample("fast", 1), Sample("more", 2)]),
+        Row("limit", 1000, {}, [Sample("fast", 3)]),
+        Row("product", 2000, {}, [Sample("fast", 4)]),
+    ]
+    assert tables.markdown(part, rows).split("\n\n") == [
+        "**1,000 tasks: A**",
+        "|  | fast, ms |\n| --- | --- |\n| declarative-cron | 1 |\n| bare limit | 3 |",
+        "**1,000 tasks: B**",
+        "|  | more, runs |\n| --- | --- |\n| declarative-cron | 2 |",
+        "**2,000 tasks: A**",
+        "|  | fast, ms |\n| --- | --- |\n| declarative-cron | 4 |",
+    ]
+
+
+def _rows(value: float, right: int = 3, limit: float = 2.0) -> dict[str, list[Row]]:
+    ours = [Sample("restart, unchanged", value, right, 3, statements=2)]
+    return {
+        "startup": [
+            Row("product", 10, {}, [Sample("restart, unchanged", 99.0, 3, 3)]),
+            Row("product", 1000, {}, ours),
+            Row("limit", 1000, {}, [Sample("restart, unchanged", limit)]),
+        ]
+    }
+
+
+RESTART = values.Value("startup", "restart, unchanged", 1000)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (_rows(10.0), "| x | ≤ 15 ms | 10 ms | yes |"),
+        (_rows(15.5), "| x | ≤ 15 ms | 15.5 ms | **no** |"),
+        (_rows(10.0, right=2), "| x | ≤ 15 ms | 10 ms | **no** |"),
+        ({}, "| x | ≤ 15 ms | – | – |"),
+    ],
+)
+def test_a_target_is_reached_by_what_is_fast_and_right(found: Any, words: str) -> None:
+    assert targets._line(targets.Target("x", RESTART, 15, "ms"), found) == words
+
+
+def test_a_target_may_be_a_ratio_a_difference_and_the_least() -> None:
+    limit, found = replace(RESTART, contender="limit"), _rows(10.0)
+    ratio = targets.Target("x", RESTART, 5, "×", over=limit)
+    assert (ratio.measured(found), ratio.is_reached(found)) == (5.0, True)
+    assert ratio.is_reached(_rows(10.0, limit=1.9)) is False
+    more = targets.Target("x", RESTART, 8, "ms", minus=limit)
+    assert (more.measured(found), more.is_reached(found)) == (8.0, True)
+    least = targets.Target("x", RESTART, 11, "ms", is_least=True)
+    assert least.is_reached(found) is False
+    sent = targets.Target("x", replace(RESTART, of="statements"), 3, "statements")
+    assert targets._line(sent, found) == "| x | ≤ 3 statements | 2 statements | yes |"
+
+
+def test_every_target_and_every_change_names_a_figure_that_there_is() -> None:
+    named = [
+        each for target in targets.TARGETS for each in (target.value, target.over, target.minus)
+    ]
+    for value in [each for each in named if each] + [change.value for change in before.CHANGES]:
+        part = parts.part(value.part)
+        assert value.figure in {figure.name for figure in part.figures}, value
+        assert value.contender in part.contenders, value
+        assert value.size is None or value.size in part.sizes, value
+
+
+def test_what_was_slower_stands_beside_what_is_measured_now() -> None:
+    change = before.Change("x", "72 ms", RESTART, "ms", "why not")
+    assert before._line(change, _rows(10.0)) == "| x | 72 ms | 10 ms, 2q | why not |"
+    assert before._line(change, {}) == "| x | 72 ms | – | why not |"
 
 
 def test_a_section_of_the_page_is_put_in_place_of_the_one_before() -> None:
@@ -179,9 +256,11 @@ def test_the_page_gets_every_result_that_was_kept(
     results.save("tick", [Row("limit", 7, {}, samples)], facts, 3, tmp_path)
     report.write(tmp_path, tmp_path)
     written = (tmp_path / "speed.md").read_text()
-    assert "| bare limit | 1.5 1q |" in written
+    assert "| bare limit | 1.5<br>1q |" in written
     assert "PostgreSQL 18 with `synchronous_commit` off" in written
-    assert "3 rounds." in written
+    assert "at most 3 rounds." in written
+    assert "- Idle: the median of fifty passes" in written
+    assert "| idle pass, 1,000 tasks | ≤ 1 ms | – | – |" in written
     assert report.BUSY in written
     assert "![One pass](speed/tick.svg)" in written
 
