@@ -48,7 +48,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     ) -> datetime | None:
         """Read what the database stored as UTC."""
         if value is None or value.tzinfo is UTC:
-            return value
+            return value  # type: ignore[no-any-return]
         if connection.vendor == "postgresql" and value.tzinfo is not None:
             return value.astimezone(UTC)  # type: ignore[no-any-return]
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ M = TypeVar("M", bound=models.Model)
 _AS_ONE = ("postgresql", "sqlite")
 
 
-class Among(Lookup):  # type: ignore[type-arg]
+class Among(Lookup):
     """Compare a field with many keys, as a condition of ``filter``.
 
     Args:

@@ -255,9 +255,7 @@ def _insert_columns(using: str, rows: Sequence[models.Model]) -> None:
             row._state.adding, row._state.db = False, using
 
 
-def _update_columns(
-    using: str, *updates: tuple[Sequence[models.Model], Sequence[str]]
-) -> None:
+def _update_columns(using: str, *updates: tuple[Sequence[models.Model], Sequence[str]]) -> None:
     connection = connections[using]
     texts, parameters = [], list[Any]()
     for rows, names in updates:

@@ -7,9 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, database, instances, overrides, pruning, rows
+from django_declarative_cron.store import (
+    bulk,
+    database,
+    instances,
+    limits,
+    overrides,
+    pruning,
+    rows,
+)
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
@@ -31,8 +40,8 @@ def test_tasks_start_and_end_in_as_many_statements_however_many_they_are(tasks: 
     started, ended = one_pass(initialized(tasks))
     # The deployment's row, what is due, the new runs, the tasks; one more for ids on MariaDB.
     assert len(started) <= (4 if is_postgresql else 5)
-    # The deployment's row, the tasks, the runs, and both written.
-    assert len(ended) <= 5
+    # The deployment's row, the tasks, the runs, and both written, on one way where that can be.
+    assert len(ended) <= (4 if limits.takes_several(connection) else 5)
 
 
 @pytest.mark.parametrize("tasks", [2, 60])

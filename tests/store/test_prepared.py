@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
-from django_declarative_cron.models import ScheduledTask, SchedulerState
-from django_declarative_cron.store import claims, guard
+from django_declarative_cron.core.retry import FixedDelay
+from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.store import bulk, claims, guard, results, rows
 from django_declarative_cron.store.database import DatabaseNow
+from django_declarative_cron.store.endings import Result
 
 from .conftest import Deployment
 
@@ -57,3 +60,56 @@ def test_the_deployment_is_read_as_django_reads_it_and_with_the_time() -> None:
 def test_a_deployment_that_is_not_there_is_not_found() -> None:
     with guard.locked_deployment("default", "nobody's") as held:
         assert held is None
+
+
+def test_what_has_ended_is_read_as_django_reads_it() -> None:
+    made = Deployment(4)
+    made.initialize()
+    made.owe_all()
+    claimed = claims.claim_due(made.member, made.by_name, made.now, reaping=False)
+    ended = [Result(c.run, c.task_name, made.now, succeeded=True) for c in claimed.claims[:3]]
+    TaskRun.objects.filter(pk=ended[0].run).update(outcome=Outcome.INTERRUPTED)
+    ScheduledTask.objects.filter(name=ended[1].task_name).delete()
+    TaskRun.objects.filter(pk=ended[2].run).update(detail={"'": ["%s", 1]}, log="it's\n100 %")
+    with guard.locked(made.member) as held:
+        assert held is not None
+        free, left_out = results._free(held, made.member, ended)
+    assert left_out == []
+    runs = TaskRun.objects.filter(pk__in=[result.run for result in ended[1:]]).order_by("pk")
+    assert [_values(run) for run in free.runs] == [_values(run) for run in runs]
+    tasks = ScheduledTask.objects.filter(name__in=[each.task_name for each in ended])
+    assert {_values(task)["name"]: _values(task) for task in free.tasks} == {
+        task.name: _values(task) for task in tasks
+    }
+
+
+def test_rows_know_the_ids_that_they_got() -> None:
+    made = Deployment(1)
+    made.initialize()
+    scheduler = SchedulerState.objects.get()
+    make = bulk.maker(TaskRun, scheduler_id=scheduler.pk, outcome=Outcome.SUCCEEDED)
+    for names in (["a", "b", "c"], ["d"], ["e", "f"]):
+        fresh = [make(task_name=name, scheduled_for=made.now) for name in names]
+        with transaction.atomic():
+            bulk.insert("default", fresh)
+        if connection.features.can_return_rows_from_bulk_insert:
+            stored = TaskRun.objects.filter(task_name__in=names).values_list("pk", "task_name")
+            assert [(run.pk, run.task_name) for run in fresh] == list(stored.order_by("pk"))
+            assert not any(run._state.adding for run in fresh)
+    assert TaskRun.objects.count() == 6
+
+
+def test_a_task_ends_on_the_terms_of_its_row_where_those_are_others_than_it_was_called_with() -> (
+    None
+):
+    made = Deployment(1)
+    made.initialize()
+    row, declared = ScheduledTask.objects.get(), made.declarations[0]
+    known = replace(declared.operating, pause_after_failures=7)
+    told = replace(declared, operating=known)
+    object.__setattr__(told, "_known_digest", declared.digest())
+    assert rows.terms_of(row, told).operating is known
+    row.digest = "another"
+    assert rows.terms_of(row, told).operating.pause_after_failures is None
+    row.digest, row.retry_delay = declared.digest(), timedelta(hours=7)
+    assert rows.terms_of(row, told).retry == FixedDelay(timedelta(hours=7))
