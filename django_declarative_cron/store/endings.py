@@ -117,7 +117,7 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
         ended = _ended(run, result, meaning)
         story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
         story = story.then(*too_many(story.state, ended, terms.operating))
-        rows.take(task, settle(story, terms.schedule, now, terms.policy))
+        rows.take(task, settle(story, terms.schedule, now, terms.overlap_policy))
     except rows.DAMAGE as damage:
         task.running_run = None
         return [_ended(run, result, _Meaning()), rows.set_aside(task, str(damage), now)]

@@ -13,7 +13,7 @@ from ..conf import calendars
 from ..core import events
 from ..core.damage import flaw, lost
 from ..core.decide import CONCURRENT, Decision
-from ..core.declaration import Declaration
+from ..core.declaration import Declaration, Terms
 from ..core.operating import Operating, of_data
 from ..core.overlap import POLICIES, Policy
 from ..core.retry import FixedDelay, Retry
@@ -155,22 +155,22 @@ def retry_of(row: ScheduledTask) -> Retry:
     return FixedDelay(row.retry_delay)
 
 
-class Terms(NamedTuple):
-    """On what terms a task runs: all of its declaration that the end of a run asks for."""
+class StoredTerms(NamedTuple):
+    """Of the terms of a task, as its row has them, what the end of a run asks for."""
 
     schedule: Schedule
     retry: Retry
-    policy: Policy
+    overlap_policy: Policy
     operating: Operating
 
 
-def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms:
+def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | StoredTerms:
     """Read from its row on what terms a task runs.
 
     Args:
         row: as stored.
-        known: a declaration that is taken where it is what the row says, for it is
-            understood already.
+        known: a declaration whose terms are taken where they are those of the row, for they
+            are understood already.
 
     Raises:
         DeclarativeCronError: what is stored is damaged.
@@ -180,10 +180,10 @@ def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms:
         AttributeError: likewise.
         OverflowError: likewise.
     """
-    said = (row.cron, row.timezone, row.retry_delay)
-    if known is not None and row.digest == known.digest() and said == known.identity:
-        return Terms(known.schedule, known.retry, known.overlap_policy, known.operating)
-    return Terms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
+    said = (row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+    if known is not None and said == known.terms.row():
+        return known.terms
+    return StoredTerms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
 
 
 def policy_of(row: ScheduledTask) -> Policy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -99,17 +98,16 @@ def test_rows_know_the_ids_that_they_got() -> None:
     assert TaskRun.objects.count() == 6
 
 
-def test_a_task_ends_on_the_terms_of_its_row_where_those_are_others_than_it_was_called_with() -> (
-    None
-):
+def test_a_task_ends_on_the_terms_of_its_row_where_it_was_called_on_others() -> None:
     made = Deployment(1)
     made.initialize()
     row, declared = ScheduledTask.objects.get(), made.declarations[0]
-    known = replace(declared.operating, pause_after_failures=7)
-    told = replace(declared, operating=known)
-    object.__setattr__(told, "_known_digest", declared.digest())
-    assert rows.terms_of(row, told).operating is known
+    assert rows.terms_of(row, declared) is declared.terms
     row.digest = "another"
-    assert rows.terms_of(row, told).operating.pause_after_failures is None
+    stored = rows.terms_of(row, declared)
+    assert stored is not declared.terms
+    assert stored.schedule == declared.schedule
     row.digest, row.retry_delay = declared.digest(), timedelta(hours=7)
-    assert rows.terms_of(row, told).retry == FixedDelay(timedelta(hours=7))
+    assert rows.terms_of(row, declared).retry == FixedDelay(timedelta(hours=7))
+    row.declaration["overlap_policy"] = "skip"
+    assert rows.terms_of(row, declared).overlap_policy == "skip"
