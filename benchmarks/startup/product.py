@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import (
+    RegistrationPart,
     RegistrationSet,
     ScheduledTask,
     SchedulerInstance,
@@ -26,7 +27,14 @@ class Case(Deploying):
 
     def clear(self) -> None:
         """Let nothing be declared."""
-        empty(TaskRun, ScheduledTask, RegistrationSet, SchedulerInstance, SchedulerState)
+        empty(
+            TaskRun,
+            ScheduledTask,
+            RegistrationPart,
+            RegistrationSet,
+            SchedulerInstance,
+            SchedulerState,
+        )
 
     def declare(self, names: list[str], crons: list[str]) -> int:
         """Understand and register the tasks.

@@ -19,6 +19,7 @@ __all__ = [
     "AccessToken",
     "OutboxEvent",
     "Outcome",
+    "RegistrationPart",
     "RegistrationSet",
     "ScheduledTask",
     "SchedulerInstance",
@@ -140,6 +141,7 @@ class RegistrationSet(models.Model):
         related_name="+",
     )
     tasks = models.JSONField(_("registrations"), default=list)
+    parts = models.JSONField(_("registrations"), default=list)
 
     class Meta:
         verbose_name = _("registration set")
@@ -154,6 +156,32 @@ class RegistrationSet(models.Model):
 
     def __str__(self) -> str:
         return f"{self.scheduler}: {self.generation}"
+
+
+class RegistrationPart(models.Model):
+    """Some registrations of sets too large for one row; sets that have them all share it."""
+
+    scheduler = models.ForeignKey(
+        SchedulerState,
+        models.CASCADE,
+        verbose_name=_("deployment"),
+        related_name="registration_parts",
+        db_index=False,
+    )
+    digest = models.CharField(_("digest of its registration set"), max_length=64)
+    tasks = models.JSONField(_("registrations"), default=list)
+
+    class Meta:
+        verbose_name = verbose_name_plural = _("registrations")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scheduler", "digest"], name="ddc_registration_part_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scheduler}: {self.digest}"
 
 
 class ScheduledTask(models.Model):

@@ -213,12 +213,13 @@ def _skips_locked(using: str) -> bool:
     return connections[using].features.has_select_for_update_skip_locked
 
 
-def chunks(names: Iterable[T]) -> Iterator[list[T]]:
+def chunks(names: Iterable[T], size: int = 0) -> Iterator[list[T]]:
     """Give names or ids in lists that fit into one statement.
 
     Args:
         names: any number of them.
+        size: of the lists, where they are of something larger.
     """
     iterator = iter(names)
-    while chunk := list(islice(iterator, _CHUNK)):
+    while chunk := list(islice(iterator, size or _CHUNK)):
         yield chunk

@@ -24,6 +24,7 @@ from django.db.models import F
 from ..core.damage import UNREADABLE
 from ..models import (
     OutboxEvent,
+    RegistrationPart,
     RegistrationSet,
     ScheduledTask,
     SchedulerInstance,
@@ -42,7 +43,13 @@ _PRESENT: tuple[type[models.Model], ...] = (
     ScheduledTask,
     TaskOverride,
 )
-_MODELS: tuple[type[models.Model], ...] = (*_PRESENT, RegistrationSet, TaskRun, OutboxEvent)
+_MODELS: tuple[type[models.Model], ...] = (
+    *_PRESENT,
+    RegistrationSet,
+    RegistrationPart,
+    TaskRun,
+    OutboxEvent,
+)
 _PAST = f"{LONG_AGO:%Y-%m-%d %H:%M:%S}"
 _DIGEST_LENGTH = 64
 

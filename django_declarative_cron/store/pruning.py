@@ -13,7 +13,7 @@ from datetime import datetime
 from django.db.models import Max, Q, QuerySet
 
 from ..models import Outcome, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
-from . import database
+from . import database, registrations
 from .guard import Member
 
 BATCH = 500
@@ -102,3 +102,4 @@ def _forget_sets(member: Member, before: datetime) -> None:
     newest = ours.filter(registered_at__lt=before).aggregate(newest=Max("generation"))["newest"]
     if newest is not None:
         ours.filter(generation__lt=newest).delete()
+        registrations.forget_parts(member)

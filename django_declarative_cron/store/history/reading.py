@@ -22,6 +22,7 @@ from ...models import (
     TaskOverride,
     TaskRun,
 )
+from .. import registrations
 from ..database import DatabaseNow
 from ..guard import LONG_AGO
 from . import left_out, torn
@@ -194,7 +195,8 @@ def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
         before = sets.filter(registered_at__lt=begins).aggregate(newest=Max("generation"))
         sets = sets.filter(generation__gte=before["newest"] or 0)
     generations = list(sets.values_list("generation", flat=True))
-    return torn.registered(row for each in generations for row in sets.filter(generation=each))
+    rows = (row for each in generations for row in sets.filter(generation=each))
+    return torn.registered((row, registrations.of_set(using, row)) for row in rows)
 
 
 def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:

@@ -70,15 +70,14 @@ def _is_whole(run: Ran, latest: datetime) -> bool:
     return has_ended and isinstance(started, datetime) and started <= latest
 
 
-def registered(rows: Iterable[RegistrationSet]) -> Iterator[Registered]:
+def registered(rows: Iterable[tuple[RegistrationSet, list[Any]]]) -> Iterator[Registered]:
     """Give the registration sets, each with the entries that can be read.
 
     Args:
-        rows: in their order.
+        rows: in their order, each with its registrations as they are stored.
     """
     at, after_run = LONG_AGO, 0
-    for row in rows:
-        tasks = row.tasks if isinstance(row.tasks, list) else [None]
+    for row, tasks in rows:
         named = [Entry(data) for data in tasks if _has_name(data)]
         is_dated = isinstance(row.registered_at, datetime) and isinstance(row.after_run, int)
         if is_dated:

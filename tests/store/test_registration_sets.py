@@ -1,0 +1,88 @@
+"""Sets too large for one row: kept in parts, shared by the sets that have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.core.declaration import digest_of_set
+from django_declarative_cron.models import RegistrationPart, RegistrationSet
+from django_declarative_cron.store import registrations
+
+from .conftest import Deployment
+
+pytestmark = pytest.mark.django_db
+
+TASKS = 40
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """Give a deployment whose set has forty tasks, where five are many."""
+    monkeypatch.setattr(registrations, "PART", 5)
+    made = Deployment(TASKS)
+    made.initialize()
+    return made
+
+
+def _change(made: Deployment, **cron_of: str) -> None:
+    for name, cron in cron_of.items():
+        place = next(n for n, each in enumerate(made.declarations) if each.name == name)
+        made.declarations[place : place + 1] = made.declare(name, cron=cron)
+    made.member = replace(made.member, digest=digest_of_set(made.declarations))
+    made.initialize()
+
+
+def _of_newest() -> dict[str, Any]:
+    newest = RegistrationSet.objects.order_by("-generation")[0]
+    found = registrations.of_set("default", newest)
+    assert len(found) == len({each["name"] for each in found})
+    return {each["name"]: each for each in found}
+
+
+def test_a_small_set_is_in_its_own_row() -> None:
+    Deployment(3).initialize()
+    assert [task["name"] for task in RegistrationSet.objects.get().tasks] == ["t0", "t1", "t2"]
+    assert RegistrationPart.objects.count() == 0
+
+
+def test_a_large_set_is_kept_in_parts_and_read_as_a_whole(made: Deployment) -> None:
+    row = RegistrationSet.objects.get()
+    assert row.tasks == []
+    assert len(row.parts) == RegistrationPart.objects.count() > 4
+    found = _of_newest()
+    assert found.keys() == {f"t{number}" for number in range(TASKS)}
+    assert all(task["fresh"] for task in found.values())
+    assert found["t7"]["cron"] == "0 0 29 2 *"
+
+
+def test_the_next_set_shares_the_parts_in_which_nothing_changed(made: Deployment) -> None:
+    before = set(RegistrationPart.objects.values_list("digest", flat=True))
+    _change(made, t7="5 5 5 5 *")
+    written = set(RegistrationPart.objects.values_list("digest", flat=True)) - before
+    # The one that is fresh, and those that were with it.
+    assert 1 <= len(written) <= 2
+    found = _of_newest()
+    assert found.keys() == {f"t{number}" for number in range(TASKS)}
+    assert {name for name, task in found.items() if task["fresh"]} == {"t7"}
+    assert found["t7"]["cron"] == "5 5 5 5 *"
+
+
+def test_a_part_goes_with_the_last_set_that_has_it(made: Deployment) -> None:
+    _change(made, t7="5 5 5 5 *")
+    RegistrationSet.objects.order_by("generation")[0].delete()
+    registrations.forget_parts(made.member)
+    used = {digest for digest, _ in RegistrationSet.objects.get().parts}
+    assert set(RegistrationPart.objects.values_list("digest", flat=True)) == used
+    assert _of_newest().keys() == {f"t{number}" for number in range(TASKS)}
+
+
+def test_a_part_that_is_lost_leaves_a_hole_that_is_seen(made: Deployment) -> None:
+    row = RegistrationSet.objects.get()
+    RegistrationPart.objects.filter(digest=row.parts[0][0]).delete()
+    found = registrations.of_set("default", row)
+    assert found.count(None) == 1
+    assert 0 < len(found) - 1 < TASKS
+    assert registrations.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
