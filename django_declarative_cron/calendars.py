@@ -1,8 +1,9 @@
 """Calendars that exclude days: a function of the project, or a file in the iCalendar format.
 
 They are asked anew each time, for one day at a time, so that what changes counts at once. A
-query that a function makes is kept apart from the transaction around it: one that the
-database refuses spoils that answer and nothing else. Files are read again when they change.
+query that a function makes is kept apart from the transaction around it (``apart``): one that
+the database refuses spoils that answer and nothing else, and one that never answers holds
+nobody for ever. Files are read again when they change.
 
 A calendar that gives no answer excludes nothing where times are only shown; a task whose
 occurrence is due is set aside with the reason, and neither runs nor is forgotten.
@@ -11,20 +12,22 @@ occurrence is due is set aside with the reason, and neither runs nor is forgotte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from django.db import connections, transaction
 from django.utils.module_loading import import_string
 
+from .apart import Call, HungError
 from .core.exclusion import Exclusion
 from .exceptions import CalendarError, words_of
 
 Source = str | Callable[[date], bool]
+
+PATIENCE = 15.0
+"""Seconds after which a calendar that has not answered is not waited for any more."""
 
 _DAY = timedelta(days=1)
 _YEARS_KEPT = 64
@@ -80,8 +83,7 @@ def _excludes(name: str, source: Source | None, day: date) -> bool:
     if source is None:
         raise CalendarError(name, "is not in DECLARATIVE_CRON['CALENDARS']")
     try:
-        with _kept_apart():
-            answer = _function_of(source)(day)
+        answer = _answer_of(name, source, day)
     except (CalendarError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -101,34 +103,38 @@ def _function_of(source: Source) -> Callable[[date], bool]:
     return found
 
 
-@contextmanager
-def _kept_apart() -> Iterator[None]:
-    """Give queries a savepoint each where a transaction is open."""
-    with ExitStack() as stack:
-        for connection in connections.all(initialized_only=True):
-            if connection.in_atomic_block:
-                stack.enter_context(connection.execute_wrapper(_Apart(connection.alias)))
-        yield
+def _answer_of(name: str, source: Source, day: date) -> Any:
+    """Ask in a thread apart; while one hangs, no other waits for the same calendar."""
+    key = (name, id(source))
+    hangs = _hanging.get(key)
+    if hangs is not None and not hangs.call.has_ended:
+        raise CalendarError(name, f"has not answered yet for {hangs.day}, and is not asked anew")
+    _hanging.pop(key, None)
+    call = Call(lambda: _function_of(source)(day))
+    try:
+        return call.wait(PATIENCE)
+    except HungError:
+        _hanging[key] = _Hanging(call, day, source)
+        reason = f"has not answered for {day} within {PATIENCE:g} s"
+        raise CalendarError(name, reason) from None
 
 
-class _Apart:
-    """Let one query fail without the transaction around it."""
+@dataclass(frozen=True, slots=True)
+class _Hanging:
+    """What a calendar was asked and has not answered.
 
-    def __init__(self, using: str) -> None:
-        self._using = using
-        self._is_inside = False
+    Args:
+        call: goes on.
+        day: which it was asked of.
+        source: kept, so that nothing else gets its identity.
+    """
 
-    def __call__(
-        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
-    ) -> Any:
-        if self._is_inside:
-            return execute(sql, params, many, context)
-        self._is_inside = True
-        try:
-            with transaction.atomic(self._using):
-                return execute(sql, params, many, context)
-        finally:
-            self._is_inside = False
+    call: Call
+    day: date
+    source: Source
+
+
+_hanging: dict[tuple[str, int], _Hanging] = {}
 
 
 class _File:

@@ -53,6 +53,16 @@ class Notice:
         name = f"{self.task}: " if self.task else ""
         return f"{name}{words}{again}, at {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
+    def as_data(self) -> dict[str, Any]:
+        """Give it as JSON-native data."""
+        return {
+            "occasion": self.occasion,
+            "task": self.task,
+            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "words": self.words,
+            "times": self.times,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -94,16 +104,7 @@ class Message:
             "deployment": self.deployment,
             "subject": self.subject,
             "total": self.total,
-            "notices": [
-                {
-                    "occasion": notice.occasion,
-                    "task": notice.task,
-                    "at": notice.at.isoformat().replace("+00:00", "Z"),
-                    "words": notice.words,
-                    "times": notice.times,
-                }
-                for notice in self.notices
-            ],
+            "notices": [notice.as_data() for notice in self.notices],
         }
 
 

@@ -97,6 +97,26 @@ def test_before_the_first_scheduler_people_are_told(
     assert [each["occasion"] for each in told["notices"]] == ["no_leader"]
 
 
+def test_programs_are_told_what_people_are(cron: Cron, channels: None, receiver: Receiver) -> None:
+    answer = cron("notify", "--check", "--format", "json")
+    (notice,) = answer.data.pop("notices")
+    assert notice["words"] == "no scheduler has ever checked in"
+    assert (answer.code, answer.data["healthy"], answer.data["told"]) == (1, False, 1)
+    receiver.behave = lambda got: 404 if b"text" in got.body[:7] else 204
+    tested = cron("notify", "--test", "--format", "json")
+    assert tested.data == [
+        {"channel": "hook", "error": ""},
+        {"channel": "chat", "error": "it answered 404"},
+    ]
+    assert tested.code == 1
+    sim = Simulation(start=START)
+    sim.initialize([("hourly", "0 * * * *", f"{HERE}.nothing", DELAY)])
+    sim.poll()
+    fine = cron("notify", "--check", "--format", "json", clock=sim.clock)
+    assert fine.data == {"healthy": True, "notices": [], "told": 0, "errors": []}
+    assert fine.code == 0
+
+
 def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
     cron: Cron, channels: None, receiver: Receiver
 ) -> None:

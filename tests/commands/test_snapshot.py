@@ -53,3 +53,18 @@ def test_files_that_are_none_are_said(cron: Cron, declare: Declare, tmp_path: Pa
         answer = cron("snapshot", *words)
         assert (answer.code, said in answer.err) == (1, True)
     assert other.read_text() == "hello"
+
+
+def test_programs_are_told_what_has_changed(
+    cron: Cron, declare: Declare, at_start: ManualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "schedule.txt"
+    declare(yearly="0 3 2 1 *")
+    words = (str(path), "--format", "json")
+    kept = {"file": str(path), "from": "2024-01-01"}
+    assert cron("snapshot", *words, clock=at_start).data == {**kept, "written": True}
+    assert cron("snapshot", "--check", *words).data == {**kept, "same": True, "changes": []}
+    declare(yearly="0 4 2 1 *")
+    answer = cron("snapshot", "--check", *words)
+    assert (answer.code, answer.data["same"]) == (1, False)
+    assert answer.data["changes"][3] == "-yearly: 2024-01  Tue 2  03:00"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -228,6 +229,20 @@ def test_the_command_prints_what_the_rows_say(capsys: pytest.CaptureFixture[str]
     sim.initialize([("well", HOURLY, sim.job(), DELAY)])
     call_command("cron", "metrics")
     assert PREFIX + "task_starts_total" in samples(capsys.readouterr().out)
+    sim.stop()
+
+
+@pytest.mark.django_db
+def test_the_command_answers_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
+    call_command("cron", "metrics", "--format", "json")
+    told = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    starts = told[PREFIX + "task_starts"]
+    assert starts["kind"] == "counter"
+    assert starts["samples"] == [{"labels": {"task": "well"}, "value": 1.0}]
+    with pytest.raises(CommandError, match="has a format of its own"):
+        call_command("cron", "metrics", "--format", "json", "--file", "alerts")
     sim.stop()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
+from typing import Any
 
 from django.core.management.base import CommandError
 
@@ -17,17 +19,44 @@ def _arguments(parser: ArgumentParser) -> None:
         choices=sorted(FILES),
         help="print the dashboard for Grafana, or the alert rules for Prometheus, instead",
     )
+    parser.add_argument(
+        "--format",
+        choices=["text", "json"],
+        default="text",
+        help="as Prometheus reads them (the default), or JSON",
+    )
 
 
 def _answer(context: Context, options: Options) -> None:
+    is_json = options["format"] == "json"
     if options["file"]:
+        if is_json:
+            raise CommandError("--file has a format of its own.", returncode=2)
         context.terminal.as_it_is(text_of(options["file"]))
         return
     try:
         body, _ = exposition(read_rows())
     except MetricsUnavailableError as error:
         raise CommandError(str(error), returncode=2) from error
-    context.terminal.as_it_is(body.decode())
+    if is_json:
+        context.terminal.data([_record(each) for each in _families(body.decode())])
+    else:
+        context.terminal.as_it_is(body.decode())
+
+
+def _families(text: str) -> Iterable[Any]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    return text_string_to_metric_families(text)
+
+
+def _record(family: Any) -> dict[str, Any]:
+    return {
+        "name": family.name,
+        "kind": family.type,
+        "help": family.documentation,
+        "samples": [{"labels": each.labels, "value": each.value} for each in family.samples],
+    }
 
 
 METRICS = Subcommand(

@@ -15,7 +15,7 @@ from ...watch.absence import tell_absence
 from ...watch.channels import deliver
 from ...watch.courier import SendingError
 from .author import system_user
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, add_format
 from .words import count
 
 
@@ -31,35 +31,53 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--channel", metavar="NAME", help="only this channel")
     parser.add_argument("--as", dest="author", metavar="NAME", help="who asks")
+    add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
-    channels = _channels(options["channel"])
+    channels, is_json = _channels(options["channel"]), options["format"] == "json"
     if options["test"]:
-        _test(context, channels, options["author"] or system_user())
+        _test(context, channels, options["author"] or system_user(), is_json)
         return
     found = tell_absence(database.alias(), channels, context.clock)
-    for error in found.errors:
-        context.terminal.warn(error)
+    if is_json:
+        context.terminal.data(
+            {
+                "healthy": not found.notices,
+                "notices": [notice.as_data() for notice in found.notices],
+                "told": found.told,
+                "errors": list(found.errors),
+            }
+        )
+    else:
+        for error in found.errors:
+            context.terminal.warn(error)
     if found.notices:
         lines = " ".join(notice.line for notice in found.notices)
         told = count(found.told, "channel")
         raise CommandError(f"Unhealthy: {lines} ({told} told.)", returncode=1)
-    context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")
+    if not is_json:
+        context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")
 
 
-def _test(context: Context, channels: list[Channel], author: str) -> None:
+def _test(context: Context, channels: list[Channel], author: str, is_json: bool) -> None:
     now, deployment = context.clock.now(), conf.options().DEPLOYMENT
-    message, failed = trial_message(deployment, now, author), []
+    message, errors = trial_message(deployment, now, author), dict[str, str]()
     for channel in channels:
         try:
             deliver(channel, message, uuid.uuid4(), now)
         except SendingError as error:
-            failed.append(f"{channel.name}: {error}")
+            errors[channel.name] = str(error)
         else:
-            context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
-    if failed:
-        raise CommandError("Not sent. " + " ".join(f"{each}." for each in failed), returncode=1)
+            if not is_json:
+                context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
+    if is_json:
+        context.terminal.data(
+            [{"channel": each.name, "error": errors.get(each.name, "")} for each in channels]
+        )
+    if errors:
+        failed = [f"{name}: {error}." for name, error in errors.items()]
+        raise CommandError("Not sent. " + " ".join(failed), returncode=1)
 
 
 def _channels(name: str | None) -> list[Channel]:

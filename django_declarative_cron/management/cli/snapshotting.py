@@ -12,7 +12,7 @@ from ... import conf
 from ...core.yearbook import difference, first_day, yearbook
 from ...exceptions import CalendarError
 from .scope import declared
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, add_format
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -29,12 +29,13 @@ def _arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="write nothing, and exit with 1 where the file says something else",
     )
+    add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
-    file = Path(options["file"])
+    file, is_json = Path(options["file"]), options["format"] == "json"
     if options["check"]:
-        _compare(context, file)
+        _compare(context, file, is_json)
         return
     today = context.clock.now().astimezone(conf.project_zone()).date()
     text = _present(options["begin"] or today.replace(day=1))
@@ -42,12 +43,15 @@ def _answer(context: Context, options: Options) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error}", returncode=1) from error
-    context.terminal.lines(
-        f"{file} says when every task runs in the year from {first_day(text)} on."
-    )
+    if is_json:
+        context.terminal.data({"file": str(file), "from": _iso(text), "written": True})
+    else:
+        context.terminal.lines(
+            f"{file} says when every task runs in the year from {first_day(text)} on."
+        )
 
 
-def _compare(context: Context, file: Path) -> None:
+def _compare(context: Context, file: Path, is_json: bool) -> None:
     try:
         kept = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
@@ -56,10 +60,21 @@ def _compare(context: Context, file: Path) -> None:
     if first is None:
         raise CommandError(f"{file} is no snapshot of a schedule.", returncode=1)
     present = _present(first)
+    changes = [] if kept == present else difference(kept, present, file.name)
+    if is_json:
+        said = {"file": str(file), "from": _iso(kept), "same": kept == present}
+        context.terminal.data({**said, "changes": changes})
+    elif kept == present:
+        context.terminal.lines(f"The schedule is that of {file}.")
+    else:
+        context.terminal.lines("\n".join(changes))
     if kept != present:
-        context.terminal.lines("\n".join(difference(kept, present, file.name)))
         raise CommandError(f"The schedule is not that of {file} any more.", returncode=1)
-    context.terminal.lines(f"The schedule is that of {file}.")
+
+
+def _iso(text: str) -> str | None:
+    first = first_day(text)
+    return None if first is None else first.isoformat()
 
 
 def _present(first: date) -> str:
