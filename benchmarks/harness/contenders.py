@@ -46,6 +46,7 @@ CONTENDERS = {
             beside=("django",),
         ),
         Contender("limit", "bare limit", "psycopg"),
+        Contender("plain", "Django's plain pages", "django", apps=("django_declarative_cron",)),
         Contender("cronsim", "cronsim", "cronsim", ("cronsim>=2.6",)),
         Contender("croniter", "croniter", "croniter", ("croniter>=6", "python-dateutil")),
         Contender(

@@ -15,6 +15,7 @@ NAMES = (
     "runners",
     "memory",
     "million",
+    "pages",
     "growth",
     "pruning",
     "lateness",

@@ -24,6 +24,7 @@ DRAWN = {
     "throughput": "recorded runs",
     "memory": "memory",
     "runners": "start",
+    "pages": "tasks",
 }
 """The figure of each part that has a picture."""
 

@@ -27,7 +27,8 @@ class Day:
         date: which.
         is_inside: it lies in the month.
         is_today: somebody looks on it.
-        planned: number of occurrences that its tasks name; texts, empty for none.
+        planned: about how many occurrences its tasks name; texts, empty for none.
+        exactly: how many they are.
         failed: number of runs that went wrong.
         ran: number of runs that succeeded.
     """
@@ -36,6 +37,7 @@ class Day:
     is_inside: bool
     is_today: bool
     planned: str
+    exactly: str
     failed: str
     ran: str
 
@@ -145,7 +147,8 @@ def weeks(
             date=day,
             is_inside=day.month == month.month,
             is_today=day == today,
-            planned=formats.count(planned[day]),
+            planned=formats.about(planned[day]),
+            exactly=formats.count(planned[day]),
             failed=formats.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
             ran=formats.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
         )

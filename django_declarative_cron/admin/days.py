@@ -22,7 +22,7 @@ from .pictures import timeline
 from .pictures.timeline import Bar, Window
 from .readonly import ReadOnlyAdmin
 
-LINES = 100
+LINES = 40
 """How many tasks a day shows; who has more finds them in the list."""
 
 

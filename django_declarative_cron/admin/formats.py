@@ -129,6 +129,20 @@ def count(number: int, most: int | None = None) -> str:
     return f"{shown}+" if most is not None and number >= most else shown
 
 
+def about(number: int) -> str:
+    """Show how many there are where there is little room; nothing where there are none.
+
+    Args:
+        number: at least 0.
+    """
+    for size, letter in ((1_000_000, "M"), (1000, "k")):
+        if number >= 10 * size or (letter == "M" and number >= size):
+            digits = 1 if number < 10 * size else 0
+            # No space that would break, and none that a narrow cell has no room for.
+            return f"{number_format(number // (size // 10) / 10, digits)}\u202f{letter}"
+    return count(number)
+
+
 def names(texts: Iterable[str]) -> str:
     """List names in one line, the first of them where there are many.
 

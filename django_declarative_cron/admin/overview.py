@@ -67,7 +67,7 @@ class Tile:
     key: str
     symbol: str
     label: str
-    number: int
+    number: str
     query: str
 
 
@@ -167,8 +167,12 @@ def _tiles(counts: Counter[str], failed: int) -> Iterator[Tile]:
             number += counts[Status.PAUSED_UNTIL]
         if number or status in _ALWAYS:
             query = "?paused=yes" if status is Status.PAUSED else f"?status={status}"
-            yield Tile(str(status), status.symbol, str(label), number, query)
-    yield Tile("failed", "✖", gettext("Failed in 24 h"), failed, "?failed=day")
+            yield Tile(str(status), status.symbol, str(label), _count(number), query)
+    yield Tile("failed", "✖", gettext("Failed in 24 h"), _count(failed), "?failed=day")
+
+
+def _count(number: int) -> str:
+    return formats.count(number) or "0"
 
 
 def _lanes(
@@ -292,14 +296,14 @@ def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str,
     minutes = [f"{(start + _MINUTE * index).astimezone(zone):%H:%M}" for index in range(60)]
     total, most = sum(numbers), max(numbers)
     text = ngettext(
-        "%(number)d start in the coming hour", "%(number)d starts in the coming hour", total
+        "%(number)s start in the coming hour", "%(number)s starts in the coming hour", total
     )
-    label = text % {"number": total}
+    label = text % {"number": _count(total)}
     peak = ""
     if most > 1:
-        peak = gettext("most at %(minute)s: %(number)d") % {
+        peak = gettext("most at %(minute)s: %(number)s") % {
             "minute": minutes[numbers.index(most)],
-            "number": most,
+            "number": _count(most),
         }
     columns = [
         charts.Column(number, "load", f"{minute}: {number}" if number else "")

@@ -170,6 +170,14 @@ class TaskRunAdmin(CancellingAdmin):
         named = Q(task_name__in=declared.values("name")) | Q(task_name=whole)
         return queryset.filter(named), False
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Leave out what most runs have none of."""
+        [(name, said)] = self.fieldsets
+        rare = {scheduled_from: "scheduled_from", result: "result", whole_error: "error"}
+        absent = [each for each, field in rare.items() if getattr(obj, field, None) in (None, "")]
+        kept = [each for each in said["fields"] if each not in absent]
+        return [(name, {**said, "fields": kept})]
+
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Give what the page adds to the row."""
         tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)

@@ -121,6 +121,7 @@ def of(
     viewer = timezone.get_current_timezone_name()
     return {
         "portrait": portrait.of(reading, runs, now, is_attended=is_attended),
+        "has_utc": task.timezone != "UTC",
         "has_viewer_zone": viewer not in ("UTC", task.timezone),
         "problem": reading.problem,
         "is_suspicious": is_suspicious(task.interruptions),

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from django_declarative_cron.admin import formats
 from django_declarative_cron.core.load import load
 from django_declarative_cron.core.spread import offset_of
 from django_declarative_cron.models import ScheduledTask
@@ -125,9 +126,9 @@ def test_a_day_with_very_many_tasks_says_how_many_it_leaves_out(root: Client, te
     for number in range(102):
         rows.task(f"task {number:03}")
     shown = text(root.get(address("calendar", "?day=2026-12-24")))
-    assert "task 099 24" in shown
-    assert "task 100 24" not in shown
-    assert "2 more tasks start on this day." in shown
+    assert "task 039 24" in shown
+    assert "task 040 24" not in shown
+    assert "62 more tasks start on this day." in shown
 
 
 @pytest.mark.parametrize("query", ["month=x", "month=2026-13", "month=99999-1", "day=2026-02-30"])
@@ -184,3 +185,19 @@ def test_today_is_marked(root: Client) -> None:
     html = root.get(address("calendar")).content.decode()
     assert html.count('aria-current="date"') == 1
     assert datetime(2026, 11, 28).strftime('?day=%Y-%m-%d"') in html
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, ""),
+        (999, "999"),
+        (9999, "9,999"),
+        (10_000, "10 k"),
+        (182_974, "182 k"),
+        (1_829_744, "1.8 M"),
+        (42_000_000, "42 M"),
+    ],
+)
+def test_many_are_told_in_little_room(number: int, shown: str) -> None:
+    assert formats.about(number).replace("\u202f", " ") == shown

@@ -19,9 +19,8 @@ Words = Callable[[Any], str]
 
 
 def cells(response: Any, field: str) -> list[str]:
-    found = re.findall(
-        rf'<t[dh] [^>]*class="field-{field}[^"]*">(.*?)</t[dh]>', response.content.decode(), re.DOTALL
-    )
+    shape = rf'<t[dh] [^>]*class="field-{field}[^"]*">(.*?)</t[dh]>'
+    found = re.findall(shape, response.content.decode(), re.DOTALL)
     return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in found]
 
 

@@ -35,7 +35,7 @@ def lead(instance: SchedulerInstance) -> SchedulerInstance:
 def lines(response: Any) -> list[str]:
     """Give the words of each line of the list."""
     html = response.content.decode()
-    body = html.partition('id="result_list"')[2].partition('<tbody role="rowgroup">')[2].partition("</tbody>")[0]
+    body = html.partition('<tbody role="rowgroup">')[2].partition("</tbody>")[0]
     plain = (re.sub(r"<[^>]+>", " ", row) for row in body.split("</tr>"))
     return [" ".join(each.split()) for each in plain if each.strip()]
 

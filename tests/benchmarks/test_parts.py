@@ -177,6 +177,18 @@ def test_coroutines_of_the_minute_before_end_while_others_begin(
     assert crons == ["* * * * *"] * 10 + [before] * 9 + ["0 0 29 2 *"]
 
 
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("contender", ["product", "plain"])
+def test_every_page_is_fetched(begin: Any, contender: str) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("the history is written by PostgreSQL")
+    samples = measured(begin("pages", contender, 20))
+    assert {"tasks", "one task", "runs", "one run"} <= set(samples)
+    assert all_right(samples.values())
+    assert TaskRun.objects.count() == 20 * 20
+
+
 @pytest.mark.parametrize("name", parts.NAMES)
 def test_every_contender_of_a_part_is_there(name: str) -> None:
     part = parts.part(name)
