@@ -47,7 +47,7 @@ def write_history(seed: Model, own: Mapping[str, str], size: int, each: int, now
         if column.primary_key and column.name not in own:
             continue
         given[column.name] = column.get_db_prep_save(getattr(seed, column.attname), connection)
-        columns.append(connection.ops.quote_name(column.column))
+        columns.append(connection.ops.quote_name(str(column.column)))
         chosen.append(own.get(column.name, f"%({column.name})s"))
     table = connection.ops.quote_name(seed._meta.db_table)
     with connection.cursor() as cursor:
