@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -275,12 +275,13 @@ def _decided(
     now: datetime,
     active: Sequence[ActiveRun],
 ) -> Decision:
-    if lost(row.digest) or (row.cron, row.timezone, row.retry_delay) != declaration.identity:
+    identity = (row.cron, row.timezone, row.retry_delay)
+    if lost(row.digest) or identity != declaration.terms.row()[:3]:
         pause = open_pauses(held, member, now).get(row.name)
         return applying.overridden(held, member, row, declaration, now, pause)
     state = rows.state_of(row)
     if state.waiting:
-        state = replace(state, waiting=sum(run.waiting for run in active))
+        state = state.but(waiting=sum(run.waiting for run in active))
     schedule, policy = declaration.schedule, declaration.overlap_policy
     catch_up = declaration.operating.catch_up
     decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)

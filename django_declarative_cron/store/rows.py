@@ -74,7 +74,8 @@ def state_of(row: ScheduledTask) -> TaskState:
         row: complete, as stored.
     """
     shared = dict(zip(_SHARED, _shared(row), strict=True))
-    return TaskState(name=row.name, running=row.running_run is not None, **shared)
+    shared.update(name=row.name, running=row.running_run is not None)
+    return TaskState.having(shared)
 
 
 def schedule_of(row: ScheduledTask) -> Schedule:

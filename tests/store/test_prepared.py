@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 
 from django_declarative_cron.core.retry import FixedDelay
+from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import bulk, claims, guard, results, rows
 from django_declarative_cron.store.database import DatabaseNow
@@ -111,3 +113,20 @@ def test_a_task_ends_on_the_terms_of_its_row_where_it_was_called_on_others() -> 
     assert rows.terms_of(row, declared).retry == FixedDelay(timedelta(hours=7))
     row.declaration["overlap_policy"] = "skip"
     assert rows.terms_of(row, declared).overlap_policy == "skip"
+
+
+def test_a_state_that_is_read_has_every_field() -> None:
+    made = Deployment(1)
+    made.initialize()
+    row = ScheduledTask.objects.get()
+    row.running_run, row.waiting, row.skip_at = 7, 2, made.now
+    expected = TaskState(
+        **{
+            each.name: getattr(row, each.name)
+            for each in fields(TaskState)
+            if each.name != "running"
+        },
+        running=True,
+    )
+    assert rows.state_of(row) == expected
+    assert set(vars(rows.state_of(row))) == {each.name for each in fields(TaskState)}

@@ -6,14 +6,16 @@ override mean. ``decide`` reads its result; the judge reads the same events.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import singledispatch
+from typing import Any
 
 from .. import events
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskState:
     """What is known of one task. All instants are aware UTC.
 
@@ -61,6 +63,26 @@ class TaskState:
     waiting: int = 0
     run_count: int = 0
 
+    def but(self, **changes: Any) -> TaskState:
+        """Give the same state with other values.
+
+        Args:
+            changes: fields of the state.
+        """
+        return self.having(vars(self) | changes)
+
+    @classmethod
+    def having(cls, values: Mapping[str, Any]) -> TaskState:
+        """Give a state of values that need no check: every run of a task makes four of them.
+
+        Args:
+            values: of every field.
+        """
+        state = object.__new__(cls)
+        # Freezing a field costs more than the field; a dictionary is filled at once.
+        vars(state).update(values)
+        return state
+
     @property
     def mark(self) -> datetime:
         """Give the instant up to which nothing is owed any more."""
@@ -107,9 +129,8 @@ def _overridden(event: events.TaskOverridden, state: TaskState) -> TaskState:
 def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
     if event.reason == "backfill":
         # It is beside the schedule: what is owed stays owed.
-        return replace(state, running=True, run_count=state.run_count + 1)
-    return replace(
-        state,
+        return state.but(running=True, run_count=state.run_count + 1)
+    return state.but(
         last_attempt_at=event.actual_time,
         pending_retry_until=None,
         discharged_at=max(state.mark, event.discharged_at or state.mark),
@@ -127,9 +148,8 @@ def _started(event: events.TaskRunStarted, state: TaskState) -> TaskState:
 @apply.register
 def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, freed_at=event.at, running=event.others)
-    return replace(
-        state,
+        return state.but(freed_at=event.at, running=event.others)
+    return state.but(
         last_success_at=event.at,
         freed_at=event.at,
         failures=0,
@@ -141,9 +161,8 @@ def _completed(event: events.TaskRunCompleted, state: TaskState) -> TaskState:
 @apply.register
 def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
     if event.history_only:
-        return replace(state, freed_at=event.at, running=event.others)
-    return replace(
-        state,
+        return state.but(freed_at=event.at, running=event.others)
+    return state.but(
         pending_retry_until=(state.pending_retry_until if event.overtaken else event.next_retry_at),
         freed_at=event.at,
         failures=state.failures + 1,
@@ -154,13 +173,12 @@ def _failed(event: events.TaskRunFailed, state: TaskState) -> TaskState:
 
 @apply.register
 def _cancelled(event: events.TaskRunCancelled, state: TaskState) -> TaskState:
-    return replace(state, freed_at=event.at, interruptions=0, running=event.others)
+    return state.but(freed_at=event.at, interruptions=0, running=event.others)
 
 
 @apply.register
 def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskState:
-    return replace(
-        state,
+    return state.but(
         orphaned=event.restarts or state.orphaned,
         interruptions=state.interruptions + event.restarts,
         running=event.others,
@@ -169,23 +187,23 @@ def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskStat
 
 @apply.register
 def _waiting(event: events.TaskRunWaiting, state: TaskState) -> TaskState:
-    return replace(_accounted(state, event.scheduled_time), waiting=state.waiting + 1)
+    return _accounted(state, event.scheduled_time).but(waiting=state.waiting + 1)
 
 
 @apply.register
 def _cancel_requested(event: events.TaskRunCancelRequested, state: TaskState) -> TaskState:
-    return replace(state, waiting=max(state.waiting - event.waits, 0))
+    return state.but(waiting=max(state.waiting - event.waits, 0))
 
 
 @apply.register
 def _skipped(event: events.TaskSkipped, state: TaskState) -> TaskState:
     skip_at = None if event.reason == "skip_next" else state.skip_at
-    return _accounted(replace(state, skip_at=skip_at), event.scheduled_time)
+    return _accounted(state.but(skip_at=skip_at), event.scheduled_time)
 
 
 def _accounted(state: TaskState, occurrence: datetime) -> TaskState:
     boot_at = None if state.boot_at == occurrence else state.boot_at
-    return replace(state, discharged_at=max(state.mark, occurrence), boot_at=boot_at)
+    return state.but(discharged_at=max(state.mark, occurrence), boot_at=boot_at)
 
 
 @apply.register
@@ -193,8 +211,7 @@ def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
     def believed(instant: datetime | None) -> datetime | None:
         return None if instant is None else min(instant, event.at)
 
-    return replace(
-        state,
+    return state.but(
         registered_at=min(state.registered_at, event.at),
         discharged_at=min(state.mark, event.at),
         pending_retry_until=event.pending_retry_until,
@@ -209,8 +226,7 @@ def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
 def _moved(event: events.TaskMoved, state: TaskState) -> TaskState:
     later = timedelta(seconds=event.seconds)
     has_mark = state.mark > state.registered_at
-    return replace(
-        state,
+    return state.but(
         discharged_at=state.mark + later if has_mark else state.discharged_at,
         skip_at=None if state.skip_at is None else state.skip_at + later,
     )
@@ -218,30 +234,30 @@ def _moved(event: events.TaskMoved, state: TaskState) -> TaskState:
 
 @apply.register
 def _paused(event: events.TaskPaused, state: TaskState) -> TaskState:
-    return replace(state, paused_since=state.paused_since or event.at, paused_until=event.until)
+    return state.but(paused_since=state.paused_since or event.at, paused_until=event.until)
 
 
 @apply.register
 def _paused_by_failures(event: events.TaskPausedByFailures, state: TaskState) -> TaskState:
-    return replace(state, paused_since=state.paused_since or event.at, paused_until=None)
+    return state.but(paused_since=state.paused_since or event.at, paused_until=None)
 
 
 @apply.register
 def _resumed(event: events.TaskResumed, state: TaskState) -> TaskState:
     mark = max(state.mark, event.at)
-    return replace(state, paused_since=None, paused_until=None, discharged_at=mark, boot_at=None)
+    return state.but(paused_since=None, paused_until=None, discharged_at=mark, boot_at=None)
 
 
 @apply.register
 def _run_requested(event: events.TaskRunRequested, state: TaskState) -> TaskState:
-    return replace(state, run_requested_at=event.at)
+    return state.but(run_requested_at=event.at)
 
 
 @apply.register
 def _skip_requested(event: events.TaskSkipRequested, state: TaskState) -> TaskState:
-    return replace(state, skip_at=event.scheduled_time)
+    return state.but(skip_at=event.scheduled_time)
 
 
 @apply.register
 def _retry_cleared(event: events.TaskRetryCleared, state: TaskState) -> TaskState:
-    return replace(state, pending_retry_until=None)
+    return state.but(pending_retry_until=None)
