@@ -17,7 +17,7 @@ commit, so evaluating transactions of one deployment happen one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,8 +30,8 @@ from django.db.models.expressions import BaseExpression
 
 from ..core import events
 from ..core.vigil import Watch
-from ..models import SchedulerState
-from . import database, vigil
+from ..models import SchedulerInstance, SchedulerState
+from . import bulk, database, vigil
 from .prepared import Prepared
 
 
@@ -102,6 +102,8 @@ class Locked:
         row: the row, to be changed and saved by the store only.
         database_now: the database's time when the row was read.
         bid: on what grounds who holds it leads.
+
+    An instance may come whose own row is still to be written, beside this one.
     """
 
     def __init__(
@@ -114,7 +116,21 @@ class Locked:
         self.database_now = database_now
         self.bid = bid
         self.events: list[events.Event] = []
+        self.newcomer: SchedulerInstance | None = None
         self._has_epoch = False
+
+    def save(self, using: str, fields: Sequence[str]) -> None:
+        """Write fields of the row, and the instance that comes, if there is one.
+
+        Args:
+            using: database alias.
+            fields: their names.
+        """
+        if self.newcomer is None:
+            self.row.save(using=using, update_fields=fields)
+        else:
+            bulk.save_with(using, self.row, fields, self.newcomer)
+            self.newcomer = None
 
     def next_epoch(self, using: str) -> int:
         """Give this transaction a number that no registration of a task has had.
@@ -212,7 +228,7 @@ def take_lead(held: Locked, member: Member) -> None:
     held.row.term += 1
     held.row.lease_expires_at = held.database_now + member.lease
     held.row.led_since = held.database_now
-    held.row.save(using=member.using, update_fields=["leader", "term", "led_since", *_RENEWED])
+    held.save(member.using, ["leader", "term", "led_since", *_RENEWED])
     held.events.append(
         events.LeadershipGained(
             at=held.database_now, term=held.row.term, instance=str(member.instance)

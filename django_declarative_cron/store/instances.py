@@ -41,18 +41,29 @@ class Process:
     release: str = ""
 
 
-def register(
-    held: Locked, member: Member, process: Process, *, initialized_at: datetime | None = None
-) -> None:
+def register(held: Locked, member: Member, process: Process) -> None:
     """Write the row of a process that begins to schedule; a living row is kept.
 
     Args:
         held: the locked row of the deployment.
         member: who comes.
         process: where it runs.
-        initialized_at: of a process that has no row yet, from when its set is the active one.
     """
-    instance = SchedulerInstance(
+    bulk.put(member.using, [newcomer(held, member, process)], _SAID_AGAIN)
+
+
+def newcomer(
+    held: Locked, member: Member, process: Process, initialized_at: datetime | None = None
+) -> SchedulerInstance:
+    """Give the row of a process that begins to schedule; it is not written.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who comes.
+        process: where it runs.
+        initialized_at: from when its set is the active one, if it is.
+    """
+    return SchedulerInstance(
         id=member.instance,
         scheduler=held.row,
         host=process.host,
@@ -64,7 +75,6 @@ def register(
         watched_since=held.database_now,
         initialized_at=initialized_at,
     )
-    bulk.put(member.using, [instance], _SAID_AGAIN)
 
 
 def initialized(member: Member, now: datetime) -> None:

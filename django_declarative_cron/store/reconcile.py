@@ -88,7 +88,11 @@ def _reconcile(
         found = survey(held, member, now)
         todo = plan(declarations, found.rows)
         if found.is_calm:
-            instances.register(held, member, process, initialized_at=now)
+            newcomer = instances.newcomer(held, member, process, initialized_at=now)
+            if todo.is_empty:
+                held.newcomer = newcomer
+            else:
+                newcomer.save(using=member.using, force_insert=True)
             told = applying.apply(held, member, todo, now)
         else:
             told = _in_full(held, member, process, todo, now)
@@ -96,6 +100,8 @@ def _reconcile(
             tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
             require_match(tasks, declarations)
         standing = _activate(held, member, process, declarations, todo, now)
+        if held.newcomer is not None:
+            held.newcomer.save(using=member.using, force_insert=True)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 

@@ -48,7 +48,7 @@ def note(
         now: the instant of the registration.
     """
     held.row.generation += 1
-    held.row.save(using=member.using, update_fields=_SAVED)
+    held.save(member.using, _SAVED)
     newest = TaskRun.objects.using(member.using).aggregate(newest=Max("pk"))["newest"]
     is_large = len(declarations) > PART
     RegistrationSet.objects.using(member.using).create(
