@@ -55,7 +55,7 @@ class ExtraPagesAdmin(ActingAdmin):
         month = calendar.month_of(asked, today)
         mine = self.get_queryset(request).filter(enabled=True)
         before, after = calendar.neighbours(month)
-        declared = list(shapes(mine, apart=False))
+        declared = list(shapes(mine))
         weeks = calendar.weeks(month, today, zone, declared, _ended(month, zone, today))
         return self._beside(
             request,

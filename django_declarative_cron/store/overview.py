@@ -187,7 +187,7 @@ def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple
         tasks: to be looked at.
         until: the instant.
     """
-    for shape in shapes(tasks.filter(next_run_at__lte=until), apart=True):
+    for shape in shapes(tasks.filter(next_run_at__lte=until)):
         yield shape.schedule, shape.number
 
 

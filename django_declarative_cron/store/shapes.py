@@ -31,24 +31,19 @@ class Shape(NamedTuple):
     number: int
 
 
-def shapes(tasks: QuerySet[ScheduledTask], *, apart: bool) -> Iterator[Shape]:
+def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
     """Give the schedules of tasks that can be read, in one query.
 
     Args:
-        tasks: to be looked at.
-        apart: each task that is spread has a shape of its own. Without it, it counts by its
-            expression: a spread is shorter than a day, and moves few into the next one.
+        tasks: to be looked at; each that is spread has a shape of its own.
     """
     known = tasks.order_by().exclude(digest__startswith=UNREADABLE)
-    keys = (*_DECLARED, "spread") if apart else _DECLARED
-    columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys)]
-    if apart:
-        is_spread = When(declaration__has_key="spread", then=F("name"))
-        known = known.annotate(own=Case(is_spread, default=Value("")))
-        columns.append("own")
+    keys = (*_DECLARED, "spread")
+    is_spread = When(declaration__has_key="spread", then=F("name"))
+    known = known.annotate(own=Case(is_spread, default=Value("")))
+    columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys), "own"]
     for row in known.values_list(*columns).annotate(number=Count("pk")):
-        cron, zone, since, skipped, *said, number = row
-        name = said.pop() if apart else ""
+        cron, zone, since, skipped, *said, name, number = row
         options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
         schedule = _readable(name, cron, zone, options)
         if schedule is not None:
