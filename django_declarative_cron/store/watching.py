@@ -75,6 +75,7 @@ class Counts:
         by_outcome: what ended within an hour, by outcome.
         events: the backlog of the outbox, ``None`` without a sink.
         tasks: rows of tasks, with what is known of each.
+        gone: of the tasks that were asked for by name, those that are not there any more.
     """
 
     lead: Lead
@@ -82,6 +83,7 @@ class Counts:
     by_outcome: dict[str, int]
     events: Backlog | None
     tasks: list[ScheduledTask]
+    gone: frozenset[str] = frozenset()
 
 
 def lead_of(using: str, deployment: str, database_time: BaseExpression) -> Lead | None:
@@ -154,6 +156,7 @@ def counts_of(
     now: datetime,
     clock: Clock,
     most: int,
+    asked: Collection[str] = (),
 ) -> Counts | None:
     """Count what is there, in half a dozen queries; ``None`` where no scheduler ever came.
 
@@ -163,6 +166,7 @@ def counts_of(
         now: the instant of looking.
         clock: gives the expression of the database's time.
         most: of how many tasks the rows are given.
+        asked: names of tasks of which it is asked whether they are still there.
     """
     lead = lead_of(using, deployment, clock.database_time())
     if lead is None:
@@ -174,10 +178,12 @@ def counts_of(
         finished_at__gte=lead.now - overview.DAY / 24,
     )
     by_outcome = dict(ended.order_by().values_list("outcome").annotate(found=Count("pk")))
+    there = tasks.filter(name__in=asked).values_list("name", flat=True) if asked else []
     return Counts(
         lead=lead,
         by_status=overview.tally(tasks, now),
         by_outcome={each: by_outcome.get(each, 0) for each in Outcome.values},
         events=undelivered(using, deployment, clock),
         tasks=list(tasks.order_by("name").defer("declaration", "description")[:most]),
+        gone=frozenset(asked).difference(there),
     )

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from .. import conf
 from ..runtime.scheduler import Scheduler
+from .labels import Names
 from .latest import Latest
-from .metrics import EventMetrics, Memory, Names, Rows, library, read_rows
+from .metrics import EventMetrics, Memory, Rows, library, read_rows
 
 
 class Exporter:
@@ -26,7 +27,8 @@ class Exporter:
         names = Names(conf.options().METRICS_TASKS)
         self._events = EventMetrics(self.registry, names)
         self.registry.register(Memory(scheduler))
-        self._rows = Latest(read_rows, scheduler.clock)
+        # A task that is gone gives its label to another one.
+        self._rows = Latest(lambda: read_rows(asked=names.known), scheduler.clock)
         self.registry.register(Rows(self._rows, names))
         self.port = 0
 

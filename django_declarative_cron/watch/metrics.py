@@ -7,7 +7,8 @@ where nobody asked for metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -17,12 +18,13 @@ from ..runtime import health
 from ..runtime.clock import Clock, system_clock
 from ..runtime.runners import Load
 from ..runtime.scheduler import Scheduler
-from ..signals import signal_of, tell_other
+from ..signals import signal_of
 from ..store import database
 from ..store.attendance import patience
 from ..store.guard import Standing
 from ..store.watching import Counts, counts_of
 from .catalogue import BY_NAME, METRICS, OTHER, PREFIX
+from .labels import Names
 from .latest import Latest
 
 NAMESPACE = PREFIX.rstrip("_")
@@ -46,38 +48,6 @@ def library() -> Any:
     return prometheus_client
 
 
-class Names:
-    """Labels of tasks: so many of them, and one for all others.
-
-    Args:
-        most: how many have a label of their own.
-        first: names that come before others.
-    """
-
-    def __init__(self, most: int, first: Iterable[str] = ()) -> None:
-        self._most = most
-        self._known: set[str] = set()
-        self._has_told = False
-        for name in first:
-            self.label(name)
-
-    def label(self, name: str) -> str:
-        """Give the label of a task.
-
-        Args:
-            name: of the task.
-        """
-        if name in self._known:
-            return name
-        if len(self._known) < self._most:
-            self._known.add(name)
-            return name
-        if not self._has_told:
-            self._has_told = True
-            tell_other(self._most)
-        return OTHER
-
-
 class EventMetrics:
     """What is counted by the events that this process publishes.
 
@@ -89,6 +59,7 @@ class EventMetrics:
     def __init__(self, registry: Any, names: Names) -> None:
         prometheus = library()
         self._names = names
+        names.on_freed(self._forget)
         self._metrics: dict[str, Any] = {}
         for each in METRICS:
             if each.source != "events":
@@ -121,6 +92,18 @@ class EventMetrics:
         """Count no more."""
         for kind, hear in self._hears.items():
             signal_of(kind).disconnect(hear)
+
+    def _forget(self, task: str) -> None:
+        for name, metric in self._metrics.items():
+            labels = BY_NAME[name].labels
+            if "task" not in labels:
+                continue
+            found = [each.labels for family in metric.collect() for each in family.samples]
+            for values in {tuple(each[label] for label in labels) for each in found}:
+                if values[0] == task:
+                    # Another run may have ended meanwhile, and another scrape gone before.
+                    with suppress(KeyError):
+                        metric.remove(*values)
 
     def _started(self, event: events.TaskRunStarted, **_: object) -> None:
         if event.reason == "due" and not event.is_retry:
@@ -216,6 +199,7 @@ class Rows:
         if counts is None:
             return
         yield family("rows_age_seconds", [((), age)])
+        self._names.free(counts.gone)
         yield from of_lead(counts)
         yield from of_tasks(counts, self._names)
 
@@ -293,15 +277,16 @@ def family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Any:
     return found
 
 
-def read_rows(clock: Clock = system_clock) -> Counts | None:
+def read_rows(clock: Clock = system_clock, asked: Collection[str] = ()) -> Counts | None:
     """Count what the rows say of this project's deployment.
 
     Args:
         clock: by which it is looked.
+        asked: names of tasks of which it is asked whether they are still there.
     """
     options = conf.options()
     using, deployment = database.alias(), options.DEPLOYMENT
-    return counts_of(using, deployment, clock.now(), clock, options.METRICS_TASKS + 1)
+    return counts_of(using, deployment, clock.now(), clock, options.METRICS_TASKS + 1, asked)
 
 
 def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes, str]:

@@ -27,7 +27,8 @@ from django_declarative_cron.watch import exporter, latest, metrics
 from django_declarative_cron.watch.catalogue import METRICS, OTHER, PREFIX
 from django_declarative_cron.watch.exporter import Exporter
 from django_declarative_cron.watch.files import text_of
-from django_declarative_cron.watch.metrics import EventMetrics, Names, exposition, read_rows
+from django_declarative_cron.watch.labels import Names
+from django_declarative_cron.watch.metrics import EventMetrics, exposition, read_rows
 
 from ..patience import PATIENCE
 from ..runtime.conftest import Heard
@@ -103,6 +104,31 @@ def test_tasks_beyond_the_limit_are_counted_together(
     assert dict(ended)[OTHER] == 3
     told = [each for each in caplog.records if "METRICS_TASKS" in each.getMessage()]
     assert len(told) == 1
+    sim.stop()
+
+
+@pytest.mark.django_db
+def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
+    registry, names = CollectorRegistry(), Names(2)
+    counting = EventMetrics(registry, names)
+    counting.start()
+    sim = Simulation(start="2024-01-01T10:59:30Z")
+    job = sim.job()
+    sim.initialize([(each, HOURLY, job, DELAY) for each in "abc"])
+    sim.advance_to("2024-01-01T11:00:30Z")
+    assert value(registry, "runs_total", task="c", outcome="succeeded") is None
+    sim.initialize([(each, HOURLY, job, DELAY) for each in "bc"])
+    rows = metrics.Rows(latest.Latest.of(read_rows(sim.clock, names.known)), names)
+    list(rows.collect())
+    sim.advance_to("2024-01-01T12:00:30Z")
+    for name in ("runs_total", "run_duration_seconds_count", "run_lateness_seconds_count"):
+        outcome = {"outcome": "succeeded"} if name == "runs_total" else {}
+        found = [value(registry, name, task=each, **outcome) for each in "abc"]
+        assert found[0] is None
+        assert found[1:] == [found[1], 1]
+        assert (found[1] or 0) >= 2
+    assert sorted(names.known) == ["b", "c"]
+    counting.stop()
     sim.stop()
 
 
