@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -258,11 +259,22 @@ def _table(
             table.constants.append(values[0])
         else:
             table.columns[name] = f"new.{name}"
-            table.arrays.append(values)
+            table.arrays.append(_spelled(values))
             names.append(name)
             types.append(f"%s::{type_}[]")
     source = f"unnest({', '.join(types)}) AS new ({', '.join(names)})"
     return _Table(table.columns, source, table.constants, table.arrays)
+
+
+def _spelled(values: Sequence[Any]) -> Any:
+    """Spell an array as the server reads it; the driver would ask how each value is spelled."""
+    kinds = set(map(type, values))
+    if kinds in ({int}, {datetime}):
+        return f"{{{','.join(map(str, values))}}}"
+    if kinds == {str}:
+        escaped = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
+        return '{"' + '","'.join(escaped) + '"}'
+    return values
 
 
 def _insert_columns(using: str, rows: Sequence[models.Model]) -> None:

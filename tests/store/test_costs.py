@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection, transaction
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import (
@@ -148,6 +148,23 @@ def test_only_columns_that_changed_are_written(monkeypatch: pytest.MonkeyPatch) 
     stored.write("default")
     again = list(ScheduledTask.objects.order_by("pk").values_list("run_count", "running_run"))
     assert again == [(0, None), (1, None), (0, 77)]
+
+
+def test_texts_numbers_and_instants_of_many_rows_are_kept_letter_for_letter() -> None:
+    initialized(6)
+    tasks = list(ScheduledTask.objects.order_by("pk"))
+    texts = ["", "{}", 'a "b", \\c\\\\', "NULL", "it's\n100 % ,", 'é\t\u2028{"}']
+    for number, (task, text) in enumerate(zip(tasks, texts, strict=True)):
+        task.description, task.run_count = text, number - 3
+        task.wake_at = datetime(1 + 9**number // 8, 2, 28, 23, 59, 59, number, tzinfo=UTC)
+    names = ["description", "run_count", "wake_at"]
+    expected = [tuple(getattr(task, name) for name in names) for task in tasks]
+    bulk.upsert("default", tasks, names)
+    assert list(ScheduledTask.objects.order_by("pk").values_list(*names)) == expected
+    tasks[2].description = "a\0b"
+    if is_postgresql:
+        with pytest.raises((DataError, ValueError)), transaction.atomic():
+            bulk.upsert("default", tasks, names)
 
 
 def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
