@@ -180,7 +180,7 @@ class Engine:
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
-        return now if self._recording.is_behind else following
+        return self._recording.following(now, following)
 
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.

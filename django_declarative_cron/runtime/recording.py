@@ -1,10 +1,10 @@
-"""Writing down how runs ended, in batches: an instant that comes waits for one at most."""
+"""Writing down how runs ended, in batches: an instant that comes waits for a small one at most."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from ..core.events import Event
 from ..signals import publish
@@ -16,10 +16,16 @@ from .clock import Clock
 MOST = 1000
 """Results that are written in one transaction."""
 
-FEW = 200
+FEW = 100
 """Results that are written in one transaction while an instant is near."""
 
 NEAR = timedelta(seconds=1)
+
+HUSH = timedelta(milliseconds=50)
+"""Before an instant, more results than a few wait until what is due has begun."""
+
+LONGEST = timedelta(milliseconds=500)
+"""Results wait no longer than this, however closely instants follow each other."""
 
 
 class Recording:
@@ -37,6 +43,8 @@ class Recording:
         self._member = member
         self._turn = threading.Lock()
         self.is_behind = False
+        self._hushed_from: datetime | None = None
+        self._considered = datetime.min.replace(tzinfo=UTC)
 
     @property
     def unrecorded(self) -> set[str]:
@@ -48,7 +56,7 @@ class Recording:
 
         Args:
             now: the instant of the tick.
-            instant: when a task is due; once it has come, what is left is for the next time.
+            instant: when a task is due; shortly before, what is left is for the next time.
 
         Returns:
             whether there was anything to write.
@@ -65,13 +73,33 @@ class Recording:
             publish(told)
 
     def _write(self, now: datetime, instant: datetime | None, told: list[Event]) -> bool:
-        if self.is_behind:
-            instant = None  # Not twice in a row: what is due may wait for just these.
+        if self.is_behind and not self._is_to_come(instant, now):
+            instant = None  # Not twice for one instant: what is due may wait for just these.
         left = found = len(self._calls.waiting)
-        while left and (left == found or not self._has_come(instant)):
+        while left and (left <= FEW or not self._comes(instant)):
             left -= self._batch(now, min(left, self._size(instant)), told)
-        self.is_behind = left > 0
+        self._leave(left, now)
         return found > 0
+
+    def following(self, now: datetime, instant: datetime | None) -> datetime | None:
+        """Give when the next pass comes: at once where results are left, and not for an instant.
+
+        Args:
+            now: the instant of the tick.
+            instant: when the tick would have the next one.
+        """
+        if not self.is_behind or (instant is not None and now < instant <= now + HUSH):
+            return instant
+        return now
+
+    def _leave(self, left: int, now: datetime) -> None:
+        self.is_behind, self._considered = left > 0, now
+        self._hushed_from = (self._hushed_from or now) if left else None
+
+    def _is_to_come(self, instant: datetime | None, now: datetime) -> bool:
+        """Tell whether the pass before came too early for an instant, and nothing waits long."""
+        since = self._hushed_from or now
+        return instant is not None and instant > self._considered and now - since < LONGEST
 
     def _batch(self, now: datetime, size: int, told: list[Event]) -> int:
         member, batch = self._member(), self._calls.waiting[:size]
@@ -81,8 +109,8 @@ class Recording:
             told += recorded.events
         return len(batch)
 
-    def _has_come(self, instant: datetime | None) -> bool:
-        return instant is not None and instant <= self._clock.now()
+    def _comes(self, instant: datetime | None) -> bool:
+        return instant is not None and instant - self._clock.now() <= HUSH
 
     def _size(self, instant: datetime | None) -> int:
         is_near = instant is not None and instant - self._clock.now() < NEAR

@@ -1,4 +1,4 @@
-"""Results are written in batches, and an instant that comes waits for one of them at most."""
+"""Results are written in batches, and an instant that comes waits for a small one at most."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 
 from django_declarative_cron.runtime import recording
 from django_declarative_cron.runtime.calls import Calls
-from django_declarative_cron.runtime.recording import FEW, MOST, Recording
+from django_declarative_cron.runtime.recording import FEW, HUSH, LONGEST, MOST, Recording
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
 
 
 class Book:
@@ -54,17 +55,49 @@ def test_all_are_written_a_thousand_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     assert not desk.recording.write(NOON)
 
 
-def test_an_instant_that_comes_waits_for_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(monkeypatch, 3 * FEW)
+def test_an_instant_that_comes_waits_for_no_more_than_a_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, 4 * FEW)
     desk.takes = timedelta(milliseconds=20)
-    instant = NOON + timedelta(milliseconds=30)
+    instant = NOON + HUSH + timedelta(milliseconds=30)
     assert desk.recording.write(NOON, instant)
     assert desk.batches == [FEW, FEW]
     assert desk.recording.is_behind
-    assert desk.recording.unrecorded == {f"t{n}" for n in range(2 * FEW, 3 * FEW)}
+    assert desk.recording.unrecorded == {f"t{n}" for n in range(2 * FEW, 4 * FEW)}
+    assert desk.recording.following(NOON, instant) == NOON
+    # What was left before the instant waits until what is due then has begun.
+    near = desk.clock.now()
+    desk.recording.write(near, instant)
+    assert desk.recording.following(near, instant) == instant
     desk.recording.write(instant, instant)
-    assert desk.batches == [FEW, FEW, FEW]
+    assert desk.batches == [FEW, FEW]
+    assert desk.recording.following(instant, instant + MINUTE) == instant
+    desk.recording.write(instant, instant)
+    assert desk.batches == [FEW, FEW, 2 * FEW]
     assert not desk.recording.unrecorded
+    assert desk.recording.following(instant, instant + MINUTE) == instant + MINUTE
+
+
+def test_a_few_results_are_written_before_what_is_due_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, FEW)
+    desk.recording.write(NOON, NOON)
+    assert desk.batches == [FEW]
+    assert not desk.recording.is_behind
+
+
+def test_results_wait_for_no_instants_that_never_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch, 2 * FEW)
+    now = NOON
+    while not desk.batches:
+        assert now <= NOON + LONGEST
+        desk.clock.advance(now)
+        desk.recording.write(now, now)
+        now += timedelta(milliseconds=10)
+    assert now - NOON > LONGEST
+    assert not desk.recording.is_behind
 
 
 def test_what_is_held_is_tried_once_and_goes_on_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
