@@ -294,7 +294,8 @@ def _statements(sim: Simulation) -> list[str]:
         connection,
     ) as caught:
         sim.advance_to("2024-01-01T11:00Z")
-    return [query["sql"] for query in caught.captured_queries]
+    sent = [query["sql"] for query in caught.captured_queries]
+    return [sql for sql in sent if sql != "SELECT last_insert_rowid()"]  # SQLite's, of no table.
 
 
 def _fresh(name: str) -> Simulation:
@@ -310,7 +311,8 @@ def test_a_sink_costs_one_statement_in_each_transaction_and_none_without(post_to
     post_to(NOWHERE)
     written = _statements(sim)
     mine = [sql for sql in written if "outboxevent" in sql]
-    assert all(sql.startswith("INSERT") for sql in mine)
+    # SQLite tells how often, first.
+    assert all("INSERT INTO" in sql for sql in mine)
     # The claim, and the results of all that ended.
     assert (len(mine), len(written)) == (2, len(without) + 2)
 
