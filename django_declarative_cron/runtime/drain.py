@@ -26,7 +26,7 @@ def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
     Raises:
         StopSchedulerError: the runs have ended and their results cannot be recorded.
     """
-    if not engine.settle_starts(None if deadline is None else deadline - clock.monotonic()):
+    if not _settle_starts(engine, None if deadline is None else deadline - clock.monotonic()):
         return False
     refusals = 0
     while engine.unfinished:
@@ -37,6 +37,14 @@ def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
         refusals = refusals + 1 if refusal is not None and not engine.running else 0
         if refusal is not None and refusals >= _ATTEMPTS_TO_RECORD:
             raise StopSchedulerError(refusal) from refusal
+    return True
+
+
+def _settle_starts(engine: Engine, seconds: float | None) -> bool:
+    """Wait for the claim under way, if any; once it is over, nothing can start any more."""
+    if not engine.gate.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
+        return False
+    engine.gate.release()
     return True
 
 

@@ -19,6 +19,7 @@ from ..store.peek import Peek, peek
 from ..store.unanswered import unanswered
 from . import announce
 from .admission import Admission
+from .ahead import Ahead, Hold
 from .calls import Calls
 from .clock import Clock
 from .connections import renew
@@ -31,13 +32,10 @@ from .runners import Runner
 from .runners.chosen import Runners
 from .tracing import traced_tick
 from .trust import Trust
-from .watch import Audit, Pace, Vigil, is_orphaned, told_of
+from .watch import Audit, Pace, Vigil, is_orphaned, patience_for, told_of
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
-
-STANDBY = timedelta(seconds=0.5)
-"""How long a standby may not see that nobody leads any more."""
 
 
 class Engine:
@@ -57,6 +55,7 @@ class Engine:
         self.woken = threading.Event()
         self.stopping = threading.Event()
         self.gate = threading.RLock()
+        self.ahead = Ahead(clock, self.stopping)
         self.standing = Standing.STANDBY
         self.runners = Runners(options, clock, lambda: self._member, runner)
         self.trust = Trust(clock)
@@ -121,20 +120,6 @@ class Engine:
         self.stopping.set()
         self.woken.set()
 
-    def settle_starts(self, seconds: float | None) -> bool:
-        """Wait for the claim under way, if any; once it is over, nothing can start any more.
-
-        Args:
-            seconds: the longest wait; without limit where ``None``.
-
-        Returns:
-            whether it is over.
-        """
-        if not self.gate.acquire(timeout=-1 if seconds is None else max(seconds, 0.0)):
-            return False
-        self.gate.release()
-        return True
-
     def write_down_stop(self, now: datetime) -> None:
         """Give up the lead, and let people see that a stop was asked for.
 
@@ -155,10 +140,8 @@ class Engine:
 
     def patience(self) -> float:
         """Give the most seconds until the next pass; a standby looks closer at the lead."""
-        seen, seconds = self._seen, ACTS.total_seconds()
-        if self.standing is not Standing.STANDBY or seen is None or self._is_in_doubt:
-            return seconds
-        return min(seconds, STANDBY.total_seconds(), max(seen.lapses_in, 0.02))
+        is_calm = self.standing is Standing.STANDBY and not self._is_in_doubt
+        return patience_for(self._seen if is_calm else None, ACTS.total_seconds())
 
     # --- one pass ---
 
@@ -174,8 +157,10 @@ class Engine:
         try:
             if self._pace.notice(self._member, now):
                 self._known_wake = None
-            self._record(now, self._known_wake)
-            following = self._evaluate(now)
+            hold = self._hold()
+            if hold is None:
+                self._record(now, self._known_wake)
+            following = self._evaluate(now if hold is None else hold.instant, hold)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
             return now + ACTS
@@ -205,7 +190,13 @@ class Engine:
             self._look(self._member)
         return self._known_wake
 
-    def _evaluate(self, now: datetime) -> datetime | None:
+    def _hold(self) -> Hold | None:
+        """Give what holds the claim for the next instant, where that begins before it."""
+        member = self._member if self.standing is Standing.LEADING else None
+        is_plain = member is not None and not self._is_in_doubt and not self._finds_silence(member)
+        return self.ahead.hold(self._known_wake if is_plain else None)
+
+    def _evaluate(self, now: datetime, hold: Hold | None) -> datetime | None:
         member = self._member
         if member is None or self.stopping.is_set():
             return None
@@ -219,7 +210,7 @@ class Engine:
             self._look(member)
         held_up = False
         if self._is_to_claim(member, now):
-            held_up = not self._claim(member, now)
+            held_up = not self._claim(member, now, hold) and hold is None
             self._look(member)
         if member is not self._member:
             return now  # Another set was adopted meanwhile: to be looked at at once.
@@ -260,18 +251,22 @@ class Engine:
         return self._seen is not None and self._seen.shows_silence(member, self.watched())
 
     @traced_tick
-    def _claim(self, member: Member, now: datetime) -> int:
+    def _claim(self, member: Member, now: datetime, hold: Hold | None) -> int:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
         started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
-        claim = partial(claims.claim_due, member, self._declarations, now)
+        held = None if hold is None else hold.ends_well
+        claim = partial(claims.claim_due, member, self._declarations, now, hold=held)
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
                     break
                 bid, busy, unrecorded = self.bid, self.running > 0, self._recording.unrecorded
-                claimed = claim(reaping=reaping, bid=bid, busy=busy, unrecorded=unrecorded)
+                try:
+                    claimed = claim(reaping=reaping, bid=bid, busy=busy, unrecorded=unrecorded)
+                except claims.WithdrawnError:
+                    break
                 work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:
@@ -285,7 +280,8 @@ class Engine:
             if claimed.strangers:
                 self._audit.suspect()
             self._housekeeping.note(claimed.events)
-        announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
+        seconds = self.clock.monotonic() - began - (0.0 if hold is None else hold.waited)
+        announce.poll_completed(now, considered, started, seconds)
         return considered
 
     def _call_what_was_not_answered(self, member: Member) -> None:

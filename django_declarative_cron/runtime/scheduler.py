@@ -19,6 +19,7 @@ from ..store.guard import Standing
 from ..store.succession import Terms
 from . import announce
 from .activation import Activation
+from .ahead import LEAD
 from .clock import Clock, system_clock
 from .companion import Companion
 from .connections import then_close
@@ -183,6 +184,7 @@ class Scheduler:
         """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
         announce.tell(self._life.poll(active=active), self.clock.now())
         if self._background:
+            self._engine.ahead.lead = LEAD
             for thread in (self._heartbeat, self._loop, self._sink, self._watching):
                 thread.start()
         # A loop that was woken before may have gone to sleep without an end again.
@@ -327,10 +329,7 @@ class Scheduler:
             told += self._life.finish()
 
     def abandon(self) -> None:
-        """Leave with runs in flight, which the next leader finds interrupted.
-
-        To be called only right before the process ends.
-        """
+        """Leave runs in flight to the next leader; to be called only as the process ends."""
         self._heartbeat.stop()
         if self._engine.member is not None:
             instances.give_up(self._engine.member)
@@ -342,7 +341,8 @@ class Scheduler:
         self.id = uuid.uuid4()
         self._activation = Activation(self.id, self.clock, self._options, self._terms)
         self._engine = engine = Engine(self.clock, self._life, self._options(), self._given_runner)
-        self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
+        before = engine.ahead.seconds_before
+        self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience, before)
         self._heartbeat = Heartbeat(
             self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )

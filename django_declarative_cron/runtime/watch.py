@@ -12,6 +12,9 @@ from ..store.guard import Member, Standing
 from ..store.peek import Peek, is_whole, peek
 from .clock import Clock
 
+STANDBY = timedelta(seconds=0.5)
+"""How long a standby may not see that nobody leads any more."""
+
 AUDIT = timedelta(minutes=1)
 """How often a leader counts its rows."""
 
@@ -166,3 +169,15 @@ def is_orphaned(member: Member, own: Watch | None) -> bool:
         return True
     now = seen.database_now
     return not dead.has_living_holder(member, seen.digest, seen.watched, own, now)
+
+
+def patience_for(seen: Peek | None, seconds: float) -> float:
+    """Give the most seconds until the next look; a standby looks closer at the lead.
+
+    Args:
+        seen: what a standby saw last, ``None`` for anybody else.
+        seconds: the most that anybody may miss.
+    """
+    if seen is None:
+        return seconds
+    return min(seconds, STANDBY.total_seconds(), max(seen.lapses_in, 0.02))

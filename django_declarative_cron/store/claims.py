@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -42,6 +42,13 @@ _tasks = Prepared(ScheduledTask)
 _BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
 
 
+Hold = Callable[[], bool]
+
+
+class WithdrawnError(Exception):
+    """Say that what was claimed ahead of an instant is not to be committed."""
+
+
 @dataclass(slots=True)
 class Claimed:
     """What one claiming transaction did.
@@ -72,6 +79,7 @@ def claim_due(
     bid: Bid = Bid(),  # noqa: B008 - frozen
     busy: bool = False,
     unrecorded: Collection[str] = (),
+    hold: Hold | None = None,
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
@@ -84,20 +92,23 @@ def claim_due(
         busy: runs of its own are in flight.
         unrecorded: tasks whose runs have ended without a word of it in the database yet;
             to the database they still run, so they are left for another time.
+        hold: waits until the instant has come, before anything is committed, and tells
+            whether it may be. Tasks whose runs may end meanwhile are left for that time.
 
     Raises:
+        WithdrawnError: it may not; nothing was committed.
         django.db.Error: nothing was committed, nothing may be called.
     """
     # What is claimed one by one is committed one by one: that must not be done twice.
-    batch = partial(_claim, member, declarations, now, reaping, bid, busy, unrecorded)
+    batch = partial(_claim, member, declarations, now, reaping, bid, busy, unrecorded, hold)
     try:
         return mending(member.using, member.deployment, batch)
-    except (IntegrityError, DataError):
-        return _claim_one_by_one(member, declarations, now, bid)
-    except OperationalError as error:
-        if not is_lock_timeout(error):
+    except (IntegrityError, DataError, OperationalError) as error:
+        if isinstance(error, OperationalError) and not is_lock_timeout(error):
             raise
-        return _claim_one_by_one(member, declarations, now, bid)
+        if hold is not None:
+            raise WithdrawnError from error
+    return _claim_one_by_one(member, declarations, now, bid)
 
 
 @database.again_after_conflict
@@ -109,6 +120,7 @@ def _claim(
     bid: Bid,
     busy: bool,
     unrecorded: Collection[str],
+    hold: Hold | None,
 ) -> Claimed:
     with locked(member, bid) as held:
         if held is None:
@@ -125,9 +137,13 @@ def _claim(
                 due = _first_due(held, member, now)
             is_full = len(due) > BATCH
             due = [row for row in due[:BATCH] if row.name not in unrecorded]
+            if hold is not None:
+                due = [row for row in due if row.running_run is None]
             claimed.more = is_full and bool(due)
             due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
             _claim_tasks(held, member, declarations, due, now, claimed)
+            if hold is not None and due and not hold():
+                raise WithdrawnError
     return claimed
 
 

@@ -1,0 +1,84 @@
+"""Claiming shortly before an instant: when it comes, only the commit is left to be done.
+
+What is decided as of the instant is written some milliseconds before it, in a transaction
+that is held open until the clock shows the instant. So a start is seen by nobody before its
+time, and a person's act waits for it or comes before it, as ever. A claim that must not be
+committed, because the clock was set back or a stop was asked for, is taken back as a whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from .clock import Clock
+
+LEAD = timedelta(milliseconds=25)
+"""How long before an instant its claim begins: other writers wait for so long, once."""
+
+_NOW = timedelta(0)
+
+
+@dataclass(slots=True)
+class Hold:
+    """What holds a claim until its instant has come.
+
+    Args:
+        instant: as of which was decided.
+        clock: shows it.
+        stopping: set once nothing more may start.
+        waited: seconds for which it has held it.
+    """
+
+    instant: datetime
+    clock: Clock
+    stopping: threading.Event
+    waited: float = 0.0
+
+    def ends_well(self) -> bool:
+        """Wait for the instant; tell whether what was claimed may be committed."""
+        began = self.clock.monotonic()
+        while _NOW < (left := self.instant - self.clock.now()) <= LEAD:
+            if self.clock.wait(self.stopping, left.total_seconds()):
+                break
+        self.waited = self.clock.monotonic() - began
+        return left <= _NOW and not self.stopping.is_set()
+
+
+class Ahead:
+    """Tell when to claim ahead of an instant.
+
+    Args:
+        clock: shows the instant.
+        stopping: set once nothing more may start.
+    """
+
+    lead = _NOW
+    """How long before an instant; nothing until there is a loop, which passes come from."""
+
+    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+        self._clock = clock
+        self._stopping = stopping
+        self._was_ahead = False
+
+    def hold(self, instant: datetime | None) -> Hold | None:
+        """Give what holds a claim that is to begin now, for an instant that is near.
+
+        Never twice in a row: results are written in the pass between.
+
+        Args:
+            instant: when a task is to be considered next, if that is known.
+        """
+        is_near = instant is not None and _NOW < instant - self._clock.now() <= self.lead
+        self._was_ahead = is_near and not self._was_ahead
+        return Hold(instant, self._clock, self._stopping) if instant and self._was_ahead else None
+
+    def seconds_before(self, seconds: float) -> float:
+        """Give how long to sleep until the claim for an instant begins.
+
+        Args:
+            seconds: until the instant.
+        """
+        lead = self.lead.total_seconds()
+        return seconds - lead if seconds > lead else seconds

@@ -1,0 +1,194 @@
+"""A claim begins before its instant, is seen by nobody before it, and can be taken back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from django_declarative_cron import Scheduler
+from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.runtime.ahead import LEAD, Ahead, Hold
+from django_declarative_cron.store import claims
+from django_declarative_cron.testing import ManualClock
+
+from ..elsewhere import elsewhere
+from ..patience import PATIENCE
+from ..store.conftest import Deployment
+from .conftest import Heard
+
+INSTANT = datetime(2024, 1, 1, 12, 0, tzinfo=UTC)
+A_BIT = timedelta(milliseconds=1)
+CALLED: list[datetime] = []
+
+
+@dataclass
+class Going:
+    """A clock on which a wait ends when it likes, with what may happen meanwhile."""
+
+    at: datetime
+    meanwhile: Callable[[Going], None] = lambda clock: clock.go(10 * A_BIT)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def go(self, span: timedelta) -> None:
+        self.at += span
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.meanwhile(self)
+        return event.is_set()
+
+
+def _hold(clock: Going, stopping: threading.Event | None = None) -> Hold:
+    return Hold(INSTANT, clock, stopping or threading.Event())  # type: ignore[arg-type]
+
+
+def test_a_hold_ends_when_the_clock_shows_the_instant() -> None:
+    clock = Going(INSTANT - LEAD)
+    assert _hold(clock).ends_well()
+    assert INSTANT <= clock.now() < INSTANT + 10 * A_BIT
+
+
+def test_a_hold_for_an_instant_that_has_come_does_not_wait() -> None:
+    clock = Going(INSTANT)
+    assert _hold(clock).ends_well() and clock.now() == INSTANT
+
+
+def test_what_is_held_while_the_clock_is_set_back_is_taken_back() -> None:
+    clock = Going(INSTANT - LEAD, lambda clock: clock.go(timedelta(hours=-1)))
+    assert not _hold(clock).ends_well()
+
+
+def test_what_is_held_while_a_stop_is_asked_for_is_taken_back() -> None:
+    stopping = threading.Event()
+    clock = Going(INSTANT - LEAD, lambda _: stopping.set())
+    assert not _hold(clock, stopping).ends_well()
+    assert not _hold(Going(INSTANT), stopping).ends_well()
+
+
+def _ahead(left: timedelta, lead: timedelta = LEAD) -> Ahead:
+    made = Ahead(ManualClock(INSTANT - left), threading.Event())
+    made.lead = lead
+    return made
+
+
+def test_a_claim_begins_ahead_of_an_instant_that_is_near() -> None:
+    for left in (LEAD, A_BIT):
+        found = _ahead(left).hold(INSTANT)
+        assert found is not None and found.instant == INSTANT
+    assert _ahead(LEAD + A_BIT).hold(INSTANT) is None
+    assert _ahead(timedelta(0)).hold(INSTANT) is None
+    assert _ahead(A_BIT).hold(None) is None
+    assert _ahead(A_BIT, lead=timedelta(0)).hold(INSTANT) is None
+
+
+def test_of_two_passes_one_at_least_writes_results() -> None:
+    ahead = _ahead(A_BIT)
+    assert [ahead.hold(INSTANT) is None for _ in range(4)] == [False, True, False, True]
+
+
+def test_a_loop_sleeps_to_the_beginning_of_the_claim_and_then_to_the_instant() -> None:
+    ahead, lead = _ahead(A_BIT), LEAD.total_seconds()
+    assert ahead.seconds_before(10.0) == 10.0 - lead
+    assert ahead.seconds_before(lead) == lead
+    assert ahead.seconds_before(-1.0) == -1.0
+
+
+# --- in the database ---
+
+
+@pytest.fixture
+def deployment(transactional_db: None) -> Deployment:
+    """Give a deployment of three tasks that are all due."""
+    made = Deployment(3)
+    made.initialize()
+    made.owe_all()
+    return made
+
+
+def _claim(deployment: Deployment, hold: Callable[[], bool]) -> claims.Claimed:
+    return claims.claim_due(
+        deployment.member, deployment.by_name, deployment.now, reaping=False, hold=hold
+    )
+
+
+def test_nobody_sees_a_start_before_it_is_to_be_committed(deployment: Deployment) -> None:
+    seen: list[int] = []
+
+    def hold() -> bool:
+        with elsewhere() as submit:
+            seen.append(submit(TaskRun.objects.count).result(PATIENCE))
+        return True
+
+    assert len(_claim(deployment, hold).claims) == 3
+    assert (seen, TaskRun.objects.count()) == ([0], 3)
+
+
+def test_what_is_taken_back_leaves_nothing_behind_and_is_claimed_again(
+    deployment: Deployment,
+) -> None:
+    before = list(ScheduledTask.objects.order_by("pk").values())
+    with pytest.raises(claims.WithdrawnError):
+        _claim(deployment, lambda: False)
+    assert not TaskRun.objects.exists()
+    assert list(ScheduledTask.objects.order_by("pk").values()) == before
+    assert len(_claim(deployment, lambda: True).claims) == 3
+
+
+def test_a_task_whose_run_may_end_meanwhile_is_left_for_the_instant(
+    deployment: Deployment,
+) -> None:
+    _claim(deployment, lambda: True)
+    # As a task is looked at whose occurrences do not coalesce with its run.
+    ScheduledTask.objects.update(wake_at=deployment.now)
+    assert _claim(deployment, lambda: pytest.fail("nothing is to be held")).considered == 0
+    at_the_instant = claims.claim_due(
+        deployment.member, deployment.by_name, deployment.now, reaping=False
+    )
+    assert at_the_instant.considered == 3
+
+
+def test_a_row_that_spoils_the_batch_is_looked_for_at_the_instant(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise claims.DataError("a value is too long")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claims, "write_starts", refuse)
+        with pytest.raises(claims.WithdrawnError):
+            _claim(deployment, lambda: True)
+    assert not ScheduledTask.objects.exclude(broken_reason="").exists()
+
+
+def note() -> None:
+    """Note when it is called."""
+    CALLED.append(datetime.now(UTC))
+
+
+def test_what_is_claimed_ahead_is_called_at_its_instant(
+    scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CALLED.clear()
+    well, ends_well = threading.Event(), Hold.ends_well
+
+    def held(hold: Hold) -> bool:
+        ended = ends_well(hold)
+        well.set()
+        return ended
+
+    monkeypatch.setattr(Hold, "ends_well", held)
+    each_second = {"cron": "* * * * * *", "callback": note, "overlap_policy": "coalesce"}
+    scheduler.initialize([{**each_second, "name": "a"}])
+    assert well.wait(PATIENCE)
+    started = heard.wait_for("TaskRunStarted")
+    heard.wait_for("TaskRunCompleted")
+    for event, called in zip(started, CALLED, strict=False):
+        assert event.scheduled_time <= event.actual_time <= called
