@@ -41,6 +41,12 @@ be lost one after the other, and the dead are found as soon as ever. A gap longe
 database's clock there is such a gap in everybody's watch, and the living have the whole of
 ``DEAD_AFTER`` to be heard of again. It costs no statement but one when the lead is taken.
 
+**Claiming ahead.** What is due at an instant is decided and written up to 25 ms before it, as
+of that instant, under the lock and in a transaction that stays open until the clock shows it
+(``runtime.ahead``). So nobody sees a start before its time, and a person's act comes before it
+or waits for it. A task that is running is left for the instant itself, as its run may end in
+between; a clock that is set back, or a stop, takes back the whole of it.
+
 **Waking up.** A leader that was stopped or suspended looks before it does anything: its next
 claim finds another name under the lock, and it stands by. A run that it had committed and
 not yet called is called only where its last sign of life is younger than ``DEAD_AFTER``, or
