@@ -14,17 +14,21 @@ from pathlib import Path
 from django.contrib import admin
 from django.db import connection
 from django.test import Client, override_settings
-from django.urls import path
+from django.urls import include, path
 
 from ..harness.parts import Sample
 from ..harness.project import counting
 
 ONE_HUNDRED = 100
 
-urlpatterns = [path("admin/", admin.site.urls)]
+# Some themes of the admin let people choose a language.
+LANGUAGES = path("i18n/", include("django.conf.urls.i18n"))
+
+urlpatterns = [path("admin/", admin.site.urls), LANGUAGES]
 
 _MIDDLEWARE = (
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -10,6 +10,7 @@ from django.urls import path
 from django_declarative_cron.models import ScheduledTask, TaskRun
 
 from . import product
+from .fetching import LANGUAGES
 
 
 class PlainTasks(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -29,7 +30,7 @@ class PlainRuns(admin.ModelAdmin):  # type: ignore[type-arg]
 site = admin.AdminSite(name="plain")
 site.register(ScheduledTask, PlainTasks)
 site.register(TaskRun, PlainRuns)
-urlpatterns = [path("plain/", site.urls)]
+urlpatterns = [path("plain/", site.urls), LANGUAGES]
 
 
 class Case(product.Case):
