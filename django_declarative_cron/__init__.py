@@ -6,8 +6,9 @@ neither Django nor a model, so that settings may import it.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazily import lazily
 
 if TYPE_CHECKING:
     from .exceptions import DeclarativeCronError
@@ -27,12 +28,4 @@ _HOMES = {
     "handler": ".handlers",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(globals(), _HOMES)

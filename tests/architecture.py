@@ -30,7 +30,7 @@ ORDER = (
     ("watch",),
     ("admin", "management", "http"),
 )
-EVERYWHERE = {"exceptions", "__init__"}
+EVERYWHERE = {"exceptions", "lazily", "__init__"}
 # One module that a part may import out of one it may not, and why.
 LOANS = {
     ("checks", "runtime.clock"): "a warning about the next occurrences starts at the present",
@@ -49,6 +49,7 @@ BESIDE = {
     "checks": {"conf", "targets", "handlers", "djangotasks", "calendars", "core", "cron"},
     "management": {"theory"},
     "borrowed": set(),
+    "lazily": set(),
     "apps": {"checks", "signals", "watch"},
     "templatetags": set(),
 }

@@ -15,12 +15,14 @@ imported when first asked for, so that pytest can load its plugin before Django 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import lazily
 
 if TYPE_CHECKING:
     from .clock import Instant, ManualClock
     from .jobs import Job, SimulatedCrash, SimulatedFailure
+    from .outside import post_task
     from .schedules import assert_fires, assert_schedule_valid, occurrences
     from .simulation import Simulation
     from .snapshot import assert_schedule_snapshot
@@ -40,6 +42,7 @@ __all__ = [
     "assert_schedule_snapshot",
     "assert_schedule_valid",
     "occurrences",
+    "post_task",
 ]
 
 _HOMES = {
@@ -55,14 +58,7 @@ _HOMES = {
     "assert_schedule_snapshot": ".snapshot",
     "assert_schedule_valid": ".schedules",
     "occurrences": ".schedules",
+    "post_task": ".outside",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(globals(), _HOMES)

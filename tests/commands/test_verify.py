@@ -102,6 +102,7 @@ def test_json_is_stable_and_in_utc(cron: Cron, history: Simulation) -> None:
             "start": 0,
             "out_of_sight": ["b"],
             "outside_the_theory": [],
+            "over_http": [],
         },
     }
     assert [(each["axiom"], each["task"], each["owner"]) for each in violations] == [

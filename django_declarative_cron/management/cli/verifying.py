@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from ... import conf, theory
+from ...models import Origin
 from ...runtime.clock import Clock
 from ...signals import safe
 from ...store import history
@@ -65,7 +66,7 @@ def _answer(context: Context, options: Options) -> None:
     if told is None or told.is_empty:
         _say_nothing_happened(context.terminal, scope, options)
         return
-    judged = _Judged(told, _verdict(told, context))
+    judged = _Judged(told, _verdict(told, context), _from_outside(scope))
     if options["format"] == "json":
         context.terminal.data(judged.record(scope.deployment))
     else:
@@ -87,6 +88,12 @@ def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
         since=begins,
         database_time=clock.database_time(),
     )
+
+
+def _from_outside(scope: Scope) -> Sequence[str]:
+    """Give the tasks whose past forms nobody keeps, so that nobody knows what they owed."""
+    names = scope.tasks.filter(origin=Origin.HTTP).order_by("name").values_list("name", flat=True)
+    return [str(name) for name in names]
 
 
 def _verdict(told: History, context: Context) -> Verdict:
@@ -118,8 +125,9 @@ def _say_nothing_happened(terminal: Terminal, scope: Scope, options: Options) ->
 class _Judged:
     """A history and its verdict, in words and as data."""
 
-    def __init__(self, told: History, verdict: Verdict) -> None:
+    def __init__(self, told: History, verdict: Verdict, outside: Sequence[str]) -> None:
         self.told = told
+        self._outside = outside
         self.verdict = verdict
         # A stop is told to wait where a run is in flight that is not judged.
         self._late = [each for each in verdict.late if each.axiom == "L1"]
@@ -201,6 +209,8 @@ class _Judged:
             yield f"Out of the judge's sight until their next occurrence: {_names(away)}."
         if self.verdict.ungoverned:
             yield f"Outside the theory by their overlap: {_names(self.verdict.ungoverned)}."
+        if self._outside:
+            yield f"Not judged, as they came over HTTP: {_names(self._outside)}."
 
     def _local(self, instant: datetime) -> str:
         return local(instant, self._zone)
@@ -228,6 +238,7 @@ class _Judged:
                 **{cause: told.set_aside[cause] for cause in ("people", "clock", "rows", "start")},
                 "out_of_sight": told.away,
                 "outside_the_theory": list(verdict.ungoverned),
+                "over_http": list(self._outside),
             },
         }
 

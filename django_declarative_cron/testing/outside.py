@@ -1,0 +1,32 @@
+"""Tasks of a simulation that come from outside, as callers over HTTP register them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import conf
+from ..core.posting import entry_of
+from ..exceptions import InvalidRegistrationError
+from ..store import posting
+from .simulation import Simulation
+
+
+def post_task(sim: Simulation, task: Mapping[str, Any]) -> None:
+    """Register a task as a caller over HTTP does; what it may not say is refused as there.
+
+    Args:
+        sim: at whose present instant it comes; it has been initialised.
+        task: the object that is posted.
+
+    Raises:
+        InvalidRegistrationError: something is wrong with it.
+        OwnedError: settings declare a task of that name.
+    """
+    entry, flaws = entry_of(task)
+    if flaws:
+        raise InvalidRegistrationError(flaws[0].field, task.get(flaws[0].field), flaws[0].reason)
+    declaration, problems = conf.posted(entry)
+    if declaration is None:
+        raise next(each.error for each in problems if each.error is not None)
+    posting.post(declaration, sim.now)
