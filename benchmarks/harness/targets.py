@@ -163,7 +163,18 @@ def _idling() -> Iterator[Target]:
     yield Target("memory gained by 200,000 runs", Value("growth", "growth"), 20, "MB")
 
 
-TARGETS = (*_cron(), *_startup(), *_tick(), *_lateness(), *_running(), *_idling())
+def _pages() -> Iterator[Target]:
+    for figure in ("tasks", "one task", "runs", "one run", "month"):
+        page = Value("pages", figure, 10_000)
+        yield Target(f"page of 10,000 tasks, 1,000,000 runs: {figure}", page, 300, "ms")
+        sent = replace(page, of="statements")
+        yield Target(f"page of 10,000 tasks, 1,000,000 runs: {figure}", sent, 12, "statements")
+
+
+TARGETS = (
+    *(*_cron(), *_startup(), *_tick(), *_lateness()),
+    *(*_running(), *_idling(), *_pages()),
+)
 
 
 def markdown(found: Kept) -> str:
