@@ -223,11 +223,11 @@ def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRu
     def locking() -> QuerySet[TaskRun]:
         return database.lockable(member.using, mine.order_by("pk"))
 
-    if member.instance is None:
-        # A run of no instance is looked for by another condition than that of one.
+    instance = _INSTANCE.get_db_prep_value(member.instance, connections[member.using])
+    if instance is None:
+        # What nobody's process ran is looked for by another condition, and rarely.
         found = list(locking())
     else:
-        instance = _INSTANCE.get_db_prep_value(member.instance, connections[member.using])
         before = [held.row.pk, Outcome.RUNNING, instance]
         found = among.fetch(_runs, member.using, locking, ids, before)
     return found, database.held_elsewhere(member.using, mine, "pk", ids, found)
