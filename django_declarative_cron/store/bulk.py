@@ -8,6 +8,7 @@ already. All else is what Django makes of ``bulk_create``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -253,7 +254,7 @@ def _table(
             # The one field of ours whose values the driver does not take as they are; and of
             # data, what is equal need not be the same: 1 and True.
             is_constant = is_constant and values[0] is None
-            values = [field.get_db_prep_save(value, connection) for value in values]
+            values = [None if v is None else json.dumps(v, cls=field.encoder) for v in values]
         if is_constant:
             table.columns[name] = f"%s::{type_}"
             table.constants.append(values[0])
