@@ -69,7 +69,9 @@ CHANGES = (
         "516 ms; then 303 ms, 11q",
         Value("tick", "1,000 due, in all", 1000),
         "ms",
-        "only columns that changed are written, and what is the same in all rows is sent once",
+        "only columns that changed are written, and what is the same in all rows is sent once;"
+        " then rows are read a column at a time and without asking the fields of a model, and"
+        " what a run was called on is understood once",
     ),
     Change(
         "10,000 due, started and recorded",
@@ -83,7 +85,7 @@ CHANGES = (
         "2,340 per second, the bare limit 4,597",
         Value("throughput", "recorded runs"),
         "per second",
-        "starts and results go in batches",
+        "starts and results go in batches; then the same",
     ),
     Change(
         "recorded runs, SQLite",

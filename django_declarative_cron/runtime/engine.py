@@ -315,8 +315,8 @@ class Engine:
         match self._member, self.standing:
             case Member() as member, Standing.SUPERSEDED:
                 return is_orphaned(member, self.watched())
-            case Member() as member, Standing.LEADING:
-                return self._audit.finds_loss(member, len(self._declarations), now)
+            case Member() as own, Standing.LEADING:
+                return self._audit.finds_loss(own, len(self._declarations), now, self._known_wake)
         return False
 
     def watched(self) -> Watch | None:

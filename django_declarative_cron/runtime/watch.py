@@ -11,6 +11,7 @@ from ..store import dead, instances, marks
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, is_whole, peek
 from .clock import Clock
+from .housekeeping import PATIENCE, QUIET
 
 STANDBY = timedelta(seconds=0.5)
 """How long a standby may not see that nobody leads any more."""
@@ -116,21 +117,30 @@ class Audit:
         """Take the rows for others than the leader's: one was met that it does not know."""
         self._is_suspicious = True
 
-    def finds_loss(self, member: Member, tasks: int, now: datetime) -> bool:
+    def finds_loss(
+        self, member: Member, tasks: int, now: datetime, next_wake: datetime | None
+    ) -> bool:
         """Tell whether a leader's tasks lack a row, or itself its own.
 
         Args:
             member: who leads.
             tasks: number of tasks in its registration set.
             now: the instant of the tick.
+            next_wake: when the next task is to be considered, which counting would delay.
         """
         if self._is_suspicious:
             self._is_suspicious = False
             return True
-        if self._done_at is not None and abs(now - self._done_at) < AUDIT:
+        if self._done_at is not None and abs(now - self._done_at) < _due_after(now, next_wake):
             return False
         self._done_at = now
         return not is_whole(member, tasks)
+
+
+def _due_after(now: datetime, next_wake: datetime | None) -> timedelta:
+    """Give how old a count may be: the next one waits for a quiet moment, but not for long."""
+    is_quiet = next_wake is None or next_wake - now >= QUIET
+    return AUDIT if is_quiet else AUDIT + PATIENCE
 
 
 def told_of(
