@@ -38,7 +38,7 @@ from django_declarative_cron.store.overview import tally
 from django_declarative_cron.store.reading import read, with_waits
 from django_declarative_cron.store.sentences import sentence
 from django_declarative_cron.store.status import status_query
-from django_declarative_cron.testing import Simulation
+from django_declarative_cron.testing import Simulation, post_task
 
 from ..elsewhere import elsewhere
 from ..patience import PATIENCE
@@ -579,20 +579,21 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
     sim.crash()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
-    from django_declarative_cron import conf
-    from django_declarative_cron.store import posting
-
+def _waiting_beside_others(settings: Any) -> Simulation:
+    """Let a run wait for a worker, where others may hold its rows meanwhile."""
     if not connection.features.has_select_for_update_skip_locked:
         pytest.skip("this database locks no rows")
     settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
     sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
     sim.initialize(STORY)
-    declaration, _ = conf.posted(ENTRY)
-    assert declaration is not None
-    posting.post(declaration, sim.now)
+    post_task(sim, ENTRY)
     sim.advance_to("2024-01-01T11:00:01Z")
+    return sim
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
+    sim = _waiting_beside_others(settings)
     with transaction.atomic(), elsewhere() as submit:
         list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
         found = submit(lambda: jobs.fetch(["slow"], 1, "w", MINUTE)).result(PATIENCE)
@@ -602,18 +603,7 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings: Any) -> None:
-    from django_declarative_cron import conf
-    from django_declarative_cron.store import posting
-
-    if not connection.features.has_select_for_update_skip_locked:
-        pytest.skip("this database locks no rows")
-    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
-    sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
-    sim.initialize(STORY)
-    declaration, _ = conf.posted(ENTRY)
-    assert declaration is not None
-    posting.post(declaration, sim.now)
-    sim.advance_to("2024-01-01T11:00:01Z")
+    sim = _waiting_beside_others(settings)
     run, act = TaskRun.objects.get(task_name="sync"), Act("gardener", sim.now)
     with transaction.atomic(), elsewhere() as submit:
         list(ScheduledTask.objects.filter(name="sync").select_for_update())
