@@ -207,7 +207,7 @@ class ActingAdmin(AttendedAdmin):
             author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
         )
         names = [task.name or "" for task in tasks]
-        taken = set(act.apply(names, who, form))
+        taken = set(act.apply(names, who, **form.said))
         self._log(request, act, [task for task in tasks if task.name in taken], form)
         self._tell(request, act, [name for name in names if name in taken], taken_effect=True)
         self._tell(request, act, [name for name in names if name not in taken], taken_effect=False)

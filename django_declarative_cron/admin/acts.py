@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
 Text: TypeAlias = "str | _StrPromise"
-Apply: TypeAlias = Callable[[Collection[str], overrides.Act, ActForm], list[str]]
+Apply: TypeAlias = Callable[..., list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Act:
         question: above the list of what will happen.
         done: said of the tasks it took effect on.
         undone: said of the others.
-        apply: does it, and gives the names it took effect on.
+        apply: takes names, who acts and what the form says; gives the names it took effect on.
         expect: says what it will do; first whether anything.
         form: what a person may say with it.
         right: the act whose permission it needs, where that is another one.
@@ -120,19 +120,19 @@ def _expect_resume(task: ScheduledTask, reading: Reading, now: datetime) -> tupl
 
 
 def _expect_clear(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
-    if task.pending_retry_until is None:
-        return False, gettext("Nothing to clear: no retry is pending.")
-    pending = formats.moment(task.pending_retry_until)
-    return True, format_html(gettext("The retry of {} will not take place."), pending)
+    text = gettext("The retry of {} will not take place.")
+    return _of_retry(task, text, gettext("Nothing to clear: no retry is pending."))
 
 
 def _expect_retry(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
+    text = gettext("Will run once now, in the place of the retry of {}.")
+    return _of_retry(task, text, gettext("Nothing to bring forward: no retry is pending."))
+
+
+def _of_retry(task: ScheduledTask, text: str, without: str) -> tuple[bool, str]:
     if task.pending_retry_until is None:
-        return False, gettext("Nothing to bring forward: no retry is pending.")
-    pending = formats.moment(task.pending_retry_until)
-    return True, format_html(
-        gettext("Will run once now, in the place of the retry of {}."), pending
-    )
+        return False, without
+    return True, format_html(text, formats.moment(task.pending_retry_until))
 
 
 def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
@@ -169,21 +169,13 @@ def _mark(task: ScheduledTask) -> datetime:
     return mark
 
 
-def _plainly(do: Callable[[Collection[str], overrides.Act], list[str]]) -> Apply:
-    return lambda names, act, form: do(names, act)
-
-
-def _pause(names: Collection[str], act: overrides.Act, form: ActForm) -> list[str]:
-    return overrides.pause(names, act, until=form.cleaned_data["until"])
-
-
 RUN = Act(
     key="run",
     label=_("Run now"),
     question=_("Run these tasks now?"),
     done=_("Run requested: %(names)s."),
     undone=_("Not run, because their rows are gone or damaged: %(names)s."),
-    apply=_plainly(overrides.request_run),
+    apply=overrides.request_run,
     expect=_expect_run,
 )
 PAUSE = Act(
@@ -192,7 +184,7 @@ PAUSE = Act(
     question=_("Pause these tasks?"),
     done=_("Paused: %(names)s."),
     undone=_("Not paused, because their rows are gone or damaged: %(names)s."),
-    apply=_pause,
+    apply=overrides.pause,
     expect=_expect_pause,
     form=PauseForm,
 )
@@ -202,7 +194,7 @@ RESUME = Act(
     question=_("Resume these tasks?"),
     done=_("Resumed: %(names)s."),
     undone=_("Nothing to resume: %(names)s."),
-    apply=_plainly(overrides.resume),
+    apply=overrides.resume,
     expect=_expect_resume,
 )
 SKIP_NEXT = Act(
@@ -211,7 +203,7 @@ SKIP_NEXT = Act(
     question=_("Skip the next run of these tasks?"),
     done=_("Next run skipped: %(names)s."),
     undone=_("Nothing to skip: %(names)s."),
-    apply=_plainly(overrides.skip_next),
+    apply=overrides.skip_next,
     expect=_expect_skip,
 )
 RETRY_NOW = Act(
@@ -220,7 +212,7 @@ RETRY_NOW = Act(
     question=_("Retry these tasks now?"),
     done=_("Retried at once: %(names)s."),
     undone=_("Nothing to retry: %(names)s."),
-    apply=_plainly(overrides.retry_now),
+    apply=overrides.retry_now,
     expect=_expect_retry,
 )
 UNSKIP = Act(
@@ -229,7 +221,7 @@ UNSKIP = Act(
     question=_("Let the next run of these tasks take place after all?"),
     done=_("Next run no longer skipped: %(names)s."),
     undone=_("No run was to be skipped: %(names)s."),
-    apply=_plainly(overrides.unskip),
+    apply=overrides.unskip,
     expect=_expect_unskip,
     right="skip_next",
 )
@@ -239,7 +231,7 @@ CLEAR_RETRY = Act(
     question=_("Clear the retry state of these tasks?"),
     done=_("Retry state cleared: %(names)s."),
     undone=_("Nothing to clear: %(names)s."),
-    apply=_plainly(overrides.clear_retry),
+    apply=overrides.clear_retry,
     expect=_expect_clear,
 )
 

@@ -57,6 +57,11 @@ class ActForm(forms.Form):
         """Give the note, once the form is valid."""
         return str(self.cleaned_data["note"])
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """Give what else the act is told, once the form is valid."""
+        return {}
+
 
 class PauseForm(ActForm):
     """Ask for a note and for the end of a pause."""
@@ -69,3 +74,8 @@ class PauseForm(ActForm):
         zone = timezone.get_current_timezone_name()
         text = _("A time in %(zone)s. Left empty, the pause lasts until someone resumes the task.")
         self.fields["until"].help_text = text % {"zone": zone}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Give when the pause ends."""
+        return {"until": self.cleaned_data["until"]}
