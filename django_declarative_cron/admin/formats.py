@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from django.utils import timezone
 from django.utils.dates import MONTHS, WEEKDAYS
 from django.utils.formats import number_format
+from django.utils.functional import lazy
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
@@ -127,6 +128,10 @@ def count(number: int, most: int | None = None) -> str:
     """
     shown = number_format(number, force_grouping=True) if number else ""
     return f"{shown}+" if most is not None and number >= most else shown
+
+
+grouped = lazy(count, str)
+"""As ``count``, in the language of whoever looks; for texts that are made at import."""
 
 
 def about(number: int) -> str:

@@ -217,6 +217,11 @@ class HistoryPaginator(_Paginator):
         newest: models.QuerySet[models.Model] = self.object_list[:DEEPEST_ROW]  # type: ignore[assignment]
         return newest.count()
 
+    @property
+    def counted(self) -> str:
+        """Tell how far was counted, where that was not to the end; else nothing."""
+        return formats.count(self.count, DEEPEST_ROW) if self.count >= DEEPEST_ROW else ""
+
 
 def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:
     """Make a column that shows an instant in the project's zone, with and without ``USE_TZ``.

@@ -113,7 +113,7 @@ class TaskRunAdmin(CancellingAdmin):
             "By the name of a task, in part, or by the whole name of one that is declared no"
             " longer. The newest {number} rows that match can be paged through."
         ),
-        number=DEEPEST_ROW,
+        number=formats.grouped(DEEPEST_ROW),
     )
     ordering = ["-id"]
     # Any other order would read and sort the whole history.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django import template
+from django.utils.formats import localize
 
 register = template.Library()
 
@@ -20,6 +22,19 @@ def table_roles(html: str) -> str:
         html: of a list.
     """
     return _TAG.sub(_with_role, html)
+
+
+@register.filter(is_safe=True)
+def told_as_counted(html: str, changes: Any) -> str:
+    """Say of a history that it has more rows, where counting them ended at the deepest shown.
+
+    Args:
+        html: of a part of a list.
+        changes: the list.
+    """
+    counted = getattr(changes.paginator, "counted", "")
+    said = re.escape(str(localize(changes.result_count)))
+    return re.sub(rf"(?<!\w){said}(?=\s)", counted, html) if counted else html
 
 
 def _with_role(found: re.Match[str]) -> str:

@@ -16,7 +16,8 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import reverse
 
-from django_declarative_cron.admin import readonly
+from django_declarative_cron.admin import filters, readonly
+from django_declarative_cron.models import TaskRun
 
 from . import pages, rows
 from .conftest import Login
@@ -59,6 +60,42 @@ def test_the_run_history_is_counted_to_a_bound_and_sorted_by_key_only(
     counts = [sql for sql in asked if "COUNT" in sql]
     assert counts and all("LIMIT 5" in sql for sql in counts)
     assert all(" ORDER BY " not in sql or 'taskrun"."id" DESC' in sql for sql in asked)
+
+
+@pytest.mark.parametrize(("language", "groups"), [("en", False), ("en", True), ("de", True)])
+def test_a_history_that_was_not_counted_to_its_end_says_so(
+    root: Client, text: Words, monkeypatch: Any, settings: Any, language: str, groups: bool
+) -> None:
+    settings.LANGUAGE_CODE, settings.USE_THOUSAND_SEPARATOR = language, groups
+    monkeypatch.setattr(readonly, "DEEPEST_ROW", 1000)
+    rows.task("a")
+    seed = rows.run("a")
+    same = {"scheduler": seed.scheduler, "task_name": "a", "reason": "due", "attempt": 1}
+    of_an_instant = {"scheduled_for": seed.scheduled_for, "outcome": "succeeded"}
+    runs, results = {"en": ("runs", "results"), "de": ("Läufe", "Ergebnisse")}[language]
+    for most, number in ((999, "999"), (1001, "1,000+" if language == "en" else "1.000+")):
+        missing = most - TaskRun.objects.count()
+        TaskRun.objects.bulk_create(TaskRun(**same, **of_an_instant) for _ in range(missing))
+        assert f" {number} {runs}" in text(root.get(pages.changelist("taskrun")))
+        assert f" {number} {results}" in text(root.get(pages.changelist("taskrun", "?q=a")))
+
+
+def test_a_reason_is_looked_for_among_the_newest_runs(
+    root: Client, text: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "_NEWEST", 2)
+    rows.run("old", reason="boot")
+    rows.run("a", outcome="missed", reason="no_scheduler", attempt=0)
+    for name, reason in (("b", "boot"), ("c", "due")):
+        rows.run(name, reason=reason)
+
+    def names(reason: str) -> list[str]:
+        return shown_names(root.get(pages.changelist("taskrun", f"?reason={reason}")))
+
+    assert [names(reason) for reason in ("boot", "due", "no_scheduler")] == [["b"], ["c"], []]
+    monkeypatch.setattr(filters, "_NEWEST", 4)
+    assert [names(reason) for reason in ("boot", "no_scheduler")] == [["b", "old"], ["a"]]
+    assert "By reason, in the newest 100,000 rows" in text(root.get(pages.changelist("taskrun")))
 
 
 def test_a_run_shows_its_traceback_and_the_way_to_its_task(root: Client, text: Words) -> None:
