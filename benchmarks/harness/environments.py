@@ -52,4 +52,7 @@ def _make(place: Path, requirements: tuple[str, ...]) -> None:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+        # Installers say at length what they tried; what was wrong comes last.
+        raise RuntimeError(
+            "".join(done.stderr.strip().splitlines()[-1:]) or "it has no environment"
+        )

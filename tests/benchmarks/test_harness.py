@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.cron import oracle
-from benchmarks.harness import before, parts, report, results, tables, targets, values
+from benchmarks.harness import before, environments, parts, report, results, tables, targets, values
 from benchmarks.harness.contenders import CONTENDERS, Contender
 from benchmarks.harness.parts import Figure, Part, Sample
 from benchmarks.harness.rounds import Row, Turns
@@ -358,3 +359,9 @@ def test_the_oracle_knows_what_becomes_of_lost_and_repeated_minutes() -> None:
         "0 0 13 * 5", ZoneInfo("UTC"), datetime(2026, 11, 14, tzinfo=UTC), 2, backward=True
     )
     assert back == [datetime(2026, 11, 13, tzinfo=UTC), datetime(2026, 11, 6, tzinfo=UTC)]
+
+
+def test_an_environment_that_cannot_be_made_is_told_by_its_last_words_alone() -> None:
+    says = "import sys; sys.exit('tried this\\ntried that\\nERROR: no version fits')"
+    with pytest.raises(RuntimeError, match=r"\AERROR: no version fits\Z"):
+        environments._run(sys.executable, "-c", says)
