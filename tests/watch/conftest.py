@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from django_declarative_cron import Scheduler
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.watch import courier, notifications
 
-from ..events.receiver import Receiver
+from ..events.receiver import Got, Receiver
 from ..runtime import conftest as real
+from ..runtime.conftest import Heard
 
 _acts_are_seen_soon, heard = real._acts_are_seen_soon, real.heard
 scheduler, run_now = real.scheduler, real.run_now
@@ -21,6 +25,41 @@ def receiver() -> Iterator[Receiver]:
     made = Receiver()
     yield made
     made.close()
+
+
+@dataclass
+class Watched:
+    """A scheduler of which a receiver is told."""
+
+    scheduler: Scheduler
+    heard: Heard
+    run: Callable[..., None]
+    receiver: Receiver
+    settings: Any
+
+    def begin(self, *tasks: dict[str, Any], **options: Any) -> None:
+        self.settings.DECLARATIVE_CRON = options
+        self.scheduler.initialize(list(tasks))
+
+    def pinged(self, **more: Any) -> dict[str, Any]:
+        """Give the option that has runs told to the receiver."""
+        return {"ping": f"{self.receiver.url}/{{slug}}", **more}
+
+    def taken(self, number: int) -> list[Got]:
+        """Wait until the receiver has taken so many, and give them."""
+        self.receiver.wait(lambda it: len(it.taken) == number)
+        return list(self.receiver.taken)
+
+
+@pytest.fixture
+def watched(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: Callable[..., None],
+    receiver: Receiver,
+    settings: Any,
+) -> Watched:
+    return Watched(scheduler, heard, run_now, receiver, settings)
 
 
 @pytest.fixture(autouse=True)

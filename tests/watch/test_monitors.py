@@ -21,6 +21,7 @@ from django_declarative_cron.watch import monitors
 from ..events.receiver import Got, Receiver
 from ..patience import PATIENCE
 from ..runtime.conftest import Heard
+from .conftest import Watched
 
 HERE = "tests.watch.callbacks"
 NEVER_TODAY = "0 0 29 2 *"
@@ -69,26 +70,18 @@ def rid(got: Got) -> UUID:
     return UUID(got.path.partition("rid=")[2])
 
 
-def test_a_run_is_checked_in_at_its_start_and_its_end(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
-) -> None:
-    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
-    scheduler.initialize(
-        [task(), task("fails"), task("unwatched", callback=f"{HERE}.well", monitor=False)]
-    )
-    run_now("well", "unwatched")
-    receiver.wait(lambda it: len(it.taken) == 2)
-    assert states(receiver.taken) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
-    assert rid(receiver.taken[0]) == rid(receiver.taken[1])
-    run_now("fails")
-    receiver.wait(lambda it: len(it.taken) == 4)
-    assert states(receiver.taken[2:]) == ["/hook/s3cret/fails/start", "/hook/s3cret/fails/fail"]
-    assert receiver.taken[3].body == b"ValueError: it went wrong"
-    assert rid(receiver.taken[2]) == rid(receiver.taken[3]) != rid(receiver.taken[0])
+def test_a_run_is_checked_in_at_its_start_and_its_end(watched: Watched) -> None:
+    unwatched = task("unwatched", callback=f"{HERE}.well", monitor=False)
+    watched.begin(task(), task("fails"), unwatched, MONITOR=watched.pinged())
+    watched.run("well", "unwatched")
+    began, ended = watched.taken(2)
+    assert states([began, ended]) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
+    assert rid(began) == rid(ended)
+    watched.run("fails")
+    *_, again, failed = watched.taken(4)
+    assert states([again, failed]) == ["/hook/s3cret/fails/start", "/hook/s3cret/fails/fail"]
+    assert failed.body == b"ValueError: it went wrong"
+    assert rid(again) == rid(failed) != rid(began)
 
 
 def test_sentry_gets_the_definition_with_each_check_in(
@@ -153,50 +146,39 @@ def test_the_checks_of_an_api_are_brought_in_step(
 
 
 def test_a_monitor_that_is_down_delays_nobody_and_is_told_without_its_address(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
+    watched: Watched,
 ) -> None:
-    receiver.behave = lambda got: 503
-    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
-    scheduler.initialize([task()])
-    run_now("well")
-    heard.wait_for("TaskRunCompleted")
-    failed = heard.wait_for("CheckInFailed")
+    watched.receiver.behave = lambda got: 503
+    watched.begin(task(), MONITOR=watched.pinged())
+    watched.run("well")
+    watched.heard.wait_for("TaskRunCompleted")
+    failed = watched.heard.wait_for("CheckInFailed")
     assert (failed[0].monitor, failed[0].error, failed[0].failures) == (
         "ping",
         "it answered 503",
         1,
     )
     # Three attempts for the first; while it is down, one for each.
-    receiver.wait(lambda it: len(it.got) >= 4)
+    watched.receiver.wait(lambda it: len(it.got) >= 4)
 
 
-def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(
-    scheduler: Scheduler, run_now: Callable[..., None], receiver: Receiver, settings: Any
-) -> None:
+def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(watched: Watched) -> None:
     answers = threading.Event()
 
     def behave(got: Got) -> int:
         assert "/well" in got.path or answers.wait(PATIENCE)
         return 204
 
-    receiver.behave = behave
-    settings.DECLARATIVE_CRON = {
-        "MONITOR": {"ping": f"{receiver.url}/{{slug}}", "timeout": PATIENCE / 2}
-    }
-    scheduler.initialize([task(), task("slow", callback=f"{HERE}.well")])
-    run_now("slow")
-    receiver.wait(lambda it: len(it.got) == 1)
-    run_now("well")
-    receiver.wait(lambda it: len(it.taken) == 2)
-    assert states(receiver.taken) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
-    assert states(receiver.got).count("/hook/s3cret/slow") == 0
+    watched.receiver.behave = behave
+    slow = task("slow", callback=f"{HERE}.well")
+    watched.begin(task(), slow, MONITOR=watched.pinged(timeout=PATIENCE / 2))
+    watched.run("slow")
+    watched.receiver.wait(lambda it: len(it.got) == 1)
+    watched.run("well")
+    assert states(watched.taken(2)) == ["/hook/s3cret/well/start", "/hook/s3cret/well"]
+    assert states(watched.receiver.got).count("/hook/s3cret/slow") == 0
     answers.set()
-    receiver.wait(lambda it: len(it.taken) == 4)
-    assert states(receiver.taken[2:]) == ["/hook/s3cret/slow/start", "/hook/s3cret/slow"]
+    assert states(watched.taken(4)[2:]) == ["/hook/s3cret/slow/start", "/hook/s3cret/slow"]
 
 
 def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
@@ -208,19 +190,12 @@ def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
     assert {name: len(signal.receivers) for name, signal in SIGNALS.items()} == before
 
 
-def test_a_run_by_hand_in_the_same_process_ends_nothing(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
-) -> None:
-    settings.DECLARATIVE_CRON = {"MONITOR": {"ping": f"{receiver.url}/{{slug}}"}}
-    scheduler.initialize([task(), task("fails")])
+def test_a_run_by_hand_in_the_same_process_ends_nothing(watched: Watched) -> None:
+    watched.begin(task(), task("fails"), MONITOR=watched.pinged())
     watchers.begin(None)
     watchers.end()
-    run_now("well")
-    receiver.wait(lambda it: len(it.taken) == 2)
+    watched.run("well")
+    watched.taken(2)
 
 
 @pytest.mark.django_db(transaction=True)

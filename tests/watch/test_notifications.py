@@ -27,6 +27,7 @@ from ..events.conftest import SECRET
 from ..events.receiver import Receiver
 from ..runtime.conftest import PATIENCE, Heard
 from . import callbacks
+from .conftest import Watched
 from .test_monitors import task
 
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
@@ -38,42 +39,29 @@ def _well_again() -> Any:
     callbacks.BROKEN.clear()
 
 
-def test_a_failure_and_its_end_are_told(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
-) -> None:
-    channel = {"kind": "webhook", "url": receiver.url, "secret": SECRET, "pause": 1}
-    settings.DECLARATIVE_CRON = {"NOTIFY": [channel]}
+def test_a_failure_and_its_end_are_told(watched: Watched) -> None:
+    url = watched.receiver.url
+    channel = {"kind": "webhook", "url": url, "secret": SECRET, "pause": 1}
     callbacks.BROKEN.add("sometimes")
-    scheduler.initialize([task("sometimes", monitor=False)])
-    run_now("sometimes")
-    receiver.wait(lambda it: len(it.taken) == 1)
+    watched.begin(task("sometimes", monitor=False), NOTIFY=[channel])
+    watched.run("sometimes")
+    watched.taken(1)
     callbacks.BROKEN.clear()
-    heard.wait_for("TaskRunFailed")
-    run_now("sometimes")
-    receiver.wait(lambda it: len(it.taken) == 2)
-    first, second = (json.loads(got.body) for got in receiver.taken)
+    watched.heard.wait_for("TaskRunFailed")
+    watched.run("sometimes")
+    taken = watched.taken(2)
+    first, second = (json.loads(got.body) for got in taken)
     assert first["subject"] == "[cron default] Failed: sometimes"
     assert first["notices"][0]["words"] == "ValueError: it went wrong"
     assert [each["occasion"] for each in second["notices"]] == ["recovery"]
-    assert receiver.taken[0].headers["webhook-signature"].startswith("v1,")
+    assert taken[0].headers["webhook-signature"].startswith("v1,")
 
 
-def test_slack_gets_a_text_that_says_it(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
-) -> None:
-    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "slack", "url": receiver.url}]}
-    scheduler.initialize([task("fails", monitor=False)])
-    run_now("fails")
-    receiver.wait(lambda it: len(it.taken) == 1)
-    text = json.loads(receiver.taken[0].body)["text"]
+def test_slack_gets_a_text_that_says_it(watched: Watched) -> None:
+    channel = {"kind": "slack", "url": watched.receiver.url}
+    watched.begin(task("fails", monitor=False), NOTIFY=[channel])
+    watched.run("fails")
+    text = json.loads(watched.taken(1)[0].body)["text"]
     assert text.startswith(
         "*[cron default] Failed: fails*\nFailed. fails: ValueError: it went wrong"
     )
@@ -94,26 +82,15 @@ def test_mail_is_sent_by_django(
     assert sent.subject == "[cron default] Failed: fails"
 
 
-def test_a_channel_that_fails_disturbs_no_other_and_is_told(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    receiver: Receiver,
-    settings: Any,
-) -> None:
+def test_a_channel_that_fails_disturbs_no_other_and_is_told(watched: Watched) -> None:
     closed = Receiver()
-    url = closed.url
     closed.close()
-    settings.DECLARATIVE_CRON = {
-        "NOTIFY": [
-            {"kind": "slack", "url": url, "name": "gone"},
-            {"kind": "slack", "url": receiver.url, "name": "here"},
-        ]
-    }
-    scheduler.initialize([task("fails", monitor=False)])
-    run_now("fails")
-    receiver.wait(lambda it: len(it.taken) == 1)
-    (failed,) = heard.wait_for("NotificationFailed")
+    gone = {"kind": "slack", "url": closed.url, "name": "gone"}
+    here = {"kind": "slack", "url": watched.receiver.url, "name": "here"}
+    watched.begin(task("fails", monitor=False), NOTIFY=[gone, here])
+    watched.run("fails")
+    watched.taken(1)
+    (failed,) = watched.heard.wait_for("NotificationFailed")
     assert failed.channel == "gone"
     assert "s3cret" not in failed.error
 
