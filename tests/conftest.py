@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 import django_declarative_cron
+from django_declarative_cron.core.schedule import forget_answers
 
 from .database import for_children
 from .process import Process
@@ -119,3 +120,9 @@ def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[.
     yield begin
     for process in processes:
         process.bury()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known_of_schedules() -> None:
+    """Forget answers of the test before: this one may break what gives them."""
+    forget_answers()

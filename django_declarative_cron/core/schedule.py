@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, Lost
+from ..cron.timeline import Timeline, timeline_of
 from ..exceptions import CalendarError, CronCalculationError
 from .exclusion import Excluded, Exclusion
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
 
+_Asked = tuple[CronExpression, ZoneInfo, Timeline, datetime | None, Gap, Fold]
+
 _AT_ONCE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
+_KEPT: Final = 256
 _LONGEST_EXCLUSION: Final = timedelta(days=3653)
 """Beyond it, a task whose days are all excluded counts as never due."""
 
@@ -236,21 +241,17 @@ class Schedule:
 
     def _next(self, instant: datetime) -> datetime | None:
         try:
-            found = self.expression.next_after(
-                instant - self.offset, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
+            found = _next_after(instant - self.offset, *self._asked)
         except Exception as cause:
             raise self._failure(instant, cause) from cause
-        return None if found is None else found + self.offset
+        return found + self.offset if found is not None and self.offset else found
 
     def _latest(self, instant: datetime) -> datetime | None:
         try:
-            found = self.expression.latest_at_or_before(
-                instant - self.offset, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
+            found = _latest_until(instant - self.offset, *self._asked)
         except Exception as cause:
             raise self._failure(instant, cause) from cause
-        return None if found is None else found + self.offset
+        return found + self.offset if found is not None and self.offset else found
 
     def _count(self, after: datetime, until: datetime) -> int:
         span = after - self.offset, until - self.offset
@@ -261,5 +262,46 @@ class Schedule:
         except Exception as cause:
             raise self._failure(after, cause) from cause
 
+    @property
+    def _asked(self) -> _Asked:
+        # The rules that are installed for a zone may become others while it stays the same.
+        rules = timeline_of(self.zone)
+        return self.expression, self.zone, rules, self.anchor, self.gap, self.fold
+
     def _failure(self, instant: datetime, cause: Exception) -> CronCalculationError:
         return CronCalculationError(self.expression.text, instant.isoformat(), cause)
+
+
+# What is due at one instant often has one expression: a thousand tasks ask the same then.
+
+
+@lru_cache(maxsize=_KEPT)
+def _next_after(
+    instant: datetime,
+    expression: CronExpression,
+    zone: ZoneInfo,
+    _: Timeline,
+    anchor: datetime | None,
+    gap: Gap,
+    fold: Fold,
+) -> datetime | None:
+    return expression.next_after(instant, zone, anchor=anchor, gap=gap, fold=fold)
+
+
+@lru_cache(maxsize=_KEPT)
+def _latest_until(
+    instant: datetime,
+    expression: CronExpression,
+    zone: ZoneInfo,
+    _: Timeline,
+    anchor: datetime | None,
+    gap: Gap,
+    fold: Fold,
+) -> datetime | None:
+    return expression.latest_at_or_before(instant, zone, anchor=anchor, gap=gap, fold=fold)
+
+
+def forget_answers() -> None:
+    """Forget what expressions have answered."""
+    for known in (_next_after, _latest_until):
+        known.cache_clear()
