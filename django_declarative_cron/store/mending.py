@@ -66,6 +66,9 @@ _CURES: dict[tuple[type[models.Model], str], str] = {
     " {task}.scheduler_id AND r.running_slot = {task}.name)",
     (TaskOverride, "ended_at"): "datetime('now')",
     (RegistrationSet, "generation"): "-rowid",
+    # Registrations that are lost are not none at all.
+    (RegistrationSet, "tasks"): "'[null]'",
+    (RegistrationSet, "parts"): "'[null]'",
     (TaskRun, "scheduled_for"): f"strftime('%Y-%m-%d %H:%M:%f', '{_PAST}', rowid || ' seconds')",
 }
 
@@ -122,11 +125,16 @@ def mend(using: str, deployment: str, *, history: bool = True) -> int:
 def _mend_table(connection: BaseDatabaseWrapper, model: type[models.Model], deployment: str) -> int:
     found = _unreadable(connection, model, deployment)
     for row in found:
-        if any(field.primary_key or field.name == "name" for field in row.unreadable):
+        # The next set writes a part that is not there; one that is, it would share.
+        if model is RegistrationPart or any(_is_key(field) for field in row.unreadable):
             _delete(connection, model, row)
         else:
             _cure(connection, model, row)
     return len(found)
+
+
+def _is_key(field: models.Field[Any, Any]) -> bool:
+    return field.primary_key or field.name == "name"
 
 
 def _unreadable(

@@ -72,7 +72,7 @@ def _write_parts(
         for (_, is_fresh), some in _parted(declarations, fresh).items()
     }
     parts = RegistrationPart.objects.using(member.using).filter(scheduler=held.row)
-    known = set(parts.values_list("digest", flat=True))
+    known = set(database.current(member.using, parts).values_list("digest", flat=True))
     missing = {digest: some for (digest, _), some in found.items() if digest not in known}
     for chunk in database.chunks(missing.items(), _AT_ONCE):
         rows = [

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.core.declaration import digest_of_set
 from django_declarative_cron.models import RegistrationPart, RegistrationSet
 from django_declarative_cron.store import registrations
+from django_declarative_cron.store.mending import mend
 
 from .conftest import Deployment
 
@@ -86,3 +89,50 @@ def test_a_part_that_is_lost_leaves_a_hole_that_is_seen(made: Deployment) -> Non
     assert found.count(None) == 1
     assert 0 < len(found) - 1 < TASKS
     assert registrations.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
+
+
+def _damage(model: type[RegistrationPart | RegistrationSet], column: str, key: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA ignore_check_constraints = ON")
+        cursor.execute(f"UPDATE {model._meta.db_table} SET {column} = '[{{' WHERE id = %s", [key])
+        cursor.execute("PRAGMA ignore_check_constraints = OFF")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="other databases refuse such a value")
+def test_a_part_that_cannot_be_read_is_written_anew_by_the_next_set(made: Deployment) -> None:
+    before = RegistrationSet.objects.get()
+    name = next(iter(_of_newest()))
+    part = RegistrationPart.objects.get(digest=before.parts[0][0])
+    _damage(RegistrationPart, "tasks", part.pk)
+    assert mend("default", made.member.deployment) == 1
+    assert registrations.of_set("default", before).count(None) == 1
+    other = next(f"t{n}" for n in range(TASKS) if f"t{n}" not in {t["name"] for t in part.tasks})
+    _change(made, **{other: "5 5 5 5 *"})
+    # What has not changed is whole again, in the new set and in the one before.
+    assert _of_newest()[name]["cron"] == "0 0 29 2 *"
+    assert _of_newest().keys() == {f"t{number}" for number in range(TASKS)}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="other databases refuse such a value")
+@pytest.mark.parametrize("column", ["tasks", "parts"])
+def test_a_set_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    made: Deployment, column: str
+) -> None:
+    if column == "tasks":
+        RegistrationSet.objects.update(parts=[])
+    row = RegistrationSet.objects.get()
+    _damage(RegistrationSet, column, row.pk)
+    assert mend("default", made.member.deployment) == 1
+    row.refresh_from_db()
+    assert registrations.of_set("default", row) == [None]
+
+
+def test_parts_are_shared_as_they_are_stored_by_now(made: Deployment) -> None:
+    if not connection.features.has_select_for_update:
+        pytest.skip("a writer of this database is alone")
+    with CaptureQueriesContext(connection) as asked:
+        _change(made, t7="5 5 5 5 *")
+    table = RegistrationPart._meta.db_table
+    looks = [q["sql"] for q in asked if q["sql"].startswith("SELECT") and table in q["sql"]]
+    assert len(looks) == 1
+    assert looks[0].endswith("FOR UPDATE")
