@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import Error as DatabaseError
-from django.db.models import QuerySet
 
 from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
@@ -71,10 +70,10 @@ def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
 
 @fault("what is over stays over")
 def _let_a_late_result_overwrite(patch: pytest.MonkeyPatch) -> None:
-    def open_runs(real: Any, held: Any, member: Any, batch: Any) -> QuerySet[TaskRun]:
-        return TaskRun.objects.filter(pk__in=[result.run for result in batch])
+    def locked(real: Any, held: Any, member: Any, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+        return list(TaskRun.objects.filter(pk__in=ids)), set()
 
-    around(patch, results, "_open_runs", open_runs)
+    around(patch, results, "_lock_runs", locked)
 
 
 @fault("L1", "runs are run")

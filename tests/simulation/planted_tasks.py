@@ -13,7 +13,7 @@ from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import claims, coming, endings, overrides, reconcile, rows
+from django_declarative_cron.store import applying, claims, coming, endings, overrides, rows
 
 from .planting import after, around, fault
 
@@ -133,7 +133,7 @@ def _boot_run_twice_in_a_minute(patch: pytest.MonkeyPatch) -> None:
 def _owe_the_past_at_a_first_coming(patch: pytest.MonkeyPatch) -> None:
     around(
         patch,
-        reconcile,
+        applying,
         "first_coming",
         lambda real, event: replace(real(event), discharged_at=None, registered_at=_earlier(event)),
     )
@@ -215,7 +215,7 @@ def _run_paused_occurrences_at_resume(patch: pytest.MonkeyPatch) -> None:
             (*story.events, events.TaskResumed(at=at, task_name=story.state.name, author="")),
         )
 
-    for module in (decide, reconcile, overrides):
+    for module in (decide, applying, overrides):
         around(patch, module, "end_pause", ended)
 
 

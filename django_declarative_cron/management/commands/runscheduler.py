@@ -16,7 +16,8 @@ import os
 import sys
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -25,6 +26,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 from django.db import Error as DatabaseError
 
 from ... import conf
+from ...core.events import SchedulerInitializationCompleted
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
 from ...runtime import health
 from ...runtime.clock import system_clock
@@ -35,6 +37,7 @@ from ...runtime.probes import Probes
 from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown
+from ...signals import signal_of
 from ...store import database
 from ...watch.exporter import Exporter
 from ...watch.metrics import MetricsUnavailableError
@@ -120,9 +123,8 @@ class Command(BaseCommand):
             return
         port = self._probes(scheduler, given)
         self._metrics(scheduler, given)
-        self._initialize(scheduler, shutdown)
-        _keep_for_good()
-        self._banner(scheduler, options, port)
+        with _before_anything_runs(lambda: self._banner(scheduler, options, port)):
+            self._initialize(scheduler, shutdown)
         notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
         notifier.ready()
         self._serve(scheduler, shutdown)
@@ -221,6 +223,23 @@ class Command(BaseCommand):
                 "the next scheduler finds them interrupted."
             )
             _leave_at_once(scheduler, 0)
+
+
+@contextmanager
+def _before_anything_runs(greet: Callable[[], None]) -> Iterator[None]:
+    """Let the banner come after the initialisation within, and before the first run of it."""
+
+    def greet_once(**_: object) -> None:
+        completed.disconnect(greet_once)
+        _keep_for_good()
+        greet()
+
+    completed = signal_of(SchedulerInitializationCompleted)
+    completed.connect(greet_once, weak=False)
+    try:
+        yield
+    finally:
+        completed.disconnect(greet_once)
 
 
 def _keep_for_good() -> None:
