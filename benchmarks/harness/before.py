@@ -94,6 +94,27 @@ CHANGES = (
         "per second",
         "the same",
     ),
+    Change(
+        "lateness, 1,000 tasks",
+        "7.2 ms, the bare limit 0.93 ms",
+        Value("lateness", "median", 1000),
+        "ms",
+        "what is due is decided and written shortly before its instant, and committed then",
+    ),
+    Change(
+        "lateness, 100,000 tasks",
+        "13.8 ms, the bare limit 1.2 ms",
+        Value("lateness", "median", 100_000),
+        "ms",
+        "the same; and rows are not counted while a start is near",
+    ),
+    Change(
+        "memory, 100,000 tasks",
+        "163 MB",
+        Value("memory", "memory", 100_000),
+        "MB",
+        "what tasks say alike beside their names is kept once",
+    ),
 )
 
 
