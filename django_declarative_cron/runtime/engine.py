@@ -165,6 +165,8 @@ class Engine:
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
+        if hold is not None and self._calls.waiting:
+            return now  # Results that came before the instant were left for the next pass.
         return self._recording.following(now, following)
 
     def record(self, now: datetime) -> None:

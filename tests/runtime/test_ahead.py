@@ -13,6 +13,7 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.ahead import LEAD, Ahead, Hold
 from django_declarative_cron.store import claims
+from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
 
 from ..elsewhere import elsewhere
@@ -99,6 +100,19 @@ def test_a_loop_sleeps_to_the_beginning_of_the_claim_and_then_to_the_instant() -
     assert ahead.seconds_before(10.0) == 10.0 - lead
     assert ahead.seconds_before(lead) == lead
     assert ahead.seconds_before(-1.0) == -1.0
+
+
+@pytest.mark.parametrize("is_ahead", [True, False])
+def test_results_that_a_claim_ahead_left_are_written_at_once(
+    monkeypatch: pytest.MonkeyPatch, is_ahead: bool
+) -> None:
+    engine = Scheduler(clock=ManualClock(INSTANT - A_BIT))._engine
+    later, now = INSTANT + timedelta(minutes=1), INSTANT - A_BIT
+    monkeypatch.setattr(engine, "_hold", lambda: _hold(Going(now)) if is_ahead else None)
+    monkeypatch.setattr(engine, "_evaluate", lambda *_: later)
+    assert engine.tick(now) == later
+    engine._calls._waiting = [Result(1, "a", now, succeeded=True)]
+    assert engine.tick(now) == (now if is_ahead else later)
 
 
 # --- in the database ---
