@@ -61,7 +61,7 @@ def serve(part: str, contender: Contender) -> None:
     if contender.apps is not None:
         from .project import set_up
 
-        set_up(contender)
+        set_up(contender, lean=part == "memory")
     measured = case(part, contender.id)
     for line in sys.stdin:
         answers.write(json.dumps(_answer(measured, contender, json.loads(line))) + "\n")
