@@ -17,6 +17,12 @@ from .clock import Clock
 LEAD = timedelta(milliseconds=25)
 """How long before an instant its claim begins: other writers wait for so long, once."""
 
+LATE = timedelta(seconds=1)
+"""How long after an instant a claim that was held for it is one for the past."""
+
+_WAITS = 5
+"""How often a hold waits for one instant: on a clock that stands still it never comes."""
+
 _NOW = timedelta(0)
 
 
@@ -37,13 +43,21 @@ class Hold:
     waited: float = 0.0
 
     def ends_well(self) -> bool:
-        """Wait for the instant; tell whether what was claimed may be committed."""
-        began = self.clock.monotonic()
-        while _NOW < (left := self.instant - self.clock.now()) <= LEAD:
-            if self.clock.wait(self.stopping, left.total_seconds()):
-                break
+        """Wait for the instant; tell whether what was claimed may be committed.
+
+        An instant that has come already is not waited for: the claim itself took so long.
+        """
+        began, left, waits = self.clock.monotonic(), self._left(), 0
+        while _NOW < left <= LEAD and waits < _WAITS and not self.stopping.is_set():
+            waits += 1
+            self.clock.wait(self.stopping, left.total_seconds())
+            left = self._left()
         self.waited = self.clock.monotonic() - began
-        return left <= _NOW and not self.stopping.is_set()
+        is_in_time = left <= _NOW and (not waits or -left < LATE)
+        return is_in_time and not self.stopping.is_set()
+
+    def _left(self) -> timedelta:
+        return self.instant - self.clock.now()
 
 
 class Ahead:
@@ -61,18 +75,23 @@ class Ahead:
         self._clock = clock
         self._stopping = stopping
         self._was_ahead = False
+        self._held_for: datetime | None = None
 
     def hold(self, instant: datetime | None) -> Hold | None:
         """Give what holds a claim that is to begin now, for an instant that is near.
 
-        Never twice in a row: results are written in the pass between.
+        Never twice in a row: results are written in the pass between. Never twice for one
+        instant: what was taken back waits for it without a transaction.
 
         Args:
             instant: when a task is to be considered next, if that is known.
         """
         is_near = instant is not None and _NOW < instant - self._clock.now() <= self.lead
-        self._was_ahead = is_near and not self._was_ahead
-        return Hold(instant, self._clock, self._stopping) if instant and self._was_ahead else None
+        self._was_ahead = is_near and not self._was_ahead and instant != self._held_for
+        if instant is None or not self._was_ahead:
+            return None
+        self._held_for = instant
+        return Hold(instant, self._clock, self._stopping)
 
     def seconds_before(self, seconds: float) -> float:
         """Give how long to sleep until the claim for an instant begins.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.core import events
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.runtime.ahead import LEAD, Ahead, Hold
+from django_declarative_cron.runtime.ahead import LATE, LEAD, Ahead, Hold
 from django_declarative_cron.store import claims
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
@@ -47,6 +48,10 @@ class Going:
         return event.is_set()
 
 
+def _end_of(waits: Iterator[int]) -> None:
+    next(waits)
+
+
 def _hold(clock: Going, stopping: threading.Event | None = None) -> Hold:
     return Hold(INSTANT, clock, stopping or threading.Event())  # type: ignore[arg-type]
 
@@ -74,6 +79,25 @@ def test_what_is_held_while_a_stop_is_asked_for_is_taken_back() -> None:
     assert not _hold(Going(INSTANT), stopping).ends_well()
 
 
+@pytest.mark.parametrize(("late", "is_well"), [(LATE - A_BIT, True), (LATE, False)])
+def test_what_is_held_while_the_process_is_halted_is_taken_back(
+    late: timedelta, is_well: bool
+) -> None:
+    clock = Going(INSTANT - A_BIT, lambda clock: clock.go(A_BIT + late))
+    assert _hold(clock).ends_well() is is_well
+
+
+def test_a_claim_that_took_long_itself_is_not_begun_anew() -> None:
+    assert _hold(Going(INSTANT + 2 * LATE)).ends_well()
+
+
+def test_a_hold_does_not_wait_for_a_clock_that_stands_still() -> None:
+    waits = iter(range(5))
+    clock = Going(INSTANT - A_BIT, lambda _: _end_of(waits))  # A sixth wait is an error.
+    assert not _hold(clock).ends_well()
+    assert not list(waits)
+
+
 def _ahead(left: timedelta, lead: timedelta = LEAD) -> Ahead:
     made = Ahead(ManualClock(INSTANT - left), threading.Event())
     made.lead = lead
@@ -91,8 +115,14 @@ def test_a_claim_begins_ahead_of_an_instant_that_is_near() -> None:
 
 
 def test_of_two_passes_one_at_least_writes_results() -> None:
+    ahead = _ahead(LEAD)
+    near = [INSTANT - number * A_BIT for number in range(4)]
+    assert [ahead.hold(each) is None for each in near] == [False, True, False, True]
+
+
+def test_what_was_taken_back_is_not_held_for_the_same_instant_again() -> None:
     ahead = _ahead(A_BIT)
-    assert [ahead.hold(INSTANT) is None for _ in range(4)] == [False, True, False, True]
+    assert [ahead.hold(INSTANT) is None for _ in range(4)] == [False, True, True, True]
 
 
 def test_a_loop_sleeps_to_the_beginning_of_the_claim_and_then_to_the_instant() -> None:
@@ -167,6 +197,18 @@ def test_a_task_whose_run_may_end_meanwhile_is_left_for_the_instant(
         deployment.member, deployment.by_name, deployment.now, reaping=False
     )
     assert at_the_instant.considered == 3
+
+
+def test_what_ends_where_nothing_is_due_is_committed_at_the_instant_too(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _claim(deployment, lambda: True)
+    ended = events.LeadershipGained(at=deployment.now, term=1, instance="")
+    monkeypatch.setattr(claims.dead, "expire", lambda *_: [ended])
+    with pytest.raises(claims.WithdrawnError):
+        _claim(deployment, lambda: False)
+    claimed = _claim(deployment, lambda: True)
+    assert (claimed.considered, claimed.events) == (0, [ended])
 
 
 def test_a_row_that_spoils_the_batch_is_looked_for_at_the_instant(
