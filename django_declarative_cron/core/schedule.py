@@ -27,7 +27,7 @@ _AT_ONCE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
-_KEPT: Final = 256
+_KEPT: Final = 64
 _LONGEST_EXCLUSION: Final = timedelta(days=3653)
 """Beyond it, a task whose days are all excluded counts as never due."""
 
