@@ -64,13 +64,15 @@ def keeps_anything(using: str) -> bool:
 
 
 @contextmanager
-def atomic(using: str) -> Iterator[None]:
+def atomic(using: str, idle: float | None = None) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
 
     Args:
         using: database alias.
+        idle: seconds that it stays open while its process does nothing, where it is to be
+            less than the limit of all.
     """
     connection = connections[using]
     if _is_callers(connection):
@@ -81,7 +83,7 @@ def atomic(using: str) -> Iterator[None]:
         direct(using),
         limits.around(connection),
         transaction.atomic(using=using),
-        limits.inside(connection),
+        limits.inside(connection, idle),
     ):
         yield
 

@@ -154,12 +154,15 @@ def locked(
 ) -> Iterator[Locked | None]:
     """Hold the deployment's row to the end of one transaction.
 
+    Who is halted meanwhile keeps it from others no longer than a lease. Who brings a set may
+    do nothing for longer: it reads declarations in between.
+
     Args:
         member: who asks.
         bid: on what grounds it leads.
         create: make the row where the deployment is new; otherwise ``None`` is given.
     """
-    with database.atomic(member.using):
+    with database.atomic(member.using, None if create else member.lease.total_seconds()):
         row = _lock(member.using, member.deployment, member.database_time)
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)

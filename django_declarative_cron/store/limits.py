@@ -34,12 +34,12 @@ STATEMENT = 10
 """Seconds that a statement takes at most."""
 
 IDLE = 15
-"""Seconds that a transaction stays open while its process does nothing."""
+"""Seconds that a transaction stays open while its process does nothing, at most."""
 
 _POSTGRESQL = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
     " SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s';"
-    " SET LOCAL idle_in_transaction_session_timeout = '{idle}s'"
+    " SET LOCAL idle_in_transaction_session_timeout = '{idle:.0f}ms'"
 )
 _OF_A_RUN = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _POSTGRESQL_END = "SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s'"
@@ -51,14 +51,16 @@ _MYSQL_AS_BEFORE = "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wai
 
 
 @contextmanager
-def inside(connection: BaseDatabaseWrapper) -> Iterator[None]:
+def inside(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterator[None]:
     """Limit what happens in a transaction, from its first statement on.
 
     Args:
         connection: in its outermost transaction.
+        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``.
     """
     if connection.vendor == "postgresql":
-        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=IDLE)
+        longest = 1000 * (IDLE if idle is None else min(idle, IDLE))
+        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=longest)
         with connection.execute_wrapper(_Ahead(connection, sql)):
             yield
         return

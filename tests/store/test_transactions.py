@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -88,6 +90,19 @@ def test_limits_hold_inside_a_transaction_and_leave_nothing_behind(deployment: D
     with guard.locked(deployment.member):
         assert [_ask(f"SHOW {name}") for name in names] == ["5s", "10s", "15s"]
     assert [_ask(f"SHOW {name}") for name in names] == before
+
+
+@postgres
+@pytest.mark.parametrize(
+    ("lease", "creates", "longest"),
+    [(2.5, False, "2500ms"), (60, False, "15s"), (2.5, True, "15s")],
+)
+def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
+    lease: float, creates: bool, longest: str, deployment: Deployment
+) -> None:
+    member = replace(deployment.member, lease=timedelta(seconds=lease))
+    with guard.locked(member, create=creates):
+        assert _ask("SHOW idle_in_transaction_session_timeout") == longest
 
 
 @pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
