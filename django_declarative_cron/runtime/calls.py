@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ..store import cancelling
 from ..store.claims import Claim
@@ -92,9 +92,9 @@ class Calls:
             claims: what was committed.
             stopping: tells the callbacks of a stop.
         """
-        work = []
-        for claim in claims:
-            work.append(self._work(claim, stopping))
+        # All of them were started in one span, which is asked for once.
+        trace = carrier()
+        work = [self._work(claim, stopping, trace) for claim in claims]
         with self._book:
             self._running.update({each.id: each for each in work})
         return work
@@ -123,7 +123,7 @@ class Calls:
         for work in found:
             work.ending.ask("cancelled")
 
-    def _work(self, claim: Claim, stopping: threading.Event) -> Work:
+    def _work(self, claim: Claim, stopping: threading.Event, trace: Mapping[str, str]) -> Work:
         declaration = claim.declaration
         ending = Ending()
         run = Run.of(claim.started, declaration, stopping, ending.asked, claim.run)
@@ -138,7 +138,8 @@ class Calls:
             declaration=declaration,
             ending=ending,
             member=self._admission.member() if declaration.atomic else None,
-            trace=carrier(),
+            trace=trace,
+            task_key=claim.task_key,
         )
 
     def _admit(self, run: int) -> bool:

@@ -49,6 +49,7 @@ def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> R
         value=kept,
         log=_log(work),
         declaration=work.declaration,
+        task_key=work.task_key,
     )
     return _settled(work, result)
 
@@ -74,6 +75,7 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         errors=names_of(type(error)),
         log=_log(work),
         declaration=work.declaration,
+        task_key=work.task_key,
     )
     return _settled(work, result)
 

@@ -6,7 +6,8 @@ each transaction another server connection works.
 - **PostgreSQL**: ``SET LOCAL`` limits for locks, for each statement, and for a process
   that was halted in the middle, whose locks would keep all others from working. The
   isolation level is READ COMMITTED whatever the project's own is: what is read after
-  the deployment's row is locked has to be what is stored by then.
+  the deployment's row is locked has to be what is stored by then. And a server that has not
+  counted its rows since many came is kept from reading all of them to find a few.
 - **MariaDB, MySQL**: the wait for a row lock. It is a variable of the session, which is
   put back afterwards.
 - **SQLite**: the write lock is taken at once, while SQLite still waits for it; asked for
@@ -36,6 +37,9 @@ STATEMENT = 10
 IDLE = 15
 """Seconds that a transaction stays open while its process does nothing, at most."""
 
+BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+"""Lets PostgreSQL join rows with the keys that were sent one by one, on an index."""
+
 _POSTGRESQL = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
     " SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s';"
@@ -61,7 +65,7 @@ def inside(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterat
     if connection.vendor == "postgresql":
         longest = 1000 * (IDLE if idle is None else min(idle, IDLE))
         sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=longest)
-        with connection.execute_wrapper(_Ahead(connection, sql)):
+        with connection.execute_wrapper(_Ahead(connection, f"{sql}; {BY_KEY}")):
             yield
         return
     limit(connection)

@@ -44,7 +44,7 @@ class Prepared(Generic[M]):
     """
 
     def __init__(self, model: type[M]) -> None:
-        self._model = model
+        self.model = model
         self._known: dict[tuple[str, bool], _Worded] = {}
 
     def fetch(
@@ -66,10 +66,10 @@ class Prepared(Generic[M]):
             return list(self._read(using, worded, cursor.fetchall()))
 
     def _read(self, using: str, worded: _Worded, found: list[Any]) -> Iterator[M]:
-        columns = _converted(self._model, using, worded, found)
+        columns = _converted(self.model, using, worded, found)
         names = [*worded.names, *worded.beside]
         for values in zip(*columns, strict=True):
-            yield made(self._model, dict(zip(names, values, strict=True)), using)
+            yield made(self.model, dict(zip(names, values, strict=True)), using)
 
 
 def _converted(

@@ -6,17 +6,17 @@ keeps no other result from being recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
-from django.db import DataError, IntegrityError, OperationalError, connections, models
+from django.db import DataError, IntegrityError, OperationalError, models
 from django.db.models import QuerySet
 
 from ..core import events
-from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from ..models import Outcome, ScheduledTask, TaskRun
 from . import (
     among,
     autopause,
@@ -40,10 +40,11 @@ _RUN_FIELDS = [
     *("result", "log", "output"),
 ]
 
-_INSTANCE: models.Field[Any, Any] = SchedulerInstance._meta.pk
-
 _tasks = Prepared(ScheduledTask)
+_tasks_by_name = Prepared(ScheduledTask)
 _runs = Prepared(TaskRun)
+
+M = TypeVar("M", bound=models.Model)
 
 
 @dataclass(slots=True)
@@ -191,7 +192,7 @@ class _Free:
 
 def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
     """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
-    tasks, busy_tasks = _lock_tasks(held, member, {r.task_name for r in results})
+    tasks, busy_tasks = _lock_tasks(held, member, results)
     free = [result for result in results if result.task_name not in busy_tasks]
     runs, busy_runs = _lock_runs(held, member, {result.run for result in free})
     free = [result for result in free if result.run not in busy_runs]
@@ -203,34 +204,54 @@ def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Fre
 
 
 def _lock_tasks(
-    held: Locked, member: Member, names: set[str]
+    held: Locked, member: Member, results: Sequence[Result]
 ) -> tuple[list[ScheduledTask], set[str]]:
+    """Lock the tasks of results by the keys that they had as the runs began, or else by name."""
+    names = {result.task_name for result in results}
+    keys = {result.task_key for result in results if result.task_key is not None}
+    found = _locked(_tasks, member, keys) if keys else []
+    found = [task for task in found if task.scheduler_id == held.row.pk and task.name in names]
+    missing = names - {task.name for task in found}
+    if not missing:
+        return found, set()
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    mine = tasks.filter(Among("name", names))
+    named = tasks.filter(Among("name", missing))
 
     def locking() -> QuerySet[ScheduledTask]:
-        return database.lockable(member.using, mine.order_by("pk"))
+        return database.lockable(member.using, named.order_by("pk"))
 
-    found = among.fetch(_tasks, member.using, locking, names, before=[held.row.pk])
-    return found, database.held_elsewhere(member.using, mine, "name", names, found)
+    more = among.fetch(_tasks_by_name, member.using, locking, missing, before=[held.row.pk])
+    return [*found, *more], database.held_elsewhere(member.using, named, "name", missing, more)
 
 
 def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-    mine = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-    mine = mine.filter(outcome=Outcome.RUNNING).filter(instance=member.instance)
-    mine = mine.filter(Among("pk", ids))
+    found = _locked(_runs, member, ids)
+    mine = [run for run in found if _is_open(held, member, run)]
+    if len(found) == len(ids):
+        return mine, set()
+    runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+    runs = runs.filter(outcome=Outcome.RUNNING).filter(instance=member.instance)
+    open_ = runs.filter(Among("pk", ids))
+    return mine, database.held_elsewhere(member.using, open_, "pk", ids, found)
 
-    def locking() -> QuerySet[TaskRun]:
-        return database.lockable(member.using, mine.order_by("pk"))
 
-    instance = _INSTANCE.get_db_prep_value(member.instance, connections[member.using])
-    if instance is None:
-        # What nobody's process ran is looked for by another condition, and rarely.
-        found = list(locking())
-    else:
-        before = [held.row.pk, Outcome.RUNNING, instance]
-        found = among.fetch(_runs, member.using, locking, ids, before)
-    return found, database.held_elsewhere(member.using, mine, "pk", ids, found)
+def _is_open(held: Locked, member: Member, run: TaskRun) -> bool:
+    is_ours = run.scheduler_id == held.row.pk and run.instance_id == member.instance
+    return is_ours and run.outcome == Outcome.RUNNING
+
+
+def _locked(prepared: Prepared[M], member: Member, keys: Collection[int]) -> list[M]:
+    """Lock rows by their keys alone.
+
+    Any other condition would let PostgreSQL look by that one, among all rows that there are,
+    until it has counted them anew.
+    """
+
+    def locking() -> QuerySet[M]:
+        rows = prepared.model._base_manager.using(member.using).filter(Among("pk", keys))
+        return database.lockable(member.using, rows.order_by("pk"))
+
+    return among.fetch(prepared, member.using, locking, keys)
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:

@@ -31,6 +31,7 @@ class Claim:
         started: the event of its start.
         term: under which it was claimed.
         declaration: what is to be called, and how.
+        task_key: of the task's row, where it was read.
     """
 
     run: int
@@ -38,6 +39,7 @@ class Claim:
     started: events.TaskRunStarted
     term: int
     declaration: Declaration
+    task_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def _offer_waited(held: Locked, member: Member, started: Iterable[Started]) -> N
 def _claim_of(each: Started, term: int) -> Claim:
     run = each.row.running_run
     assert run is not None
-    return Claim(run, each.event.task_name, replace(each.event, run=run), term, each.declaration)
+    started = replace(each.event, run=run)
+    return Claim(run, started.task_name, started, term, each.declaration, each.row.pk)
 
 
 def _run_row(make: Callable[..., TaskRun], started: Started) -> TaskRun:

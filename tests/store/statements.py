@@ -17,7 +17,7 @@ from .conftest import Deployment
 
 is_postgresql = connection.vendor == "postgresql"
 
-_AHEAD = re.compile(r"^SET TRANSACTION .*session_timeout = '\d+s'; |^\d+ times: ", re.DOTALL)
+_AHEAD = re.compile(r"^SET TRANSACTION .*enable_mergejoin = off; |^\d+ times: ", re.DOTALL)
 _AROUND = re.compile(r"BEGIN|COMMIT|SAVEPOINT|RELEASE|SET |UPDATE \S+ SET term = term")
 
 
@@ -40,7 +40,10 @@ def claim(made: Deployment) -> claims.Claimed:
 
 
 def record(made: Deployment, claimed: claims.Claimed) -> results.Recorded:
-    ended = [Result(c.run, c.task_name, made.now, succeeded=True) for c in claimed.claims]
+    ended = [
+        Result(each.run, each.task_name, made.now, succeeded=True, task_key=each.task_key)
+        for each in claimed.claims
+    ]
     return results.record(made.member, ended, made.now)
 
 

@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.test.utils import override_settings
+from django.test.utils import CaptureQueriesContext, override_settings
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import overrides, pruning
+from django_declarative_cron.store import limits, overrides, pruning
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
@@ -71,6 +71,22 @@ def test_every_look_of_a_pass_uses_an_index() -> None:
     with _among_many_tasks():
         plans = "\n".join(map(_plan, looks))
     assert "ddc_task_wake" in plans
+    assert [line for line in plans.splitlines() if _READS_ALL.search(line)] == []
+
+
+@pytest.mark.skipif(not is_postgresql, reason="its planner knows how many rows it last counted")
+def test_results_find_their_rows_by_key_however_long_ago_rows_were_counted() -> None:
+    made = initialized(40)
+    with CaptureQueriesContext(connection) as captured:
+        one_pass(made)
+    [writing] = [q["sql"] for q in captured if q["sql"].startswith("UPDATE") and "; " in q["sql"]]
+    looks = [q["sql"] for q in captured if '"id" = ANY' in q["sql"]]
+    assert len(looks) == 2
+    with connection.cursor() as cursor:
+        cursor.execute(limits.BY_KEY)
+    write_history(made, 2000)
+    plans = "\n".join(map(_plan, [*looks, *writing.split("; ")]))
+    assert plans.count("_pkey") >= 4
     assert [line for line in plans.splitlines() if _READS_ALL.search(line)] == []
 
 

@@ -84,6 +84,25 @@ def test_what_has_ended_is_read_as_django_reads_it() -> None:
     }
 
 
+def test_a_task_is_found_by_its_key_and_by_its_name_where_that_is_unknown_or_another() -> None:
+    made = Deployment(4)
+    made.initialize()
+    keys = dict(ScheduledTask.objects.values_list("name", "pk"))
+    asked = {"t0": keys["t0"], "t1": None, "t2": keys["t3"], "t3": max(keys.values()) + 1}
+    ended = [
+        Result(number, name, made.now, succeeded=True, task_key=key)
+        for number, (name, key) in enumerate(asked.items(), 1)
+    ]
+    for some in (ended, ended[:1], ended[1:2], ended[2:3]):
+        with guard.locked(made.member) as held:
+            assert held is not None
+            found, busy = results._lock_tasks(held, made.member, some)
+        assert {task.name: task.pk for task in found} == {
+            result.task_name: keys[result.task_name] for result in some
+        }
+        assert busy == set()
+
+
 def test_rows_know_the_ids_that_they_got() -> None:
     made = Deployment(1)
     made.initialize()
