@@ -79,7 +79,17 @@ class CronExpression:
         put(self, "weekday_restricted", parsed.weekday_restricted)
         put(self, "_parsed", parsed)
         put(self, "_masks", parsed.masks)
-        put(self, "_civil", schedule_of(parsed.masks))
+
+    def __getattr__(self, name: str) -> Civil:
+        """Make what searches the fields when it is first asked: Python asks here what is not set.
+
+        A process that starts understands every expression, and asks few of them for a date.
+        """
+        if name != "_civil":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        civil = schedule_of(self._masks)
+        object.__setattr__(self, name, civil)
+        return civil
 
     @property
     def seconds(self) -> frozenset[int]:

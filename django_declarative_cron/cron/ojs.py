@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
@@ -33,7 +34,7 @@ from .ojs_errors import (
     wrong_count,
     wrong_name,
 )
-from .posix import EXPRESSION, FIELDS, Field, Parsed, foreign_character
+from .posix import EXPRESSION, FIELDS, KEPT, LONGEST_KEPT, Field, Parsed, foreign_character
 from .posix import parse_text as posix_text
 from .ruled import names_a_date
 
@@ -145,6 +146,19 @@ def _fields(second: Piece, pieces: list[Piece]) -> Parsed:
 
 
 def _field(piece: Piece, field: Field) -> _Understood:
+    if len(piece.text) <= LONGEST_KEPT:
+        # What is refused is read again, for only the piece knows where it stands.
+        with suppress(FieldParseError):
+            return _remembered(piece.text, field)
+    return _read(piece, field)
+
+
+@lru_cache(maxsize=len(_FIVE) * KEPT)
+def _remembered(text: str, field: Field) -> _Understood:
+    return _read(Piece(text, 0), field)
+
+
+def _read(piece: Piece, field: Field) -> _Understood:
     if piece.text == "*":
         high = 6 if field is _WEEKDAY else field.high
         return _Understood((2 << high) - (1 << field.low), (), ())

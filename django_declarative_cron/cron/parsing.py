@@ -18,8 +18,6 @@ _GRAMMARS: Final[dict[str, Callable[[str], posix.Parsed | Every]]] = {
 }
 DIALECTS: Final = tuple(_GRAMMARS)
 
-_LONGEST_CACHED: Final = 1024
-
 
 def parse(text: str, dialect: str = "posix") -> CronExpression:
     """Understand a cron expression.
@@ -36,7 +34,7 @@ def parse(text: str, dialect: str = "posix") -> CronExpression:
     """
     if dialect not in DIALECTS:
         raise ValueError(f"unknown cron dialect {dialect!r}, known: {', '.join(DIALECTS)}")
-    if type(text) is str and len(text) <= _LONGEST_CACHED:
+    if type(text) is str and len(text) <= posix.LONGEST_KEPT:
         return _parse_cached(text, dialect)
     return _parse(text, dialect)
 

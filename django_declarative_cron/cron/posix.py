@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import lru_cache, partial
+from operator import call
 from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
@@ -37,6 +40,12 @@ FIELDS: Final = (
     Field("weekday", 0, 6),
 )
 WEEKDAY: Final = FIELDS[4]
+
+KEPT: Final = 512
+"""How many texts of one field are remembered with what they name."""
+
+LONGEST_KEPT: Final = 1024
+"""Fields of a longer expression are read anew each time."""
 
 _CLEAN = re.compile(r"[\t -~]*")
 _ELEMENT = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -95,13 +104,13 @@ def parse_text(text: str) -> Parsed:
         raise refuse("MACRO", EXPRESSION, text, f"must not be a macro ({shown(texts[0])})")
     if len(texts) != len(FIELDS):
         raise _wrong_count(text, len(texts))
-    minutes, hours, days, months, weekdays = map(parse_field, texts, FIELDS)
-    either_day = texts[2] != "*" != texts[4]
+    readers = _REMEMBERING if len(text) <= LONGEST_KEPT else _READING
+    minutes, hours, days, months, weekdays = map(call, readers, texts)
+    hour, day, weekday = texts[1] != "*", texts[2] != "*", texts[4] != "*"
+    either_day = day and weekday
     if not either_day and days != EVERY_DAY and not _has_date(days, months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    masks = Masks(minutes, hours, days, months, weekdays, either_day)
-    hour, day, weekday = (texts[place] != "*" for place in (1, 2, 4))
-    return Parsed(masks, hour, day, weekday)
+    return Parsed(Masks(minutes, hours, days, months, weekdays, either_day), hour, day, weekday)
 
 
 def parse_field(text: str, field: Field) -> int:
@@ -125,6 +134,13 @@ def parse_field(text: str, field: Field) -> int:
             raise refuse("WRAP", field.name, element, reason)
         mask |= (2 << high) - (1 << low)
     return mask
+
+
+# Of a thousand expressions that are all different, most fields are the same.
+_READING: Final = tuple(partial(parse_field, field=field) for field in FIELDS)
+_REMEMBERING: Final[tuple[Callable[[str], int], ...]] = tuple(
+    lru_cache(maxsize=KEPT)(read) for read in _READING
+)
 
 
 def _bounded(digits: str, field: Field) -> int:
