@@ -43,7 +43,7 @@ from .calendars import Calendars
 from .core.declaration import Declaration
 from .core.options import Options, read_options
 from .core.posting import FORBIDDEN
-from .core.problem import Check, Problem
+from .core.problem import Check, Problem, Problems
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read
 from .exceptions import RegistrationShapeError
@@ -69,8 +69,8 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
             Registration Validation Errors names for it. A note on the error says where it
             is and how to mend it.
     """
-    declared, _ = read(registrations, Targets(), partial(project_zone, time_zone), calendars())
-    return [each.declaration for each in declared]
+    problems, zone = Problems(stop_at_first=True), partial(project_zone, time_zone)
+    return [d.declaration for d in read(registrations, Targets(), zone, calendars(), problems)]
 
 
 def posted(
@@ -103,18 +103,12 @@ def stored(entry: object, *, is_external: bool = False) -> Declaration:
 def _one(
     entry: object, types: Types, *, stop_at_first: bool
 ) -> tuple[Declaration | None, list[Problem]]:
-    found, problems = read(
-        [entry],
-        types,
-        project_zone,
-        calendars(),
-        source="cron_job",
-        stop_at_first=stop_at_first,
-        withheld=FORBIDDEN,
-    )
+    problems = Problems(stop_at_first=stop_at_first)
+    form: Any = {"source": "cron_job", "withheld": FORBIDDEN}
+    found = list(read([entry], types, project_zone, calendars(), problems, **form))
     if not found or not isinstance(entry, dict):
-        return None, problems
-    return found[0].declaration.but(origin="http", entry=entry), problems
+        return None, problems.found
+    return found[0].declaration.but(origin="http", entry=entry), problems.found
 
 
 def problems(registrations: object) -> list[Problem]:
@@ -132,14 +126,10 @@ def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
     Args:
         registrations: as written in settings; callables must be importable by name.
     """
-    return read(
-        registrations,
-        Targets(importable_only=True),
-        project_zone,
-        calendars(),
-        source="SCHEDULED_TASKS",
-        stop_at_first=False,
-    )
+    problems, targets = Problems(stop_at_first=False), Targets(importable_only=True)
+    source = "SCHEDULED_TASKS"
+    declared = read(registrations, targets, project_zone, calendars(), problems, source=source)
+    return list(declared), problems.found
 
 
 def project_zone(name: str | None = None) -> ZoneInfo:

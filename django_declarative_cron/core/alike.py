@@ -1,24 +1,58 @@
-"""Items that say the same beside their names: what was understood of one is true of all."""
+"""Items that say the same beside their names: what was understood of one is true of all.
+
+Items that say the same beside their names and their cron expressions share all but that: of
+another expression nothing is asked but whether it can be parsed. Only what nothing was to be told
+of is remembered, and whatever is remarkable is read in full, so that it is told of as ever.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from .declaration import Declaration
+from ..cron import parse
+from ..exceptions import InvalidCronExpressionError
+from .declaration import Declaration, Terms
 from .reading import Declared, Item, Reader
 
 _ATOMS: Final = frozenset({str, bool, int, float, timedelta, type(None)})
 _HOLDERS: Final = frozenset({list, tuple, dict})
+_APART: Final = frozenset({"name", "cron"})
 _DEEPEST: Final = 32
 """Data may contain itself."""
+
+Parts = tuple[Any, str, Hashable]
+"""Name as given, text of the expression, and all else, as something that is equal for the same."""
+
+
+class _Known(NamedTuple):
+    """What was understood of items with the same rest.
+
+    Args:
+        terms: by the text of the expression.
+        first: one of them.
+        zone_is_said: as for ``Declared``.
+        flaw_of_name: likewise.
+    """
+
+    terms: dict[str, Terms]
+    first: Terms
+    zone_is_said: bool
+    flaw_of_name: Callable[[str], str | None]
+
+    def at(self, cron: str) -> Terms | None:
+        """Give the terms of an item with another expression, ``None`` where that is refused."""
+        try:
+            expression = parse(cron, self.first.dialect)
+        except InvalidCronExpressionError:
+            return None
+        terms = self.terms[cron] = self.first.at(expression)
+        return terms
 
 
 class Alike:
     """What the items of one list say beside their names, understood once.
-
-    Only what nothing was to be told of is remembered. Whatever is remarkable is read in full.
 
     Args:
         reader: of the list.
@@ -26,52 +60,60 @@ class Alike:
 
     def __init__(self, reader: Reader) -> None:
         self._names, self._source = reader.names, reader.source
-        self._known: dict[Hashable, Declared] = {}
+        self._known: dict[Hashable, _Known] = {}
 
-    def read(self, given: Any, key: Hashable, index: int) -> Declared | None:
+    def read(self, parts: Parts | None, index: int) -> Declared | None:
         """Understand an item by one that was read in full, ``None`` where there is none.
 
         Args:
-            given: the item.
-            key: as ``key_of`` gives it.
+            parts: of the item.
             index: position in the list, from 0.
         """
-        before = self._known.get(key) if key is not None else None
-        if before is None:
+        if parts is None:
             return None
-        name = given["name"] if type(given) is dict else given[0]
-        if type(name) is not str or name in self._names or before.flaw_of_name(name) is not None:
+        name, cron, rest = parts
+        known = self._known.get(rest)
+        if known is None:
+            return None
+        if type(name) is not str or name in self._names or known.flaw_of_name(name) is not None:
+            return None
+        terms = known.terms.get(cron) or known.at(cron)
+        if terms is None:
             return None
         self._names.add(name)
-        declaration = Declaration(name, before.declaration.terms)
-        return Declared(declaration, self._source, index, before.zone_is_said, before.flaw_of_name)
+        declaration = Declaration(name, terms)
+        return Declared(declaration, self._source, index, known.zone_is_said, known.flaw_of_name)
 
-    def remember(self, item: Item, key: Hashable, read: Declared) -> None:
+    def remember(self, item: Item, parts: Parts | None, read: Declared) -> None:
         """Take what was understood for all that are alike.
 
         Args:
             item: it was read from.
-            key: as ``key_of`` gives it.
+            parts: of the item.
             read: what was understood.
         """
         # A spread makes different instants of different names.
-        if key is not None and not item.is_told_of and not read.declaration.operating.spread:
-            self._known[key] = read
+        if parts is None or item.is_told_of or read.declaration.operating.spread:
+            return
+        _, cron, rest = parts
+        terms = read.declaration.terms
+        self._known[rest] = _Known({cron: terms}, terms, read.zone_is_said, read.flaw_of_name)
 
 
-def key_of(given: Any) -> Hashable:
-    """Give what two items have in common that differ in their names at most, or ``None``.
+def parts_of(given: Any) -> Parts | None:
+    """Take an item apart, ``None`` where it has another form.
 
     Args:
-        given: an item, of whatever kind; it lives as long as the key is used.
+        given: an item, of whatever kind; it lives as long as its parts are used.
     """
     if type(given) is tuple and len(given) == 4:
-        _, cron, callback, delay = given
+        name, cron, callback, delay = given
         if type(cron) is str and type(delay) is timedelta:
-            return cron, callback if type(callback) is str else id(callback), delay
-    elif type(given) is dict and "name" in given:
-        said = tuple([_spelled(value) for key, value in given.items() if key != "name"])
-        return (tuple(given), said) if all(type(key) is str for key in given) else None
+            return name, cron, (callback if type(callback) is str else id(callback), delay)
+    elif type(given) is dict and type(cron := given.get("cron")) is str and "name" in given:
+        said = tuple([_spelled(value) for key, value in given.items() if key not in _APART])
+        if all(type(key) is str for key in given):
+            return given["name"], cron, (tuple(given), said)
     return None
 
 

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from .monitor import Monitor
 from .operating import Operating
 from .overlap import Policy
 from .retry import Retry
 from .schedule import Schedule
-from .terms import DEFAULT_QUEUE, MICROSECOND, MILLISECOND, Target, Terms, digest_of
+from .terms import (
+    DEFAULT_QUEUE,
+    MICROSECOND,
+    MILLISECOND,
+    Manner,
+    Said,
+    Target,
+    Terms,
+    digest_of,
+)
 
 __all__ = [
     "DEFAULT_QUEUE",
     "MICROSECOND",
     "MILLISECOND",
     "Declaration",
+    "Manner",
     "Target",
     "Terms",
     "digest_of_set",
 ]
-
-_T = TypeVar("_T")
-
-
-class _Said(Generic[_T]):
-    """What the terms of a declaration say, readable as the declaration's own.
-
-    Args:
-        read: gives it.
-    """
-
-    def __init__(self, read: Callable[[Terms], _T]) -> None:
-        self._read = read
-
-    def __get__(self, declaration: Declaration, _: object = None) -> _T:
-        return self._read(declaration.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +48,36 @@ class Declaration:
     name: str
     terms: Terms
 
-    cron = _Said[str](attrgetter("cron"))
-    timezone = _Said[str](attrgetter("timezone"))
-    schedule = _Said[Schedule](attrgetter("schedule"))
-    target = _Said[Target](attrgetter("target"))
-    retry = _Said[Retry](attrgetter("retry"))
-    enabled = _Said[bool](attrgetter("enabled"))
-    description = _Said[str](attrgetter("description"))
-    overlap_policy = _Said[Policy](attrgetter("overlap_policy"))
-    timeout = _Said[timedelta | None](attrgetter("timeout"))
-    runner = _Said[str](attrgetter("runner"))
-    atomic = _Said[bool](attrgetter("atomic"))
-    queue = _Said[str](attrgetter("queue"))
-    tags = _Said[tuple[str, ...]](attrgetter("tags"))
-    meta = _Said[Mapping[str, Any]](attrgetter("meta"))
-    operating = _Said[Operating](attrgetter("operating"))
-    options = _Said[Mapping[str, Any]](attrgetter("options"))
-    origin = _Said[str](attrgetter("origin"))
-    entry = _Said[Mapping[str, Any] | None](attrgetter("entry"))
-    monitor = _Said[Monitor | None](attrgetter("monitor"))
-    dialect = _Said[str](attrgetter("dialect"))
-    retry_delay = _Said[timedelta | None](attrgetter("retry_delay"))
-    retry_delay_ms = _Said[int](attrgetter("retry_delay_ms"))
+    cron = Said[str](attrgetter("terms.cron"))
+    timezone = Said[str](attrgetter("terms.timezone"))
+    schedule = Said[Schedule](attrgetter("terms.schedule"))
+    dialect = Said[str](attrgetter("terms.dialect"))
+    target = Said[Target](attrgetter("terms.manner.target"))
+    retry = Said[Retry](attrgetter("terms.manner.retry"))
+    enabled = Said[bool](attrgetter("terms.manner.enabled"))
+    description = Said[str](attrgetter("terms.manner.description"))
+    overlap_policy = Said[Policy](attrgetter("terms.manner.overlap_policy"))
+    timeout = Said[timedelta | None](attrgetter("terms.manner.timeout"))
+    runner = Said[str](attrgetter("terms.manner.runner"))
+    atomic = Said[bool](attrgetter("terms.manner.atomic"))
+    queue = Said[str](attrgetter("terms.manner.queue"))
+    tags = Said[tuple[str, ...]](attrgetter("terms.manner.tags"))
+    meta = Said[Mapping[str, Any]](attrgetter("terms.manner.meta"))
+    operating = Said[Operating](attrgetter("terms.manner.operating"))
+    options = Said[Mapping[str, Any]](attrgetter("terms.manner.options"))
+    origin = Said[str](attrgetter("terms.manner.origin"))
+    entry = Said[Mapping[str, Any] | None](attrgetter("terms.manner.entry"))
+    monitor = Said[Monitor | None](attrgetter("terms.manner.monitor"))
+    retry_delay = Said[timedelta | None](attrgetter("terms.manner.retry_delay"))
+    retry_delay_ms = Said[int](attrgetter("terms.manner.retry_delay_ms"))
 
     def but(self, **changes: Any) -> Declaration:
         """Give the same declaration with other terms.
 
         Args:
-            changes: fields of its terms.
+            changes: fields of its terms, or of their manner.
         """
-        return Declaration(self.name, replace(self.terms, **changes))
+        return Declaration(self.name, self.terms.but(**changes))
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
-from .declaration import Declaration, Target, Terms
+from .declaration import Declaration, Manner, Target, Terms
 from .entry_keys import (
     DIALECT,
     KINDS,
@@ -91,19 +91,14 @@ def read_entry(item: Item) -> Declared | None:
         offset=offset_of(typed["name"], operating.spread),
         exclusion=item.reader.calendars.exclusion(operating.exclude) if operating.exclude else None,
     )
-    terms = _terms(typed, schedule, cast(Target, target), retry, job)
-    terms = replace(terms, runner=runner, monitor=monitor, operating=operating)
-    declaration = Declaration(typed["name"], terms)
+    manner = _manner(typed, cast(Target, target), retry, job)
+    manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
+    declaration = Declaration(typed["name"], Terms(typed["cron"], schedule, manner))
     return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
 
 
-def _terms(
-    typed: Mapping[str, Any], schedule: Schedule, target: Target, retry: Retry, job: JobOptions
-) -> Terms:
-    return Terms(
-        cron=typed["cron"],
-        timezone=schedule.zone.key,
-        schedule=schedule,
+def _manner(typed: Mapping[str, Any], target: Target, retry: Retry, job: JobOptions) -> Manner:
+    return Manner(
         target=replace(target, args=tuple(typed.get("args", ()))),
         retry=retry,
         enabled=typed.get("enabled", True),

@@ -57,6 +57,8 @@ def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
         text: what was given.
         one_line: refuse every control character, line breaks and tabs included.
     """
+    if text.isprintable():
+        return None
     found = (_CONTROL if one_line else _UNSTORABLE).search(text)
     if found is None:
         return None

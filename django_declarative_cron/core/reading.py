@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from ..exceptions import DeclarativeCronError, InvalidRegistrationError
@@ -46,8 +46,7 @@ class Resolver(Protocol):
         """Make a management command callable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """A declaration with where it came from.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import cache, lru_cache
 from typing import Any, cast
@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression
 from ..exceptions import RegistrationShapeError, RegistrationsNotArrayError
-from .alike import Alike, key_of
-from .declaration import Declaration, Target, Terms
+from .alike import Alike, parts_of
+from .declaration import Declaration, Manner, Target, Terms
 from .entry import read_entry
 from .exclusion import Calendars
 from .parts import (
@@ -37,11 +37,11 @@ def read(
     resolver: Resolver,
     project_zone: Callable[[], ZoneInfo],
     calendars: Calendars,
+    problems: Problems,
     *,
     source: str = "registrations",
-    stop_at_first: bool = True,
     withheld: tuple[str, ...] = (),
-) -> tuple[list[Declared], list[Problem]]:
+) -> Iterator[Declared]:
     """Understand a list of registrations (001 Registration Format, 002 CronJob Structure).
 
     Args:
@@ -49,35 +49,33 @@ def read(
         resolver: finds what runs.
         project_zone: gives the time zone of 4-tuples.
         calendars: that entries may name.
+        problems: takes what is wrong, or raises the first error.
         source: what the list is called in messages.
-        stop_at_first: raise the first error; otherwise give all of them back.
         withheld: keys that dict entries of this list may not have.
 
     Raises:
         DeclarativeCronError: of the kind the specifications name for what is wrong. Order:
             list, then for each item shape, types, name, duplicate, cron, delay.
     """
-    problems = Problems(stop_at_first=stop_at_first)
     reader = Reader(resolver, cache(project_zone), source, problems, calendars, withheld)
-    if not isinstance(registrations, list):
-        reader.problems.add(_not_a_list(source, registrations))
-        return [], reader.problems.found
-    return _read_all(reader, registrations), reader.problems.found
+    if isinstance(registrations, list):
+        yield from _each(reader, registrations)
+    else:
+        problems.add(_not_a_list(source, registrations))
 
 
-def _read_all(reader: Reader, registrations: list[Any]) -> list[Declared]:
-    alike, declared = Alike(reader), []
+def _each(reader: Reader, registrations: list[Any]) -> Iterator[Declared]:
+    alike = Alike(reader)
     for index, given in enumerate(registrations):
-        key = key_of(given)
-        read = alike.read(given, key, index)
+        parts = parts_of(given)
+        read = alike.read(parts, index)
         if read is None:
             item = Item(reader, index, given)
             read = _read_item(item)
             if read is None:
                 continue
-            alike.remember(item, key, read)
-        declared.append(read)
-    return declared
+            alike.remember(item, parts, read)
+        yield read
 
 
 def _not_a_list(source: str, given: object) -> Problem:
@@ -121,13 +119,8 @@ def _read_tuple(item: Item) -> Declared | None:
     zone = _project_zone(item)
     if not item.is_sound:
         return None
-    terms = Terms(
-        cron=plain_text(cron),
-        timezone=cast(ZoneInfo, zone).key,
-        schedule=Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone)),
-        target=cast(Target, target),
-        retry=_fixed(delay),
-    )
+    schedule = Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone))
+    terms = Terms(plain_text(cron), schedule, Manner(cast(Target, target), _fixed(delay)))
     return item.read(Declaration(plain_text(name), terms), flaw_of_name, zone_is_said=True)
 
 

@@ -60,6 +60,15 @@ class Schedule:
     exclusion: Exclusion | None = field(default=None, compare=False)
     omitted: datetime | None = field(default=None, compare=False)
 
+    def of(self, expression: CronExpression) -> Schedule:
+        """Give what another expression means under the same rules.
+
+        Args:
+            expression: parsed.
+        """
+        rules = (self.zone, self.gap, self.fold, self.anchor)
+        return Schedule(expression, *rules, self.offset, self.exclusion, self.omitted)
+
     def anchored(self, instant: datetime) -> Schedule:
         """Give the schedule as it counts for a task: ``@every`` from its registration on.
 

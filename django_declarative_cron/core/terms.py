@@ -1,14 +1,19 @@
-"""What is said of a task beside its name: many tasks may share it."""
+"""What is said of a task beside its name, in two parts, for many tasks share it or one of them.
+
+``Terms`` are all of it; their ``Manner`` is all that has nothing to do with when the task runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
+from ..cron import CronExpression
 from .monitor import Monitor
 from .operating import Operating
 from .overlap import Policy
@@ -22,6 +27,8 @@ _SPELL = json.JSONEncoder(sort_keys=True).encode
 
 _NOTHING: Mapping[str, Any] = {}
 """The same for all: of a hundred thousand declarations, most say nothing."""
+
+_T = TypeVar("_T")
 
 Row = tuple[str, str, timedelta | None, str, str]
 """Cron, time zone, retry delay, digest and origin: what a row is compared by."""
@@ -54,13 +61,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Everything that is declared for a task but its name.
+class Manner:
+    """What runs, and how, whenever that is: most tasks of a project have one of a few.
 
     Args:
-        cron: the expression as it was written; another spacing is another text.
-        timezone: IANA name.
-        schedule: expression and zone, parsed.
         target: what runs.
         retry: the rule that dates the next attempt.
         enabled: ``False`` works like a pause.
@@ -79,9 +83,6 @@ class Terms:
         monitor: who watches it from outside; of its process only, so that no row has an address.
     """
 
-    cron: str
-    timezone: str
-    schedule: Schedule
     target: Target
     retry: Retry
     enabled: bool = True
@@ -98,12 +99,7 @@ class Terms:
     origin: str = "settings"
     entry: Mapping[str, Any] | None = None
     monitor: Monitor | None = field(default=None, compare=False)
-    _known_row: Row | None = field(default=None, init=False, compare=False, repr=False)
-
-    @property
-    def dialect(self) -> str:
-        """Give the dialect that the expression is written in."""
-        return self.schedule.expression.dialect
+    _known_digest: str = field(default="", init=False, compare=False, repr=False)
 
     @property
     def retry_delay(self) -> timedelta | None:
@@ -117,27 +113,19 @@ class Terms:
         delay = self.retry_delay if self.retry_delay is not None else policy.initial_interval
         return delay // MILLISECOND
 
-    def row(self) -> Row:
-        """Give what a row says that was written by these terms."""
-        if self._known_row is None:
-            said = (self.cron, self.timezone, self.retry_delay)
-            known = (*said, digest_of(_SPELL(self._what_is_said())), self.origin)
+    def digest(self) -> str:
+        """Give a short text that changes whenever any of it does."""
+        if not self._known_digest:
             # The one thing about it that comes later, and only because it takes its time.
-            object.__setattr__(self, "_known_row", known)
-            return known
-        return self._known_row
+            object.__setattr__(self, "_known_digest", digest_of(_SPELL(self._what_is_said())))
+        return self._known_digest
 
     def as_data(self) -> dict[str, Any]:
-        """Give them as JSON-native data, without the callable."""
+        """Give it as JSON-native data, without the callable."""
         delay, retry = self.retry_delay, self.retry
         return {
-            "cron": self.cron,
-            "timezone": self.timezone,
             "retry_delay_us": None if delay is None else delay // MICROSECOND,
             "retry": retry.as_data() if isinstance(retry, RetryPolicy) else None,
-            "dialect": self.dialect,
-            "gap": self.schedule.gap,
-            "fold": self.schedule.fold,
             "callback": self.target.text,
             "args": list(self.target.args),
             "command": self.target.is_command,
@@ -158,9 +146,8 @@ class Terms:
 
     def _what_is_said(self) -> list[Any]:
         """Give all of ``as_data`` by place instead of by name, which is spelled in less time."""
-        delay, retry, schedule = self.retry_delay, self.retry, self.schedule
+        delay, retry = self.retry_delay, self.retry
         return [
-            *(self.cron, self.timezone, self.dialect, schedule.gap, schedule.fold),
             None if delay is None else delay // MICROSECOND,
             retry.as_data() if isinstance(retry, RetryPolicy) else None,
             *(self.target.text, self.target.args, self.target.is_command),
@@ -169,6 +156,96 @@ class Terms:
             *(self.runner, self.atomic, self.queue, self.tags, self.meta, self.options),
             *(self.operating.as_data(), self.entry),
         ]
+
+
+class Said(Generic[_T]):
+    """What a part of something says, readable as its own.
+
+    Args:
+        read: gives it.
+    """
+
+    def __init__(self, read: Callable[[Any], _T]) -> None:
+        self._read = read
+
+    def __get__(self, whole: object, _: object = None) -> _T:
+        return self._read(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Everything that is declared for a task but its name: when it runs, what, and how.
+
+    Args:
+        cron: the expression as it was written; another spacing is another text.
+        schedule: expression and zone, parsed.
+        manner: what runs, and how.
+    """
+
+    cron: str
+    schedule: Schedule
+    manner: Manner
+    _known_row: Row | None = field(default=None, init=False, compare=False, repr=False)
+
+    retry = Said[Retry](attrgetter("manner.retry"))
+    overlap_policy = Said[Policy](attrgetter("manner.overlap_policy"))
+    operating = Said[Operating](attrgetter("manner.operating"))
+
+    @property
+    def timezone(self) -> str:
+        """Give the IANA name of the zone."""
+        return self.schedule.zone.key
+
+    @property
+    def dialect(self) -> str:
+        """Give the dialect that the expression is written in."""
+        return self.schedule.expression.dialect
+
+    def but(self, **changes: Any) -> Terms:
+        """Give the same terms with something else in them.
+
+        Args:
+            changes: fields of them, or of their manner.
+        """
+        own = {key: changes.pop(key) for key in ("cron", "schedule") if key in changes}
+        return Terms(
+            own.get("cron", self.cron),
+            own.get("schedule", self.schedule),
+            replace(self.manner, **changes) if changes else self.manner,
+        )
+
+    def at(self, expression: CronExpression) -> Terms:
+        """Give the same terms with another expression.
+
+        Args:
+            expression: parsed; its text is the one that was written.
+        """
+        return Terms(expression.text, self.schedule.of(expression), self.manner)
+
+    def row(self) -> Row:
+        """Give what a row says that was written by these terms."""
+        if self._known_row is None:
+            manner, schedule = self.manner, self.schedule
+            zone, dialect = schedule.zone.key, schedule.expression.dialect
+            # The last is the only one that may be any text.
+            said = (manner.digest(), zone, dialect, schedule.gap, schedule.fold, self.cron)
+            digest = digest_of("\0".join(said))
+            known = (self.cron, zone, manner.retry_delay, digest, manner.origin)
+            # Likewise it comes later.
+            object.__setattr__(self, "_known_row", known)
+            return known
+        return self._known_row
+
+    def as_data(self) -> dict[str, Any]:
+        """Give them as JSON-native data, without the callable."""
+        return {
+            "cron": self.cron,
+            "timezone": self.timezone,
+            "dialect": self.dialect,
+            "gap": self.schedule.gap,
+            "fold": self.schedule.fold,
+            **self.manner.as_data(),
+        }
 
 
 def digest_of(text: str) -> str:

@@ -50,22 +50,10 @@ class CronExpression:
     twice is told in ``occurrences``.
     """
 
-    __slots__ = (
-        "_civil",
-        "_masks",
-        "_parsed",
-        "day_restricted",
-        "dialect",
-        "hour_restricted",
-        "text",
-        "weekday_restricted",
-    )
+    __slots__ = ("_civil", "_masks", "_parsed", "dialect", "text")
 
     text: str
     dialect: str
-    hour_restricted: bool
-    day_restricted: bool
-    weekday_restricted: bool
     _civil: Civil
     _masks: Masks
     _parsed: Parsed
@@ -74,9 +62,6 @@ class CronExpression:
         put = object.__setattr__
         put(self, "text", text)
         put(self, "dialect", dialect)
-        put(self, "hour_restricted", parsed.hour_restricted)
-        put(self, "day_restricted", parsed.day_restricted)
-        put(self, "weekday_restricted", parsed.weekday_restricted)
         put(self, "_parsed", parsed)
         put(self, "_masks", parsed.masks)
 
@@ -145,6 +130,21 @@ class CronExpression:
     def remarks(self) -> tuple[str, ...]:
         """Return what is surprising in the text, though it is accepted."""
         return self._parsed.remarks
+
+    @property
+    def hour_restricted(self) -> bool:
+        """Tell whether the hour field is anything but ``*``."""
+        return self._parsed.hour_restricted
+
+    @property
+    def day_restricted(self) -> bool:
+        """Tell whether the day field is anything but ``*``."""
+        return self._parsed.day_restricted
+
+    @property
+    def weekday_restricted(self) -> bool:
+        """Tell whether the weekday field is anything but ``*``."""
+        return self._parsed.weekday_restricted
 
     @property
     def restricted_both(self) -> bool:

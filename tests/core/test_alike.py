@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.alike import key_of
+from django_declarative_cron.core import registration
+from django_declarative_cron.core.alike import parts_of
+from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.cron import ojs, parsing, posix
 from django_declarative_cron.exceptions import (
     DeclarativeCronError,
     InvalidRegistrationError,
@@ -16,6 +22,7 @@ from django_declarative_cron.exceptions import (
 )
 
 FIVE = timedelta(minutes=5)
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 def work() -> None:
@@ -28,6 +35,12 @@ def other() -> None:
 
 def entry(name: str, **said: Any) -> dict[str, Any]:
     return {"name": name, "cron": "0 7 * * *", "callback": work, **said}
+
+
+def beside_its_name(item: Any) -> tuple[Any, ...]:
+    parts = parts_of(item)
+    assert parts is not None
+    return parts[1:]
 
 
 def test_what_differs_in_the_name_only_has_the_same_terms() -> None:
@@ -44,6 +57,23 @@ def test_what_differs_in_the_name_only_has_the_same_terms() -> None:
     assert second.as_data() == {**first.as_data(), "name": "b"}
 
 
+def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
+    crons = ("0 7 * * *", "0 8 * * *", "0 7 * * *", "0  8 * * *")
+    read = conf.declarations(
+        [(name, cron, work, FIVE) for name, cron in zip("abcd", crons, strict=True)]
+    )
+    assert len({id(each.terms.manner) for each in read}) == 1
+    assert [each.cron for each in read] == list(crons)
+    assert [each.schedule.expression.text for each in read] == list(crons)
+    assert read[0].terms is read[2].terms
+    assert len({each.digest() for each in read}) == 3
+    said = {"options": {"tags": ["x"]}, "timezone": "Asia/Tokyo", "gap": "shift", "fold": "both"}
+    some = [entry(f"e{place}", **{**said, "cron": cron}) for place, cron in enumerate(crons)]
+    assert [each.as_data() for each in conf.declarations(some)] == [
+        conf.declarations([one])[0].as_data() for one in some
+    ]
+
+
 @pytest.mark.parametrize(
     ("one", "other_"),
     [
@@ -58,7 +88,7 @@ def test_what_differs_in_the_name_only_has_the_same_terms() -> None:
 )
 def test_what_differs_in_more_is_told_apart(one: dict[str, Any], other_: dict[str, Any]) -> None:
     first, second = conf.declarations([entry("a", **one), entry("b", **other_)])
-    assert key_of(entry("a", **one)) != key_of(entry("b", **other_))
+    assert beside_its_name(entry("a", **one)) != beside_its_name(entry("b", **other_))
     assert first.terms is not second.terms
     assert [first.terms.as_data(), second.terms.as_data()] == [
         conf.declarations([entry("x", **said)])[0].terms.as_data() for said in (one, other_)
@@ -106,3 +136,109 @@ def test_data_that_contains_itself_is_refused_as_ever() -> None:
     endless.append(endless)
     with pytest.raises(InvalidRegistrationError):
         conf.declarations([entry("a", args=endless)])
+
+
+class Shouting(str):
+    """A text of another type."""
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d-1", "e.2", "Not So", "", "a\nb", "ä", 7, Shouting("s")])
+CRONS = st.sampled_from(
+    [
+        *("0 7 * * *", "0 8 * * *", "5 0 7 * * *", "0 7 1 1,2 *", "*/15 9-17 * * MON-FRI"),
+        *("0 0 30 2 *", "0 0 31 4 *", "61 * * * *", "0 7 * * 8", "0 7 * *", "@daily", "@every 1h"),
+        *("* * * * * */7", "0 7 L * *", "0 7 * * 5/2", "0 7 * * FRI-MON", "1-5,7,61 * * * *"),
+        *("0 7 * * *\n", "", "0 7 * * * Europe/Berlin", " 0 7 * * *", "0-0/70 * * * *"),
+        *(None, 5, Shouting("0 7 * * *"), "0 7 * * 7", "0 7 32 * *", "0 7 * feb *", "0 7 * foo *"),
+    ]
+)
+CALLBACKS = st.sampled_from(
+    [work, other, "operator.not_", "operator.nothing", "operator", print, 5]
+)
+SAID = st.fixed_dictionaries(
+    {},
+    optional={
+        "retry_delay": st.sampled_from([FIVE, -FIVE, 300]),
+        "timezone": st.sampled_from(["UTC", "Asia/Tokyo", "Asia/Tokio"]),
+        "dialect": st.sampled_from(["ojs", "posix", "quartz"]),
+        "gap": st.sampled_from(["shift", "jump"]),
+        "args": st.sampled_from([[1], [True], [1.0], [{1}]]),
+        "enabled": st.sampled_from([True, False, 1]),
+        "spread": st.sampled_from([0, 3600]),
+        "options": st.sampled_from([{}, {"tags": ["x"]}, {"tags": "x"}, {"meta": {"n": 0}}]),
+        "last_run_at": st.none(),
+        "kron": st.just("0 7 * * *"),
+    },
+)
+ANYTHING = st.one_of(
+    st.tuples(NAMES, CRONS, CALLBACKS, st.sampled_from([FIVE, timedelta(0), -FIVE, 300])),
+    st.builds(
+        lambda name, cron, callback, said: {"name": name, "cron": cron, **callback, **said},
+        NAMES,
+        CRONS,
+        st.one_of(st.builds(lambda given: {"callback": given}, CALLBACKS), st.just({})),
+        SAID,
+    ),
+    st.sampled_from([("a", "0 7 * * *", work), None, "a", ["a", "0 7 * * *", work, FIVE]]),
+)
+# So that there is something to be shared: the same but for the name and the expression.
+MUCH_ALIKE = st.one_of(
+    st.tuples(st.integers(0, 99).map("n{}".format), CRONS, st.just(work), st.just(FIVE)),
+    st.builds(entry, st.integers(0, 99).map("n{}".format), cron=CRONS),
+    st.builds(entry, st.integers(0, 99).map("n{}".format), cron=CRONS, dialect=st.just("posix")),
+)
+
+
+def in_full(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> Any:
+    """Read with nothing shared and nothing remembered."""
+    with monkeypatch.context() as patch:
+        patch.setattr(registration, "parts_of", lambda given: None)
+        patch.setattr(posix, "_REMEMBERING", posix._READING)
+        patch.setattr(ojs, "_field", ojs._read)
+        patch.setattr(parsing, "_parse_cached", parsing._parse)
+        return told(items)
+
+
+def told(items: list[Any]) -> Any:
+    """Give all that reading a list finds, and what it ends with when it is to end at once."""
+    declared, problems = conf.survey(items)
+    try:
+        first = [said_of(each) for each in conf.declarations(items)]
+    except DeclarativeCronError as error:
+        first = [flaw_of(error), *error.__notes__]
+    read = [
+        (each.place, each.index, each.source, each.zone_is_said, said_of(each.declaration))
+        for each in declared
+    ]
+    found = [
+        (each.check, each.place, each.message, each.hint, each.index, each.task, flaw)
+        for each, flaw in [(each, flaw_of(each.error)) for each in problems]
+    ]
+    return read, found, first
+
+
+def said_of(declaration: Declaration) -> Any:
+    expression, target = declaration.schedule.expression, declaration.target
+    return (
+        *(declaration.as_data(), declaration.digest(), declaration.terms.row()),
+        *(declaration.schedule, expression.text, expression.remarks, expression.restricted_both),
+        *(expression.hour_restricted, expression.day_restricted, expression.weekday_restricted),
+        *(target.function, target.is_importable, list(declaration.schedule.anchored(NOON)._asked)),
+    )
+
+
+def flaw_of(error: DeclarativeCronError | None) -> Any:
+    if error is None:
+        return None
+    known = {key: vars(error).get(key) for key in ("code", "position", "fix")}
+    return type(error), error.message, error.details, known, type(error.__cause__)
+
+
+@given(st.lists(ANYTHING, max_size=8), st.lists(MUCH_ALIKE, max_size=16), st.randoms())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_shared_is_what_a_full_reading_finds(
+    monkeypatch: pytest.MonkeyPatch, some: list[Any], more: list[Any], random: Random
+) -> None:
+    items = [*some, *more]
+    random.shuffle(items)
+    assert told(items) == in_full(monkeypatch, items)

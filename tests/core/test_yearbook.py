@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.core.declaration import Declaration, Target, Terms
+from django_declarative_cron.core.declaration import Declaration, Manner, Target, Terms
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Fold, Gap, Schedule
 from django_declarative_cron.core.yearbook import difference, first_day, yearbook
@@ -27,8 +27,8 @@ def task(
 ) -> Declaration:
     schedule = Schedule(parse(cron, dialect="ojs"), ZoneInfo(zone), gap, fold)
     target = Target("shop.tasks.work", lambda: None)
-    retry = FixedDelay(timedelta(minutes=5))
-    return Declaration(name, Terms(cron, zone, schedule, target, retry, enabled=enabled))
+    manner = Manner(target, FixedDelay(timedelta(minutes=5)), enabled=enabled)
+    return Declaration(name, Terms(cron, schedule, manner))
 
 
 def lines(declaration: Declaration, first: date = DECEMBER) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -13,6 +14,8 @@ from django_declarative_cron import conf
 from django_declarative_cron.core.operating import Operating
 from django_declarative_cron.core.parts import LONGEST_DELAY
 from django_declarative_cron.core.retry_policy import RetryPolicy
+from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.cron import parse
 from django_declarative_cron.exceptions import (
     CronExpressionInvalidError,
     DeclarativeCronError,
@@ -390,6 +393,11 @@ def test_ten_thousand_tasks_are_read_in_well_under_a_second() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
+        {"cron": "0 7 * * 1-4"},
+        {"schedule": Schedule(parse("0 7 * * *"), ZoneInfo("Asia/Tokyo"))},
+        {"schedule": Schedule(parse("0 7 * * *"), ZoneInfo("UTC"), gap="shift")},
+        {"schedule": Schedule(parse("0 7 * * *"), ZoneInfo("UTC"), fold="both")},
+        {"schedule": Schedule(parse("0 7 * * *", "ojs"), ZoneInfo("UTC"))},
         {"enabled": False},
         {"description": "words"},
         {"overlap_policy": "skip"},
@@ -416,5 +424,7 @@ def test_the_digest_says_all_that_a_declaration_says(changes: dict[str, Any]) ->
 def test_every_key_of_a_declaration_is_in_its_digest() -> None:
     (declaration,) = conf.declarations([item()])
     keys = declaration.as_data().keys() - declaration.operating.as_data().keys()
+    when = {"cron", "timezone", "dialect", "gap", "fold"}
+    assert when < keys
     # Beside the keys but the name: what it is operated by, and its entry, not always there.
-    assert len(declaration.terms._what_is_said()) == len(keys) + 1
+    assert len(declaration.terms.manner._what_is_said()) == len(keys - when) + 1

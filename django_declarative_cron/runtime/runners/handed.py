@@ -15,7 +15,7 @@ from typing import Any
 from django.db import Error as DatabaseError
 
 from ... import conf, djangotasks, targets
-from ...core.declaration import Declaration, Target, Terms
+from ...core.declaration import Declaration, Manner, Target, Terms
 from ...core.runners import PROCESS, THREAD, is_async
 from ...models import Origin
 from ...signals import publish
@@ -172,10 +172,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     seconds, function = data.get("timeout"), target.function
     needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
     in_process = seconds is not None and not is_async(function) and not needs_context
-    terms = Terms(
-        cron=task.cron,
-        timezone=task.timezone,
-        schedule=rows.schedule_of(task),
+    manner = Manner(
         target=target,
         retry=rows.retry_of(task),
         timeout=None if seconds is None else timedelta(seconds=seconds),
@@ -183,6 +180,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
         options=data.get("options", {}),
         meta=data.get("meta", {}),
     )
+    terms = Terms(task.cron, rows.schedule_of(task), manner)
     return Declaration(taken.started.task_name, terms)
 
 
