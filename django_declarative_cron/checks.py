@@ -199,7 +199,7 @@ def _monitored(declared: Iterable[Declared]) -> Iterator[Problem]:
                 place=each.place,
                 message="has `monitor`, and nothing says where its check-ins go",
                 hint='Set DECLARATIVE_CRON["MONITOR"], or give the task a `ping` of its own.',
-                index=each.index,
+                index=each.position,
                 task=each.declaration.name,
             )
 
@@ -289,7 +289,7 @@ def _problem_of(each: Declared, check: Check, message: str, hint: str) -> Proble
         place=each.place,
         message=message,
         hint=hint,
-        index=each.index,
+        index=each.position,
         task=each.declaration.name,
     )
 

@@ -66,7 +66,7 @@ def _problem(each: Declared, advice: Advice) -> Problem:
         place=each.place,
         message=message,
         hint=hint,
-        index=each.index,
+        index=each.position,
         task=each.declaration.name,
     )
 

@@ -110,7 +110,7 @@ def sub_minute(declared: Iterable[Declared], now: datetime, kept: int) -> Iterat
             f"{a_day:,} times within a day",
             hint=f"HISTORY_MAX_RUNS keeps {kept:,} of these runs. Let one run in a minute do the "
             "work of several, or silence this if it is meant.",
-            index=each.index,
+            index=each.position,
             task=each.declaration.name,
         )
 

@@ -52,21 +52,21 @@ class Declared(NamedTuple):
     Args:
         declaration: the item, understood.
         source: what its list is called in messages.
-        index: position in the list, from 0.
+        position: in the list, from 0.
         zone_is_said: the item names its time zone, or has no key for one.
         flaw_of_name: says what is wrong with a name in an item of this form, or ``None``.
     """
 
     declaration: Declaration
     source: str
-    index: int
+    position: int
     zone_is_said: bool
     flaw_of_name: Callable[[str], str | None]
 
     @property
     def place(self) -> str:
         """Say where the item stands, for people."""
-        return _place(self.source, self.index, self.declaration.name)
+        return _place(self.source, self.position, self.declaration.name)
 
 
 def _place(source: str, index: int, name: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -92,33 +92,36 @@ class Plan:
         return not (self.new or self.updated or self.overridden or self.orphaned)
 
 
-def plan(declarations: Iterable[Declaration], stored: Mapping[str, Row]) -> Plan:
+def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
     """Compare what is declared with what is stored (001 Override Resolution).
 
     Args:
         declarations: the whole set, names unique.
-        stored: the rows by name.
+        rows: what is stored, each name once; none is kept that is as it was declared.
     """
-    new: list[Declaration] = []
+    new = {declaration.name: declaration for declaration in declarations}
+    unlike: dict[str, Row] = {}
+    for row in rows:
+        declaration = new.pop(row[0], None)
+        if declaration is None or row[1:] != declaration.terms.row():
+            unlike[row[0]] = row
+    if not new and not unlike:
+        return Plan(unchanged=tuple(declarations))
     updated: list[Declaration] = []
     unchanged: list[Declaration] = []
     overridden: list[Override] = []
-    names = set()
     for declaration in declarations:
-        names.add(declaration.name)
-        row = stored.get(declaration.name)
-        if row is None:
-            new.append(declaration)
-        elif row[1:] == declaration.terms.row():
-            unchanged.append(declaration)
-        elif _is_of_another(before := Stored(*row), declaration):
+        found = unlike.pop(declaration.name, None)
+        if found is not None and _is_of_another(before := Stored(*found), declaration):
             overridden.append(Override(declaration, before))
-        else:
+        elif found is not None:
             updated.append(declaration)
-    orphaned = sorted(
-        name for name in stored.keys() - names if Stored(*stored[name]).origin == "settings"
-    )
-    return Plan(tuple(new), tuple(updated), tuple(unchanged), tuple(overridden), tuple(orphaned))
+        elif declaration.name not in new:
+            unchanged.append(declaration)
+    gone = [Stored(*row) for row in unlike.values()]
+    orphaned = sorted(row.name for row in gone if row.origin == "settings")
+    kept = tuple(updated), tuple(unchanged)
+    return Plan(tuple(new.values()), *kept, tuple(overridden), tuple(orphaned))
 
 
 def _is_of_another(row: Stored, declaration: Declaration) -> bool:

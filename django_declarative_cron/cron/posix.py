@@ -10,11 +10,10 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache, partial
-from operator import call
 from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
-from .civil import EVERY_DAY, Masks
+from .civil import Masks
 
 EXPRESSION: Final = "expression"
 
@@ -104,13 +103,20 @@ def parse_text(text: str) -> Parsed:
         raise refuse("MACRO", EXPRESSION, text, f"must not be a macro ({shown(texts[0])})")
     if len(texts) != len(FIELDS):
         raise _wrong_count(text, len(texts))
-    readers = _REMEMBERING if len(text) <= LONGEST_KEPT else _READING
-    minutes, hours, days, months, weekdays = map(call, readers, texts)
-    hour, day, weekday = texts[1] != "*", texts[2] != "*", texts[4] != "*"
-    either_day = day and weekday
-    if not either_day and days != EVERY_DAY and not _has_date(days, months):
+    minute, hour, day, month, weekday = texts
+    minutes, hours, days, months, weekdays = _READ if len(text) <= LONGEST_KEPT else _READ_ANEW
+    has_day, has_weekday = day != "*", weekday != "*"
+    masks = Masks(
+        minutes(minute),
+        hours(hour),
+        days(day),
+        months(month),
+        weekdays(weekday),
+        either_day=has_day and has_weekday,
+    )
+    if has_day and not has_weekday and not _has_date(masks.days, masks.months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    return Parsed(Masks(minutes, hours, days, months, weekdays, either_day), hour, day, weekday)
+    return Parsed(masks, hour != "*", has_day, has_weekday)
 
 
 def parse_field(text: str, field: Field) -> int:
@@ -136,10 +142,11 @@ def parse_field(text: str, field: Field) -> int:
     return mask
 
 
+_READ_ANEW: Final = tuple(partial(parse_field, field=field) for field in FIELDS)
+
 # Of a thousand expressions that are all different, most fields are the same.
-_READING: Final = tuple(partial(parse_field, field=field) for field in FIELDS)
-_REMEMBERING: Final[tuple[Callable[[str], int], ...]] = tuple(
-    lru_cache(maxsize=KEPT)(read) for read in _READING
+_READ: Final[tuple[Callable[[str], int], ...]] = tuple(
+    lru_cache(maxsize=KEPT)(read) for read in _READ_ANEW
 )
 
 

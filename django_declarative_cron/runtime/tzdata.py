@@ -6,7 +6,6 @@ import os
 import zoneinfo
 from datetime import datetime, timedelta
 from importlib.util import find_spec
-from pathlib import Path
 
 from ..cron.zones import reload_zones
 from ..signals import report_zones
@@ -25,12 +24,12 @@ State = tuple[tuple[str, int, int], ...]
 def installed() -> State:
     """Give what tells one installed database from another: a few looks at files, no reading."""
     found = []
-    for path in (Path(place) / name for place in _places() for name in _FILES):
+    for path in [os.path.join(place, name) for place in _places() for name in _FILES]:
         try:
-            seen = path.stat()
+            seen = os.stat(path)
         except OSError:
             continue
-        found.append((str(path), seen.st_mtime_ns, seen.st_size))
+        found.append((path, seen.st_mtime_ns, seen.st_size))
     return tuple(found)
 
 

@@ -215,6 +215,21 @@ def _skips_locked(using: str) -> bool:
     return connections[using].features.has_select_for_update_skip_locked
 
 
+def streamed(using: str, rows: models.QuerySet[Any, T]) -> Iterator[T]:
+    """Give what one statement finds row by row, so that not all rows are there at once.
+
+    Args:
+        using: database alias.
+        rows: of which some values are asked for, as tuples.
+    """
+    compiler = rows.query.get_compiler(using)
+    sql, parameters = compiler.as_sql()
+    with connections[using].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        some = iter(lambda: cursor.fetchmany(_CHUNK), [])
+        yield from compiler.results_iter(some, tuple_expected=True)
+
+
 def chunks(names: Iterable[T], size: int = 0) -> Iterator[list[T]]:
     """Give names or ids in lists that fit into one statement.
 

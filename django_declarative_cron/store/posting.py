@@ -94,7 +94,7 @@ def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> P
         row = _row(held, member, declaration.name)
         if row is not None and row.origin != Origin.HTTP:
             raise OwnedError(row)
-        before = {} if row is None else {declaration.name: _stored(row)}
+        before = [] if row is None else [_stored(row)]
         _apply(held, member, plan([declaration], before), now)
         after = _row(held, member, declaration.name)
         if after is None:
@@ -135,7 +135,7 @@ def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask
             raise AbsentError(name)
         switched = _switched(row, enabled)
         if switched is not None:
-            _apply(held, member, plan([switched], {name: _stored(row)}), act.at)
+            _apply(held, member, plan([switched], [_stored(row)]), act.at)
             row = _row(held, member, name) or row
         if (row.enabled and row.paused_since is None) is not enabled:
             # Of settings, or registered from outside and paused by a person besides.

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ..core import events
 from ..core.declaration import Declaration
-from ..core.reconcile import Plan, plan
+from ..core.reconcile import Plan
 from ..models import ScheduledTask
 from . import (
     applying,
@@ -85,8 +85,8 @@ def _reconcile(
         if not may_take(held, member, process.release, terms):
             instances.register(held, member, process)
             return _superseded(held, terms, now)
-        found = survey(held, member, now)
-        todo = plan(declarations, found.rows)
+        found = survey(held, member, declarations, now)
+        todo = found.plan
         if found.is_calm:
             newcomer = instances.newcomer(held, member, process, initialized_at=now)
             if todo.is_empty:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,13 +12,13 @@ from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Row, plan
 from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
-from . import dead, marks
+from . import database, dead, marks
 from .guard import Locked, Member
 
 _PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
 
-def plan_for(using: str, deployment: str, declarations: Iterable[Declaration]) -> Plan:
+def plan_for(using: str, deployment: str, declarations: Collection[Declaration]) -> Plan:
     """Compare what is declared with the rows; write nothing.
 
     Args:
@@ -27,7 +27,7 @@ def plan_for(using: str, deployment: str, declarations: Iterable[Declaration]) -
         declarations: the whole set.
     """
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    return plan(declarations, stored(tasks))
+    return plan(declarations, database.streamed(using, tasks.order_by().values_list(*_PLANNED)))
 
 
 def active_digest(using: str, deployment: str) -> str | None:
@@ -56,35 +56,29 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
     return None
 
 
-def stored(tasks: QuerySet[ScheduledTask]) -> dict[str, Row]:
-    """Give what a plan needs of rows, by name.
-
-    Args:
-        tasks: the rows.
-    """
-    return {row[0]: row for row in tasks.order_by().values_list(*_PLANNED)}
-
-
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What an initialisation finds.
 
     Args:
-        rows: what a plan needs of them, by name.
+        plan: what the rows are to become.
         is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
             lies ahead of the clock: beside the plan, there is nothing to be done.
     """
 
-    rows: dict[str, Row]
+    plan: Plan
     is_calm: bool
 
 
-def survey(held: Locked, member: Member, now: datetime) -> Survey:
-    """Read what is stored, and whether more is to be done than a plan says, in one query.
+def survey(
+    held: Locked, member: Member, declarations: Collection[Declaration], now: datetime
+) -> Survey:
+    """Compare what is declared with the rows, and see whether that is all, in one query.
 
     Args:
         held: the locked row of the deployment.
         member: who initialises.
+        declarations: the whole set.
         now: the instant of the initialisation.
     """
     known = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
@@ -92,9 +86,16 @@ def survey(held: Locked, member: Member, now: datetime) -> Survey:
     is_to_do = marks.ahead_of(now) | dead.is_lost() | Exists(known) | dead.is_anybody(held, member)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row).order_by()
-    found = list(tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do"))
-    is_calm = bool(found) and not any(row[-1] for row in found)
-    return Survey({row[0]: row[:-1] for row in found}, is_calm)
+    asked = tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do")
+    flags: set[bool | None] = set()
+
+    def rows() -> Iterator[Row]:
+        for row in database.streamed(member.using, asked):
+            flags.add(row[-1])
+            yield row[:-1]
+
+    todo = plan(declarations, rows())
+    return Survey(todo, is_calm=bool(flags) and not any(flags))
 
 
 def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:

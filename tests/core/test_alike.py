@@ -193,7 +193,7 @@ def in_full(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> Any:
     """Read with nothing shared and nothing remembered."""
     with monkeypatch.context() as patch:
         patch.setattr(registration, "parts_of", lambda given: None)
-        patch.setattr(posix, "_REMEMBERING", posix._READING)
+        patch.setattr(posix, "_READ", posix._READ_ANEW)
         patch.setattr(ojs, "_field", ojs._read)
         patch.setattr(parsing, "_parse_cached", parsing._parse)
         return told(items)
@@ -207,7 +207,7 @@ def told(items: list[Any]) -> Any:
     except DeclarativeCronError as error:
         first = [flaw_of(error), *error.__notes__]
     read = [
-        (each.place, each.index, each.source, each.zone_is_said, said_of(each.declaration))
+        (each.place, each.position, each.source, each.zone_is_said, said_of(each.declaration))
         for each in declared
     ]
     found = [
