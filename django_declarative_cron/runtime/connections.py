@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
-from django.db import connections
+from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..store.faults import spoils_connection
@@ -67,13 +68,19 @@ def renew(error: BaseException) -> None:
 def clean_up() -> None:
     """Let nothing of a callback reach the next one in this thread.
 
+    Where the project has switched ``AUTOCOMMIT`` off, every query leaves a transaction open:
+    what was not committed is rolled back, and that is no fault.
+
     Raises:
         TransactionLeftOpenError: the callback left a transaction open; it is rolled back.
     """
-    broken = [c for c in connections.all(initialized_only=True) if _is_broken(c)]
+    every = connections.all(initialized_only=True)
+    broken = [c for c in every if _is_broken(c)]
     for connection in broken:
         connection.close()
         del connections[connection.alias]
+    for connection in every:
+        _roll_back(connection)
     refresh()
     if broken:
         names = ", ".join(connection.alias for connection in broken)
@@ -102,6 +109,13 @@ def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
         return function(*args, **kwargs)
     finally:
         connections.close_all()
+
+
+def _roll_back(connection: BaseDatabaseWrapper) -> None:
+    is_open = connection.connection is not None and not connection.in_atomic_block
+    if is_open and not connection.settings_dict["AUTOCOMMIT"]:
+        with suppress(Error):  # One that is lost has nothing pending.
+            connection.rollback()
 
 
 def _is_broken(connection: BaseDatabaseWrapper) -> bool:

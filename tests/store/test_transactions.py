@@ -10,11 +10,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError, connection
+from django.contrib.auth.models import User
+from django.db import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
 from django.db.utils import InternalError
 
+from django_declarative_cron.management.cli import banner
 from django_declarative_cron.models import SchedulerState, TaskRun
-from django_declarative_cron.runtime.connections import renew
+from django_declarative_cron.runtime.connections import clean_up, renew
 from django_declarative_cron.store import claims, database, guard, instances, limits, stall
 from django_declarative_cron.store.faults import is_conflict, is_lock_timeout, spoils_connection
 
@@ -146,6 +155,31 @@ def test_without_autocommit_everything_is_committed_all_the_same(
         assert len(started.claims) == 3
         assert not connection.get_autocommit()
     assert TaskRun.objects.filter(outcome="running").count() == 3
+
+
+def test_without_autocommit_nothing_of_a_callback_reaches_the_next_one(
+    deployment: Deployment,
+) -> None:
+    with _as_configured(AUTOCOMMIT=False, CONN_MAX_AGE=None):
+        connection.ensure_connection()
+        transaction.set_autocommit(False)  # A database in memory has kept its connection.
+        User.objects.create(username="pending")
+        clean_up()
+        User.objects.create(username="committed")
+        connection.commit()
+    assert [user.username for user in User.objects.all()] == ["committed"]
+
+
+@postgres
+def test_without_autocommit_a_scheduler_that_greets_leaves_no_transaction_open(
+    deployment: Deployment,
+) -> None:
+    with _as_configured(AUTOCOMMIT=False):
+        connection.ensure_connection()
+        assert banner._following(deployment.member.deployment, deployment.member.using)
+        assert connection.connection.info.transaction_status.name == "IDLE"
+        assert _ask("SELECT 1")
+        assert connection.connection.info.transaction_status.name == "INTRANS"
 
 
 class Refusal:

@@ -13,6 +13,7 @@ from ... import conf
 from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...signals import safe
+from ...store import database
 from .words import count, local
 
 
@@ -51,7 +52,8 @@ def _following(deployment: str, using: str) -> datetime | None:
     """Ask the rows: they know of pauses, and need no schedule worked out for each of many tasks."""
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     try:
-        first: datetime | None = tasks.aggregate(first=Min("next_run_at"))["first"]
+        with database.direct(using):
+            first: datetime | None = tasks.aggregate(first=Min("next_run_at"))["first"]
     except DatabaseError:
         return None  # The loop tells of it, and goes on.
     return first
