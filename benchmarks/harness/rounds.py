@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Protocol
 
 from .contenders import Contender
@@ -29,6 +30,9 @@ class Measured(Protocol):
         """Let it go."""
 
 
+_MUCH = 3
+"""How many times as long as is usual is much longer."""
+
 Begin = Callable[[Contender, int], Measured]
 
 
@@ -52,13 +56,13 @@ class Row:
     trouble: str = ""
     seconds: float = 0.0
 
-    def is_open(self, share: float) -> bool:
+    def is_open(self, longest: float) -> bool:
         """Tell whether it is asked for another round.
 
         Args:
-            share: seconds that everybody has together.
+            longest: seconds for a round that keep nobody from another.
         """
-        return not self.trouble and self.seconds <= max(share, 0.0) / 8
+        return not self.trouble and self.seconds <= longest
 
 
 @dataclass
@@ -71,7 +75,8 @@ class Turns:
         sizes: how much.
         rounds: how often.
         seconds: for all sizes together: no round begins once a size's part of them is over, and
-            who took an eighth of that for one round is not asked for another.
+            who took more than an eighth of that for one round, and much longer than the others,
+            is not asked for another.
         tell: is told what happens.
     """
 
@@ -106,7 +111,8 @@ class Turns:
                 if number and time.monotonic() > deadline:
                     self.tell(f"{self.part.name} {size:,}: {number} rounds, the time is up")
                     break
-                turned = [each for each in _turned(taking, number) if rows[each.id].is_open(share)]
+                longest = _longest(rows.values(), share)
+                turned = [e for e in _turned(taking, number) if rows[e.id].is_open(longest)]
                 self._round(turned, rows, open_, begin, size)
                 if self.part.is_fresh:
                     _close(open_)
@@ -136,6 +142,13 @@ class Turns:
             self.tell(
                 f"{self.part.name} {size:,} {contender.id}: {row.seconds:.1f} s {row.trouble}"
             )
+
+
+def _longest(rows: Iterable[Row], share: float) -> float:
+    """Give how long a round may take: where all wait for a minute, nobody takes too long."""
+    took = [row.seconds for row in rows if not row.trouble]
+    usual = median(took) if took else 0.0
+    return max(share / 8, _MUCH * usual)
 
 
 def _turned(taking: list[Contender], number: int) -> list[Contender]:

@@ -92,7 +92,7 @@ def text(part: Part, rows: list[Row]) -> str:
         "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([part.title, *padded])
+    return "\n".join([part.title, *padded, *(f"- {remark}" for remark in part.remarks)])
 
 
 def markdown(part: Part, rows: list[Row]) -> str:

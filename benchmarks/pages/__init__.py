@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..harness.parts import Figure, Part
 
 RUNS = 1_000_000
-"""How many runs there are with a thousand tasks and more."""
+"""How many runs there are in all, with a thousand tasks and more."""
 
 PART = Part(
     name="pages",
-    title="Pages of the admin, with 1,000,000 runs",
+    title="Pages of the admin",
     figures=(
         Figure("tasks", "ms", table="Tasks"),
         Figure("tasks, last page", "ms", table="Tasks"),
@@ -30,6 +30,7 @@ PART = Part(
     is_by_processor=True,
     share=4,
     patience=300,
+    remarks=("1,000,000 runs in all with 1,000 tasks and more; fewer tasks have 20 runs each.",),
 )
 
 

@@ -16,7 +16,7 @@ PART = Part(
     sizes=(1_000_000,),
     size_unit="old runs",
     rounds=2,
-    remarks=("What is beside it: the lateness of declarative-cron among 1,000 tasks, above.",),
+    remarks=("To be seen beside the lateness of declarative-cron among 1,000 tasks.",),
     share=3,
     patience=240,
 )
