@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models.query_utils import DeferredAttribute
 from django.utils import timezone
 
 if TYPE_CHECKING:
@@ -59,6 +61,38 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if compiler.connection.vendor == "postgresql" and timezone_is_dropped(compiler.connection):
             return f"({sql}) AT TIME ZONE 'UTC'", params
         return sql, params
+
+
+class _ReadWhenAsked(DeferredAttribute):
+    """Understand a text of data when it is asked for, once."""
+
+    field: DataField
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        values = {} if instance is None else vars(instance)
+        if self.field.unread in values:
+            text = values.pop(self.field.unread)
+            values[self.field.attname] = text and json.loads(text, cls=self.field.decoder)
+        return super().__get__(instance, cls)
+
+
+class DataField(models.JSONField):
+    """Hold data that rows may carry as text until somebody asks for it.
+
+    Few who read many rows need it, and understanding it takes longer than the rest of a row.
+    """
+
+    descriptor_class = _ReadWhenAsked
+
+    @property
+    def unread(self) -> str:
+        """Give the name under which an instance keeps the text."""
+        return f"_{self.attname}_unread"
+
+    def deconstruct(self) -> Any:
+        """Give a plain field to migrations: to the database it is one."""
+        name, _, given, named = super().deconstruct()
+        return name, "django.db.models.JSONField", given, named
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]

@@ -10,7 +10,7 @@ import uuid
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import InstantField, NameField
+from ..fields import DataField, InstantField, NameField
 from .access import AccessToken
 from .acts import TaskOverride
 from .outbox import OutboxEvent
@@ -209,7 +209,7 @@ class ScheduledTask(models.Model):
     callback = models.TextField(_("callback"))
     enabled = models.BooleanField(_("enabled"), default=True)
     description = models.TextField(_("description"), blank=True)
-    declaration = models.JSONField(_("declaration"), default=dict)
+    declaration = DataField(_("declaration"), default=dict)
     digest = models.CharField(_("digest of the declaration"), max_length=64)
 
     created_at = InstantField(_("first registered at"), null=True, blank=True)

@@ -26,6 +26,7 @@ from .guard import Bid, Locked, Member, Standing, locked, stand
 from .mending import mending
 from .prepared import Prepared
 from .starts import Claim, Started, write_starts
+from .uncollected import uncollected
 
 __all__ = ["Claim", "Claimed", "Started", "claim_due", "write_starts"]
 
@@ -112,6 +113,7 @@ def claim_due(
 
 
 @database.again_after_conflict
+@uncollected()
 def _claim(
     member: Member,
     declarations: Mapping[str, Declaration],

@@ -72,7 +72,7 @@ def atomic(using: str, idle: float | None = None) -> Iterator[None]:
     Args:
         using: database alias.
         idle: seconds that it stays open while its process does nothing, where it is to be
-            less than the limit of all.
+            less than the limit of all, and is about a few rows.
     """
     connection = connections[using]
     if _is_callers(connection):

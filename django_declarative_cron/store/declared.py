@@ -73,7 +73,7 @@ def is_external(row: ScheduledTask) -> bool:
     Args:
         row: of the task.
     """
-    return _said(row).get("runner") == EXTERNAL
+    return row.origin == Origin.HTTP and _said(row).get("runner") == EXTERNAL
 
 
 def _said(row: ScheduledTask) -> dict[str, Any]:

@@ -7,7 +7,7 @@ each transaction another server connection works.
   that was halted in the middle, whose locks would keep all others from working. The
   isolation level is READ COMMITTED whatever the project's own is: what is read after
   the deployment's row is locked has to be what is stored by then. And a server that has not
-  counted its rows since many came is kept from reading all of them to find a few.
+  counted its rows since many came is kept from reading all of them where a few are meant.
 - **MariaDB, MySQL**: the wait for a row lock. It is a variable of the session, which is
   put back afterwards.
 - **SQLite**: the write lock is taken at once, while SQLite still waits for it; asked for
@@ -37,8 +37,11 @@ STATEMENT = 10
 IDLE = 15
 """Seconds that a transaction stays open while its process does nothing, at most."""
 
-BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
-"""Lets PostgreSQL join rows with the keys that were sent one by one, on an index."""
+BY_KEY = (
+    "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;"
+    " SET LOCAL enable_mergejoin = off"
+)
+"""Lets PostgreSQL find a few rows by an index, whatever it believes of the size of a table."""
 
 _POSTGRESQL = (
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
@@ -60,12 +63,14 @@ def inside(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterat
 
     Args:
         connection: in its outermost transaction.
-        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``.
+        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``;
+            ``None`` where it may be about all rows, which are found and read in its own time.
     """
     if connection.vendor == "postgresql":
         longest = 1000 * (IDLE if idle is None else min(idle, IDLE))
         sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=longest)
-        with connection.execute_wrapper(_Ahead(connection, f"{sql}; {BY_KEY}")):
+        sql = sql if idle is None else f"{sql}; {BY_KEY}"
+        with connection.execute_wrapper(_Ahead(connection, sql)):
             yield
         return
     limit(connection)

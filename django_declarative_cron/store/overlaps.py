@@ -13,6 +13,7 @@ from django.db.models import F, QuerySet
 
 from ..core import events
 from ..core.decide import CONCURRENT
+from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun, Policy
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from .guard import Locked, Member
@@ -55,14 +56,15 @@ def is_apart(run: TaskRun) -> bool:
     return _APART in (run.running_slot or "")
 
 
-def may_have_others(run: TaskRun, task: ScheduledTask) -> bool:
+def may_have_others(run: TaskRun, task: ScheduledTask, known: Declaration | None = None) -> bool:
     """Tell whether further runs of a task may go on beside one of them.
 
     Args:
         run: as it is while it runs.
         task: its task.
+        known: a declaration that is asked where the task's row says the same.
     """
-    return is_apart(run) or runs_beside(task)
+    return is_apart(run) or runs_beside(task, known)
 
 
 def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) -> Active:

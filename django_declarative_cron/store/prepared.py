@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from django.db import connections, models
 
-from ..fields import timezone_is_dropped
+from ..fields import DataField, timezone_is_dropped
+from . import database
 from .made import made
 
 M = TypeVar("M", bound=models.Model)
@@ -24,6 +25,7 @@ class _Worded:
     Args:
         sql: with places for parameters.
         selected: the expressions that are selected, in order.
+        unread: places of texts that are understood when somebody asks for them.
         names: attributes of the model among them.
         columns: where those stand.
         beside: where each annotation stands, by name.
@@ -31,6 +33,7 @@ class _Worded:
 
     sql: str
     selected: list[Any]
+    unread: set[int]
     names: list[str]
     columns: slice
     beside: dict[str, int]
@@ -81,8 +84,8 @@ def _converted(
     connection, columns = connections[using], list(zip(*found, strict=True))
     compiler = models.sql.Query(model).get_compiler(using)
     for place, (ways, expression) in compiler.get_converters(worded.selected).items():
-        is_empty = columns[place].count(None) == len(found)
-        for convert in () if is_empty else ways:
+        is_ready = place in worded.unread or columns[place].count(None) == len(found)
+        for convert in () if is_ready else ways:
             values = [convert(value, expression, connection) for value in columns[place]]
             columns[place] = tuple(values)
     return [*columns[worded.columns], *(columns[place] for place in worded.beside.values())]
@@ -94,5 +97,9 @@ def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:
     places = compiler.klass_info["select_fields"]
     columns = slice(places[0], places[-1] + 1)
     selected = [each[0] for each in compiler.select]
-    names = [column.target.attname for column in selected[columns]]
-    return _Worded(sql, selected, names, columns, dict(compiler.annotation_col_map))
+    fields = {place: selected[place].target for place in places}
+    # What may be damaged is found out as it is read.
+    is_sound = not database.keeps_anything(using)
+    unread = {at for at, each in fields.items() if is_sound and isinstance(each, DataField)}
+    names = [each.unread if at in unread else each.attname for at, each in fields.items()]
+    return _Worded(sql, selected, unread, names, columns, dict(compiler.annotation_col_map))

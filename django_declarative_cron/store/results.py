@@ -32,6 +32,7 @@ from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
 from .prepared import Prepared
+from .uncollected import uncollected
 
 __all__ = ["Recorded", "Result", "is_open", "record"]
 
@@ -136,6 +137,7 @@ def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
 
 
 @database.again_after_conflict
+@uncollected()
 def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     recorded = Recorded()
     with locked(member) as held:
@@ -167,9 +169,10 @@ def _places(held: Locked, member: Member, free: _Free) -> dict[int, Place]:
     tasks = {task.name: task for task in free.tasks}
     runs = {run.pk: run for run in free.runs}
     beside = {
-        run.task_name
-        for run in free.runs
-        if run.task_name in tasks and overlaps.may_have_others(run, tasks[run.task_name])
+        result.task_name
+        for result in free.results
+        if (task := tasks.get(result.task_name)) and (run := runs.get(result.run))
+        if overlaps.may_have_others(run, task, result.declaration)
     }
     going_on = overlaps.others(held, member, beside, [result.run for result in free.results])
     places = {}

@@ -187,27 +187,33 @@ def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | St
     return StoredTerms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
 
 
-def policy_of(row: ScheduledTask) -> Policy:
+def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
     """Read the overlap policy of a task from its row.
 
     Args:
         row: as stored.
+        known: a declaration that is asked where the row says the same.
 
     Raises:
         ValueError: the stored policy is none.
     """
+    if known is not None and row.digest == known.digest():
+        return known.overlap_policy
     said = row.declaration.get("overlap_policy", "coalesce")
     if said not in POLICIES:
         raise ValueError(f"stored overlap policy is unknown: {said!r}")
     return cast(Policy, said)
 
 
-def runs_beside(row: ScheduledTask) -> bool:
+def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
     """Tell whether a run of a task keeps no other one from starting.
 
     Args:
         row: as stored, damaged or not.
+        known: a declaration that is asked where the row says the same.
     """
+    if known is not None and row.digest == known.digest():
+        return known.overlap_policy in CONCURRENT
     said = row.declaration.get("overlap_policy") if isinstance(row.declaration, dict) else None
     return said in CONCURRENT
 

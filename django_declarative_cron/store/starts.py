@@ -114,6 +114,7 @@ def _claim_of(each: Started, term: int) -> Claim:
 
 def _run_row(make: Callable[..., TaskRun], started: Started) -> TaskRun:
     row, event = started.row, started.event
+    policy = rows.policy_of(row, started.declaration)
     run = make(
         task_name=event.task_name,
         origin=row.origin,
@@ -122,7 +123,7 @@ def _run_row(make: Callable[..., TaskRun], started: Started) -> TaskRun:
         reason=event.reason,
         attempt=event.attempt,
         epoch=row.epoch,
-        running_slot=overlaps.slot_of(event.task_name, rows.policy_of(row)),
+        running_slot=overlaps.slot_of(event.task_name, policy),
     )
     return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
 

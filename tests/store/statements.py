@@ -17,7 +17,8 @@ from .conftest import Deployment
 
 is_postgresql = connection.vendor == "postgresql"
 
-_AHEAD = re.compile(r"^SET TRANSACTION .*enable_mergejoin = off; |^\d+ times: ", re.DOTALL)
+_LAST_LIMIT = r"(session_timeout = '\d+ms'|enable_mergejoin = off)"
+_AHEAD = re.compile(rf"^SET TRANSACTION .*{_LAST_LIMIT}; |^\d+ times: ", re.DOTALL)
 _AROUND = re.compile(r"BEGIN|COMMIT|SAVEPOINT|RELEASE|SET |UPDATE \S+ SET term = term")
 
 

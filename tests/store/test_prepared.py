@@ -21,6 +21,9 @@ pytestmark = pytest.mark.django_db
 
 
 def _values(row: object) -> dict[str, object]:
+    if isinstance(row, ScheduledTask):
+        # It may be a text until it is asked for.
+        assert isinstance(row.declaration, dict)
     return {key: value for key, value in vars(row).items() if not key.startswith("_")}
 
 
