@@ -111,7 +111,7 @@ class Schedule:
         Where an expression names seconds, its minute is that second. ``@every`` names none:
         its first occurrence is one interval after the registration.
         """
-        if self.expression.every is not None:
+        if self.expression.every is not None or not self._may_be_within(instant):
             return None
         latest = self.latest_at_or_before(instant)
         if self.offset:
@@ -261,6 +261,13 @@ class Schedule:
         except Exception as cause:
             raise self._failure(instant, cause) from cause
         return found + self.offset if found is not None and self.offset else found
+
+    def _may_be_within(self, instant: datetime) -> bool:
+        """Tell, without a search, whether an occurrence may be in the minute of an instant."""
+        try:
+            return bool(self.offset) or self.expression.may_be_within(instant, self.zone)
+        except Exception as cause:
+            raise self._failure(instant, cause) from cause
 
     def _count(self, after: datetime, until: datetime) -> int:
         span = after - self.offset, until - self.offset

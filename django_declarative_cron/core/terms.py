@@ -109,8 +109,10 @@ class Manner:
     @property
     def retry_delay_ms(self) -> int:
         """Give the first retry delay in milliseconds, as the log contract spells it."""
-        policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
-        delay = self.retry_delay if self.retry_delay is not None else policy.initial_interval
+        delay = self.retry_delay
+        if delay is None:
+            policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
+            delay = policy.initial_interval
         return delay // MILLISECOND
 
     def digest(self) -> str:

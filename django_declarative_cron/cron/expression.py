@@ -25,6 +25,7 @@ Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
 
 _MINUTE, _SECOND = timedelta(minutes=1), timedelta(seconds=1)
+_JUST_CHANGED = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,20 @@ class CronExpression:
         if civil.tzinfo is not None:
             raise ValueError(f"civil must be a naive local datetime, got {civil!r}")
         return self._civil.names(to_second(civil.replace(tzinfo=UTC)))
+
+    def may_be_within(self, instant: datetime, zone: ZoneInfo | timezone) -> bool:
+        """Tell, without a search, whether an occurrence may be in the minute of an instant.
+
+        It may where that minute is named, and where the clock has only just been changed: what
+        a gap has moved comes then.
+
+        Args:
+            instant: aware.
+            zone: where the expression's local times are.
+        """
+        second = to_second(instant)
+        span = timeline_of(zone).at(second)
+        return second - span.start < _JUST_CHANGED or self._civil.names(second + span.offset)
 
     def next_after(
         self,

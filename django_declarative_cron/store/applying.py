@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +10,9 @@ from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
 from ..core.declaration import Declaration
 from ..core.reconcile import Override, Plan, Stored
-from ..core.state import first_coming
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard
-from . import bulk, marks, moving, outbox, overlaps, passing, rows
+from . import adding, bulk, marks, moving, outbox, overlaps, passing, rows
 from .coming import Known, open_pauses, scheduling
 from .database import chunks
 from .guard import Locked, Member
@@ -34,7 +32,7 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
     """
     told: list[events.Event] = [
         *outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ()),
-        *_add(held, member, todo.new, now),
+        *adding.add(held, member, todo.new, now),
         *_override(held, member, todo.overridden, now),
         *_update(held, member, todo.updated, now),
     ]
@@ -65,39 +63,6 @@ def _remove(
             )
         marks.keep_history_marks(held, member, gone)
         gone.delete()
-    return told
-
-
-def _add(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> list[events.TaskEvent]:
-    """Write new rows, a statement for some of them: no server waits for all to be thought of."""
-    told: list[events.TaskEvent] = []
-    for chunk in chunks(declarations):
-        told += _add_some(held, member, chunk, now)
-    return told
-
-
-def _add_some(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> list[events.TaskAdded]:
-    known = Known.of(held, member, declarations, now)
-    epoch = held.next_epoch(member.using)
-    make = bulk.maker(ScheduledTask, scheduler_id=held.row.pk, epoch=epoch, created_at=now)
-    fresh, told = [], []
-    for declaration in declarations:
-        row = make()
-        rows.declare(row, declaration, held.row.identifier)
-        with scheduling(declaration):
-            event = known.added(declaration, now)
-            running = known.running.get(declaration.name)
-            state = replace(first_coming(event), running=running is not None)
-            policy = declaration.overlap_policy
-            rows.take(row, settle(Story(state), declaration.schedule, now, policy))
-        row.running_run = running
-        fresh.append(row)
-        told.append(event)
-    bulk.insert(member.using, fresh)
     return told
 
 

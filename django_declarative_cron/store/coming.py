@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +30,29 @@ def scheduling(declaration: Declaration) -> Iterator[None]:
         raise ScheduleTaskError(declaration.name, declaration.cron, error) from error
 
 
+@contextmanager
+def scheduling_each(declarations: Iterable[Declaration]) -> Iterator[Iterator[Declaration]]:
+    """Do the same for whichever of many tasks the block is at, without a block for each.
+
+    Args:
+        declarations: of the tasks, given out one after the other.
+    """
+    current: Declaration | None = None
+
+    def each() -> Iterator[Declaration]:
+        nonlocal current
+        for declaration in declarations:
+            current = declaration
+            yield declaration
+
+    try:
+        yield each()
+    except Exception as error:
+        if current is None:
+            raise
+        raise ScheduleTaskError(current.name, current.cron, error) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of names.
@@ -37,13 +60,13 @@ class Known:
     Args:
         running: the run in progress of a name.
         pauses: the pause in force of a name.
-        owed: the occurrence in the present minute of a name, if any.
+        owed: the occurrence in the present minute of a name that has one.
         served: names that have succeeded in the present minute already.
     """
 
     running: dict[str, int]
     pauses: dict[str, TaskOverride]
-    owed: dict[str, datetime | None]
+    owed: dict[str, datetime]
     served: set[str]
 
     @classmethod
@@ -61,14 +84,15 @@ class Known:
         runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
         active = runs.filter(running_slot__isnull=False).exclude(outcome=Outcome.WAITING)
         running = active.order_by("pk").values_list("task_name", "pk")
-        owed: dict[str, datetime | None] = {}
-        for declaration in declarations:
-            with scheduling(declaration):
-                owed[declaration.name] = declaration.schedule.in_minute_of(now)
-        due = {name: instant for name, instant in owed.items() if instant is not None}
+        owed: dict[str, datetime] = {}
+        with scheduling_each(declarations) as each:
+            for declaration in each:
+                occurrence = declaration.schedule.in_minute_of(now)
+                if occurrence is not None:
+                    owed[declaration.name] = occurrence
         served: set[str] = set()
-        for chunk in chunks(due):
-            since = min(due.values())
+        for chunk in chunks(owed):
+            since = min(owed.values())
             done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
                 Q(scheduled_for__gte=since) | Q(started_at__gte=since)
             )
@@ -99,7 +123,7 @@ class Known:
         Args:
             name: of a task.
         """
-        return None if name in self.served or name in self.running else self.owed[name]
+        return None if name in self.served or name in self.running else self.owed.get(name)
 
 
 def open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:

@@ -102,6 +102,7 @@ class Locked:
         row: the row, to be changed and saved by the store only.
         database_now: the database's time when the row was read.
         bid: on what grounds who holds it leads.
+        is_new: this transaction has made the row.
 
     An instance may come whose own row is still to be written, beside this one.
     """
@@ -111,7 +112,10 @@ class Locked:
         row: SchedulerState,
         database_now: datetime,
         bid: Bid = Bid(),
+        *,
+        is_new: bool = False,
     ) -> None:
+        self.is_new = is_new
         self.row = row
         self.database_now = database_now
         self.bid = bid
@@ -163,12 +167,14 @@ def locked(
         create: make the row where the deployment is new; otherwise ``None`` is given.
     """
     with database.atomic(member.using, None if create else member.lease.total_seconds()):
-        row = _lock(member.using, member.deployment, member.database_time)
+        row, fresh = _lock(member.using, member.deployment, member.database_time), None
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
             row = _lock(member.using, member.deployment, member.database_time)
-        yield None if row is None else Locked(row, row.database_now, bid)
+        # Somebody else may have been quicker to make it.
+        is_new = row is not None and fresh is not None and row.identifier == fresh.identifier
+        yield None if row is None else Locked(row, row.database_now, bid, is_new=is_new)
 
 
 @contextmanager

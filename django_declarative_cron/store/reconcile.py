@@ -87,7 +87,11 @@ def _reconcile(
             return _superseded(held, terms, now)
         found = survey(held, member, declarations, now)
         todo = found.plan
-        if found.is_calm:
+        if held.is_new:
+            instances.register(held, member, process)
+            told = applying.apply(held, member, todo, now)
+            instances.initialized(member, now)
+        elif found.is_calm:
             newcomer = instances.newcomer(held, member, process, initialized_at=now)
             if todo.is_empty:
                 held.newcomer = newcomer

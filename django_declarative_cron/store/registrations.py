@@ -8,13 +8,13 @@ shares all parts but one with the set before.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Max
 
-from ..core.declaration import MICROSECOND, Declaration, digest_of_set
+from ..core.declaration import MICROSECOND, Declaration, Terms, digest_of_set
 from ..models import RegistrationPart, RegistrationSet, TaskRun
 from . import bulk, database
 from .guard import Locked, Member
@@ -58,7 +58,7 @@ def note(
         # Whatever the clocks say: the runs up to this one were started before.
         after_run=newest or 0,
         instance_id=member.instance,
-        tasks=[] if is_large else [{**_kept(d), "fresh": d.name in fresh} for d in declarations],
+        tasks=[] if is_large else [t | {"fresh": t["name"] in fresh} for t in _kept(declarations)],
         parts=_write_parts(held, member, declarations, fresh) if is_large else [],
     )
 
@@ -76,7 +76,7 @@ def _write_parts(
     missing = {digest: some for (digest, _), some in found.items() if digest not in known}
     for chunk in database.chunks(missing.items(), _AT_ONCE):
         rows = [
-            RegistrationPart(scheduler=held.row, digest=digest, tasks=[_kept(d) for d in some])
+            RegistrationPart(scheduler=held.row, digest=digest, tasks=list(_kept(some)))
             for digest, some in chunk
         ]
         bulk.insert(member.using, rows)
@@ -137,18 +137,27 @@ def forget_parts(member: Member) -> None:
         parts.filter(pk__in=chunk).delete()
 
 
-def _kept(declaration: Declaration) -> dict[str, Any]:
-    delay, schedule = declaration.retry_delay, declaration.schedule
-    spread = declaration.operating.spread
+def _kept(declarations: Iterable[Declaration]) -> Iterator[dict[str, Any]]:
+    """Give what is kept of each; of terms that are the same object it is gathered once."""
+    known: dict[int, dict[str, Any]] = {}
+    for declaration in declarations:
+        terms = declaration.terms
+        if id(terms) not in known:
+            known[id(terms)] = _kept_of(terms)
+        yield {"name": declaration.name, **known[id(terms)]}
+
+
+def _kept_of(terms: Terms) -> dict[str, Any]:
+    manner, schedule = terms.manner, terms.schedule
+    delay, spread = manner.retry_delay, manner.operating.spread
     return {
-        "name": declaration.name,
-        "cron": declaration.cron,
-        "timezone": declaration.timezone,
+        "cron": terms.cron,
+        "timezone": terms.timezone,
         "retry_delay_us": None if delay is None else delay // MICROSECOND,
-        "dialect": declaration.dialect,
+        "dialect": terms.dialect,
         "gap": schedule.gap,
         "fold": schedule.fold,
-        "enabled": declaration.enabled,
-        "overlap_policy": declaration.overlap_policy,
+        "enabled": manner.enabled,
+        "overlap_policy": manner.overlap_policy,
         **({"spread": spread.total_seconds()} if spread else {}),
     }

@@ -240,16 +240,13 @@ def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> N
         declaration: what is declared now.
         identifier: of the deployment (001 Scheduler Identifier).
     """
+    terms, manner = declaration.terms, declaration.terms.manner
     row.name = declaration.name
-    row.origin = declaration.origin
-    row.cron = declaration.cron
-    row.timezone = declaration.timezone
-    row.retry_delay = declaration.retry_delay
-    row.callback = declaration.target.text
-    row.enabled = declaration.enabled
-    row.description = declaration.description
+    row.cron, row.timezone, row.retry_delay, row.digest, row.origin = terms.row()
+    row.callback = manner.target.text
+    row.enabled = manner.enabled
+    row.description = manner.description
     row.declaration = declaration.as_data()
-    row.digest = declaration.digest()
     row.scheduler_identifier = identifier
 
 

@@ -75,12 +75,16 @@ def survey(
 ) -> Survey:
     """Compare what is declared with the rows, and see whether that is all, in one query.
 
+    Of a deployment that is new nothing is asked: there is nothing.
+
     Args:
         held: the locked row of the deployment.
         member: who initialises.
         declarations: the whole set.
         now: the instant of the initialisation.
     """
+    if held.is_new:
+        return Survey(plan(declarations, ()), is_calm=False)
     known = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     # What is asked of no row in particular is found out once, and said beside each of them.
     is_to_do = marks.ahead_of(now) | dead.is_lost() | Exists(known) | dead.is_anybody(held, member)

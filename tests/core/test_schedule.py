@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,8 @@ from django_declarative_cron.core import schedule
 from django_declarative_cron.core.schedule import Schedule, forget_answers
 from django_declarative_cron.cron import CronExpression, parse
 from django_declarative_cron.exceptions import CronCalculationError
+
+from ..cron.strategies import RULES, change_instants, random_text
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 SCHEDULE = Schedule(parse("0 * * * *"), ZoneInfo("Europe/Berlin"))
@@ -75,3 +78,29 @@ def test_a_calculation_that_fails_says_of_what_and_from_when(
         "cause": cause,
     }
     assert caught.value.__cause__ is cause
+
+
+def _by_search(schedule: Schedule, instant: datetime) -> datetime | None:
+    latest = schedule.latest_at_or_before(instant)
+    lasts = schedule.expression.resolution
+    return latest if latest is not None and instant - latest < lasts else None
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
+def test_what_is_in_a_minute_is_what_a_search_finds(zone: str) -> None:
+    # Around each change of the clocks, at odd seconds in old times, and far from any.
+    random, place = Random(zone), ZoneInfo(zone)
+    found = []
+    for change in [
+        NOON,
+        *change_instants(zone, 1880, 1920)[:3],
+        *change_instants(zone, 2024, 2025),
+    ]:
+        for _ in range(60):
+            at = change + timedelta(seconds=random.randint(-4000, 4000), microseconds=7)
+            fields, rules = random_text(random).split(), random.choice(RULES)
+            for text in (" ".join(fields), f"*/7 * {' '.join(fields[1:])}"):
+                schedule = Schedule(parse(text, "ojs"), place, *rules)
+                found.append(schedule.in_minute_of(at))
+                assert found[-1] == _by_search(schedule, at), (text, at, rules)
+    assert len([each for each in found if each is not None]) > 10

@@ -1,0 +1,104 @@
+"""Rows of tasks that come: written many at a time, and decided once for all that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from datetime import datetime
+from typing import Final
+
+from ..core import events
+from ..core.decide import Story, settle
+from ..core.declaration import Declaration
+from ..core.state import first_coming
+from ..models import ScheduledTask
+from . import bulk, rows
+from .coming import Known, scheduling_each
+from .database import chunks
+from .guard import Locked, Member
+from .made import made
+
+_MOST_ALIKE: Final = 2048
+"""How many rows are remembered that others may be like: some megabytes."""
+
+
+def add(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskEvent]:
+    """Write new rows, a statement for some of them: no server waits for all to be thought of.
+
+    Args:
+        held: the locked row of the deployment.
+        member: on whose behalf.
+        declarations: of names that have no row.
+        now: the instant.
+
+    Returns:
+        what happened, in causal order.
+    """
+    if not declarations:
+        return []
+    told: list[events.TaskEvent] = []
+    known, newcomers = Known.of(held, member, declarations, now), _Newcomers(held, member, now)
+    for chunk in chunks(declarations):
+        fresh = []
+        with scheduling_each(chunk) as each:
+            for declaration in each:
+                event = known.added(declaration, now)
+                fresh.append(newcomers.row(declaration, event, known.running.get(event.task_name)))
+                told.append(event)
+        bulk.insert(member.using, fresh)
+    return told
+
+
+class _Newcomers:
+    """Makes rows of tasks that come at one instant.
+
+    Args:
+        held: the locked row of the deployment.
+        member: on whose behalf.
+        now: the instant.
+    """
+
+    def __init__(self, held: Locked, member: Member, now: datetime) -> None:
+        self._identifier, self._now = held.row.identifier, now
+        epoch = held.next_epoch(member.using)
+        self._make = bulk.maker(
+            ScheduledTask, scheduler_id=held.row.pk, epoch=epoch, created_at=now
+        )
+        self._alike: dict[Hashable, ScheduledTask] = {}
+
+    def row(
+        self, declaration: Declaration, event: events.TaskAdded, running: int | None
+    ) -> ScheduledTask:
+        """Make the row of a task.
+
+        Args:
+            declaration: of its name.
+            event: tells that it comes.
+            running: the run of its name that is in progress.
+        """
+        owed = event.boot_at, event.paused_since, event.paused_until, running is not None
+        # Terms that say the same are the same object; the declarations keep it alive.
+        first = self._alike.get(key := (id(declaration.terms), *owed))
+        if first is not None:
+            data = first.declaration | {"name": declaration.name}
+            own = {"id": None, "name": declaration.name, "declaration": data}
+            row = made(ScheduledTask, vars(first) | own)
+        else:
+            row = self._decided(declaration, event, running)
+            if len(self._alike) < _MOST_ALIKE:
+                self._alike[key] = row
+        row.running_run = running
+        return row
+
+    def _decided(
+        self, declaration: Declaration, event: events.TaskAdded, running: int | None
+    ) -> ScheduledTask:
+        row = self._make()
+        rows.declare(row, declaration, self._identifier)
+        state = first_coming(event)
+        if running is not None:
+            state = state.but(running=True)
+        policy = declaration.overlap_policy
+        rows.take(row, settle(Story(state), declaration.schedule, self._now, policy))
+        return row
