@@ -104,3 +104,21 @@ def test_what_is_in_a_minute_is_what_a_search_finds(zone: str) -> None:
                 found.append(schedule.in_minute_of(at))
                 assert found[-1] == _by_search(schedule, at), (text, at, rules)
     assert len([each for each in found if each is not None]) > 10
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "resumed"),
+    [
+        ("America/New_York", "30 2 * * *", "2026-03-08T07:00:00+00:00"),
+        ("Australia/Lord_Howe", "5 2 * * *", "2026-10-03T15:30:00+00:00"),
+        # The clocks leapt at an odd second, and the first whole minute came later.
+        ("Asia/Kolkata", "0 0 * * *", "1905-12-31T18:39:00+00:00"),
+    ],
+)
+def test_what_a_gap_has_moved_is_in_the_minute_it_was_moved_to(
+    zone: str, text: str, resumed: str
+) -> None:
+    schedule = Schedule(parse(text), ZoneInfo(zone), gap="shift")
+    moved = datetime.fromisoformat(resumed)
+    found = schedule.in_minute_of(moved + timedelta(seconds=59))
+    assert found == _by_search(schedule, moved + timedelta(seconds=59)) == moved
