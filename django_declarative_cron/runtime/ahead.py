@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from .clock import Clock
+from .hush import Hush
 
 LEAD = timedelta(milliseconds=25)
 """How long before an instant its claim begins: other writers wait for so long, once."""
@@ -50,7 +51,7 @@ class Hold:
         began, left, waits = self.clock.monotonic(), self._left(), 0
         while _NOW < left <= LEAD and waits < _WAITS and not self.stopping.is_set():
             waits += 1
-            self.clock.wait(self.stopping, left.total_seconds())
+            self.clock.wait_closely(self.stopping, left.total_seconds())
             left = self._left()
         self.waited = self.clock.monotonic() - began
         is_in_time = left <= _NOW and (not waits or -left < LATE)
@@ -66,14 +67,16 @@ class Ahead:
     Args:
         clock: shows the instant.
         stopping: set once nothing more may start.
+        hush: begins with a claim.
     """
 
     lead = _NOW
     """How long before an instant; nothing until there is a loop, which passes come from."""
 
-    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+    def __init__(self, clock: Clock, stopping: threading.Event, hush: Hush) -> None:
         self._clock = clock
         self._stopping = stopping
+        self._hush = hush
         self._was_ahead = False
         self._held_for: datetime | None = None
 
@@ -91,6 +94,7 @@ class Ahead:
         if instant is None or not self._was_ahead:
             return None
         self._held_for = instant
+        self._hush.begin(self._clock.now(), instant)
         return Hold(instant, self._clock, self._stopping)
 
     def seconds_before(self, seconds: float) -> float:

@@ -24,6 +24,7 @@ from .calls import Calls
 from .clock import Clock
 from .connections import renew
 from .housekeeping import Housekeeping
+from .hush import Hush
 from .lifecycle import Lifecycle
 from .outage import Outage
 from .recording import Recording
@@ -55,16 +56,17 @@ class Engine:
         self.woken = threading.Event()
         self.stopping = threading.Event()
         self.gate = threading.RLock()
-        self.ahead = Ahead(clock, self.stopping)
+        hush = Hush(clock, self.woken.set, self.stopping)
+        self.ahead = Ahead(clock, self.stopping, hush)
         self.standing = Standing.STANDBY
-        self.runners = Runners(options, clock, lambda: self._member, runner)
+        self.runners = Runners(options, clock, lambda: self._member, runner, lambda: hush.is_on)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
-        self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
+        self._calls = Calls(clock, self.runners, life, hush.ended, admission)
         self._life, self._housekeeping = life, Housekeeping(options)
         self._declarations: Mapping[str, Declaration] = {}
         self._member: Member | None = None
-        self._recording = Recording(clock, self._calls, lambda: self._member)
+        self._recording = Recording(clock, self._calls, lambda: self._member, hush)
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
         self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
@@ -165,9 +167,7 @@ class Engine:
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
-        if hold is not None and self._calls.waiting:
-            return now  # Results that came before the instant were left for the next pass.
-        return self._recording.following(now, following)
+        return self._recording.following(now, following, was_held=hold is not None)
 
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.

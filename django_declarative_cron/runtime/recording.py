@@ -1,4 +1,4 @@
-"""Writing down how runs ended, in batches: an instant that comes waits for a small one at most."""
+"""Writing down how runs ended, in batches: what is due at an instant waits for none of them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..store import results
 from ..store.guard import Member
 from .calls import Calls
 from .clock import Clock
+from .hush import HUSH, Hush
 
 MOST = 1000
 """Results that are written in one transaction."""
 
 FEW = 100
-"""Results that are written in one transaction while an instant is near."""
-
-NEAR = timedelta(seconds=1)
-
-HUSH = timedelta(milliseconds=50)
-"""Before an instant, more results than a few wait until what is due has begun."""
+"""Results that are written before what is due where its instant has come already."""
 
 LONGEST = timedelta(milliseconds=500)
 """Results wait no longer than this, however closely instants follow each other."""
+
+_AT_FIRST = timedelta(milliseconds=20)
+_QUICKEST = timedelta(milliseconds=1)
+_SLOWEST = timedelta(milliseconds=100)
 
 
 class Recording:
@@ -35,16 +35,22 @@ class Recording:
         clock: tells whether an instant has come.
         calls: keep the results until they are written.
         member: gives who this instance is, ``None`` before the first initialisation.
+        hush: is told for which instant results are kept.
     """
 
-    def __init__(self, clock: Clock, calls: Calls, member: Callable[[], Member | None]) -> None:
+    def __init__(
+        self, clock: Clock, calls: Calls, member: Callable[[], Member | None], hush: Hush
+    ) -> None:
         self._clock = clock
         self._calls = calls
         self._member = member
+        self._hush = hush
         self._turn = threading.Lock()
         self.is_behind = False
+        self._kept_for: datetime | None = None
         self._hushed_from: datetime | None = None
         self._considered = datetime.min.replace(tzinfo=UTC)
+        self._took, self._number = _AT_FIRST, FEW
 
     @property
     def unrecorded(self) -> set[str]:
@@ -76,24 +82,30 @@ class Recording:
         if self.is_behind and not self._is_to_come(instant, now):
             instant = None  # Not twice for one instant: what is due may wait for just these.
         left = found = len(self._calls.waiting)
-        while left and (left <= FEW or not self._comes(instant)):
-            left -= self._batch(now, min(left, self._size(instant)), told)
-        self._leave(left, now)
+        while left and (size := self._size(left, instant)):
+            left -= self._batch(now, size, told)
+        self._leave(left, now, instant)
         return found > 0
 
-    def following(self, now: datetime, instant: datetime | None) -> datetime | None:
+    def following(
+        self, now: datetime, instant: datetime | None, *, was_held: bool = False
+    ) -> datetime | None:
         """Give when the next pass comes: at once where results are left, and not for an instant.
 
         Args:
             now: the instant of the tick.
             instant: when the tick would have the next one.
+            was_held: the tick began before its own instant; what ended since then was left.
         """
-        if not self.is_behind or (instant is not None and now < instant <= now + HUSH):
-            return instant
-        return now
+        is_kept = self.is_behind and instant is not None and instant == self._kept_for
+        has_missed = self._hush.begin(self._clock.now(), instant, is_kept=is_kept)
+        if (has_missed or was_held) and self._calls.waiting:
+            return now
+        return now if self.is_behind and (instant is None or not is_kept) else instant
 
-    def _leave(self, left: int, now: datetime) -> None:
+    def _leave(self, left: int, now: datetime, instant: datetime | None) -> None:
         self.is_behind, self._considered = left > 0, now
+        self._kept_for = instant if left else None
         self._hushed_from = (self._hushed_from or now) if left else None
 
     def _is_to_come(self, instant: datetime | None, now: datetime) -> bool:
@@ -101,17 +113,27 @@ class Recording:
         since = self._hushed_from or now
         return instant is not None and instant > self._considered and now - since < LONGEST
 
+    def _size(self, left: int, instant: datetime | None) -> int:
+        """Give how many results are written next: all that can be before what is due."""
+        if instant is None:
+            return min(left, MOST)
+        to_come = instant - self._clock.now()
+        if to_come <= timedelta(0):
+            return left if left <= FEW else 0
+        # However few they are, they take no less than those before.
+        times = (to_come - HUSH) / self._took
+        return min(left, int(self._number * times), MOST) if times >= 1 else 0
+
     def _batch(self, now: datetime, size: int, told: list[Event]) -> int:
         member, batch = self._member(), self._calls.waiting[:size]
         if member is not None:
+            began = self._clock.monotonic()
             recorded = results.record(member, batch, now)
+            self._note(timedelta(seconds=self._clock.monotonic() - began), len(batch))
             self._calls.recorded(batch, recorded.held)
             told += recorded.events
         return len(batch)
 
-    def _comes(self, instant: datetime | None) -> bool:
-        return instant is not None and instant - self._clock.now() <= HUSH
-
-    def _size(self, instant: datetime | None) -> int:
-        is_near = instant is not None and instant - self._clock.now() < NEAR
-        return FEW if is_near else MOST
+    def _note(self, took: timedelta, number: int) -> None:
+        """Learn how long a batch takes."""
+        self._took, self._number = min(max(took, _QUICKEST), _SLOWEST), number

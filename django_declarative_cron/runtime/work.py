@@ -161,21 +161,28 @@ def _returned(work: Work) -> Any:
     return asyncio.run(finished(value)) if inspect.isawaitable(value) else value
 
 
-async def finished(value: Awaitable[Any]) -> Any:
+async def _clean_up() -> None:
+    await sync_to_async(connections.clean_up)()
+
+
+async def finished(
+    value: Awaitable[Any], clean_up: Callable[[], Awaitable[None]] = _clean_up
+) -> Any:
     """Await any awaitable, then clean up after it.
 
     The ORM's connections of a coroutine live in the thread that runs its sync parts.
 
     Args:
         value: what a callback returned.
+        clean_up: does so in that thread.
     """
     try:
         returned = await value
     except BaseException:
         with suppress(Exception):
-            await sync_to_async(connections.clean_up)()
+            await clean_up()
         raise
-    await sync_to_async(connections.clean_up)()
+    await clean_up()
     return returned
 
 

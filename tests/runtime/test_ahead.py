@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,8 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.ahead import LATE, LEAD, Ahead, Hold
+from django_declarative_cron.runtime.clock import AWAKE, system_clock
+from django_declarative_cron.runtime.hush import Hush
 from django_declarative_cron.store import claims
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
@@ -43,7 +46,7 @@ class Going:
     def go(self, span: timedelta) -> None:
         self.at += span
 
-    def wait(self, event: threading.Event, seconds: float) -> bool:
+    def wait_closely(self, event: threading.Event, seconds: float) -> bool:
         self.meanwhile(self)
         return event.is_set()
 
@@ -99,7 +102,8 @@ def test_a_hold_does_not_wait_for_a_clock_that_stands_still() -> None:
 
 
 def _ahead(left: timedelta, lead: timedelta = LEAD) -> Ahead:
-    made = Ahead(ManualClock(INSTANT - left), threading.Event())
+    clock, stopping = ManualClock(INSTANT - left), threading.Event()
+    made = Ahead(clock, stopping, Hush(clock, lambda: None, stopping))
     made.lead = lead
     return made
 
@@ -112,6 +116,23 @@ def test_a_claim_begins_ahead_of_an_instant_that_is_near() -> None:
     assert _ahead(timedelta(0)).hold(INSTANT) is None
     assert _ahead(A_BIT).hold(None) is None
     assert _ahead(A_BIT, lead=timedelta(0)).hold(INSTANT) is None
+
+
+def test_what_can_wait_waits_from_the_beginning_of_a_claim_on() -> None:
+    ahead = _ahead(LEAD)
+    assert not ahead._hush.is_on
+    ahead.hold(INSTANT)
+    assert ahead._hush.is_on
+
+
+def test_a_close_wait_is_no_shorter_than_asked_and_ends_with_its_event() -> None:
+    event, began = threading.Event(), time.perf_counter()
+    assert not system_clock.wait_closely(event, 2 * AWAKE)
+    assert time.perf_counter() - began >= 2 * AWAKE
+    event.set()
+    assert system_clock.wait_closely(event, 2 * PATIENCE)
+    assert not system_clock.wait_closely(threading.Event(), -1.0)
+    assert time.perf_counter() - began < PATIENCE
 
 
 def test_of_two_passes_one_at_least_writes_results() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -10,13 +11,15 @@ import pytest
 
 from django_declarative_cron.runtime import recording
 from django_declarative_cron.runtime.calls import Calls
-from django_declarative_cron.runtime.recording import FEW, HUSH, LONGEST, MOST, Recording
+from django_declarative_cron.runtime.hush import CALLING, HUSH, Hush
+from django_declarative_cron.runtime.recording import FEW, LONGEST, MOST, Recording
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+A_BIT = timedelta(milliseconds=1)
 
 
 class Book:
@@ -38,8 +41,13 @@ class Desk:
         self.held: set[int] = set()
         self.takes = timedelta(0)
         monkeypatch.setattr(recording.results, "record", self._record)
-        member = cast(Member, object())
-        self.recording = Recording(self.clock, cast(Calls, self.book), lambda: member)
+        member, self.wakes, self.stopping = cast(Member, object()), 0, threading.Event()
+        self.hush = Hush(self.clock, self._wake, self.stopping)
+        book = cast(Calls, self.book)
+        self.recording = Recording(self.clock, book, lambda: member, self.hush)
+
+    def _wake(self) -> None:
+        self.wakes += 1
 
     def _record(self, member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
         self.batches.append(len(batch))
@@ -55,28 +63,89 @@ def test_all_are_written_a_thousand_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     assert not desk.recording.write(NOON)
 
 
-def test_an_instant_that_comes_waits_for_no_more_than_a_few(
+def test_only_what_is_written_in_time_is_written_before_an_instant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     desk = Desk(monkeypatch, 4 * FEW)
-    desk.takes = timedelta(milliseconds=20)
-    instant = NOON + HUSH + timedelta(milliseconds=30)
+    desk.takes = 20 * A_BIT
+    instant = NOON + HUSH + 39 * A_BIT  # At first a hundred are taken to need 20 ms.
     assert desk.recording.write(NOON, instant)
-    assert desk.batches == [FEW, FEW]
+    assert desk.batches == [195]  # 19 ms are left, and no batch takes less than 20.
     assert desk.recording.is_behind
-    assert desk.recording.unrecorded == {f"t{n}" for n in range(2 * FEW, 4 * FEW)}
-    assert desk.recording.following(NOON, instant) == NOON
-    # What was left before the instant waits until what is due then has begun.
-    near = desk.clock.now()
-    desk.recording.write(near, instant)
-    assert desk.recording.following(near, instant) == instant
+    assert desk.recording.unrecorded == {f"t{n}" for n in range(195, 4 * FEW)}
+    # What was left waits until what is due at the instant has begun.
+    assert desk.recording.following(desk.clock.now(), instant) == instant
+    desk.clock.advance(instant)
     desk.recording.write(instant, instant)
-    assert desk.batches == [FEW, FEW]
+    assert desk.batches == [195]
     assert desk.recording.following(instant, instant + MINUTE) == instant
-    desk.recording.write(instant, instant)
-    assert desk.batches == [FEW, FEW, 2 * FEW]
+    desk.recording.write(instant, instant + MINUTE)
+    assert desk.batches == [195, 4 * FEW - 195]
     assert not desk.recording.unrecorded
     assert desk.recording.following(instant, instant + MINUTE) == instant + MINUTE
+
+
+@pytest.mark.parametrize(("left", "is_written"), [(20 * A_BIT, True), (19 * A_BIT, False)])
+def test_even_one_result_is_kept_where_it_would_not_be_written_in_time(
+    monkeypatch: pytest.MonkeyPatch, left: timedelta, is_written: bool
+) -> None:
+    desk = Desk(monkeypatch, 1)
+    instant = NOON + HUSH + left
+    assert desk.recording.write(NOON, instant)
+    assert bool(desk.batches) is is_written
+    # It is kept for that instant, and for no other one that takes its place.
+    later = instant + A_BIT
+    assert desk.recording.following(NOON, later) == (later if is_written else NOON)
+    assert desk.recording.following(NOON, instant) == instant
+
+
+def test_a_slow_batch_keeps_results_of_the_last_tenth_of_a_second_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, 1)
+    desk.takes = timedelta(seconds=5)
+    desk.recording.write(NOON)
+    desk.takes, now = timedelta(0), desk.clock.now()
+    desk.book = desk.recording._calls = Book(1)  # type: ignore[assignment]
+    instant = now + HUSH + timedelta(milliseconds=100)
+    desk.recording.write(now, instant)
+    assert desk.batches == [1, 1]
+
+
+def test_who_ends_right_before_an_instant_wakes_nobody_and_is_looked_for_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, 0)
+    instant = NOON + HUSH
+    desk.hush.ended()
+    assert desk.recording.following(NOON, instant) == instant
+    assert (desk.wakes, desk.hush.is_on) == (1, True)
+    desk.book.waiting = Book(1).waiting
+    desk.hush.ended()
+    assert desk.wakes == 1
+    # Whatever the next pass brings, also that nothing is due any more.
+    assert desk.recording.following(NOON, None) == NOON
+    desk.hush.ended()
+    assert (desk.wakes, desk.hush.is_on) == (2, False)
+    # A result that somebody else holds is tried no sooner for that.
+    assert desk.recording.following(NOON, None) is None
+
+
+def test_a_hush_ends_by_itself_and_with_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(monkeypatch, 0)
+    desk.hush.begin(NOON, NOON + HUSH)
+    desk.clock.leap(NOON - MINUTE)  # The clock on the wall is set back: it is no longer for that.
+    desk.clock.advance(NOON - MINUTE + HUSH + CALLING - A_BIT)
+    assert desk.hush.is_on
+    desk.stopping.set()
+    desk.hush.ended()
+    assert (desk.wakes, desk.hush.is_on) == (1, False)
+    desk.stopping.clear()
+    desk.clock.advance(desk.clock.now() + A_BIT)
+    desk.hush.ended()
+    assert (desk.wakes, desk.hush.is_on) == (2, False)
+    desk.hush.begin(NOON, NOON + HUSH + A_BIT)
+    assert not desk.hush.is_on
 
 
 def test_a_few_results_are_written_before_what_is_due_begins(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from ...core.declaration import Declaration
@@ -12,6 +12,7 @@ from ..clock import Clock
 from ..inside import inside
 from ..work import Work, failed, finished, invoke, succeeded, surrounded
 from . import Load
+from .tidying import LONGEST, Tidying
 
 
 class CoroutineRunner:
@@ -19,14 +20,16 @@ class CoroutineRunner:
 
     Args:
         clock: dates the ends of runs.
+        quiet: tells whether whatever can wait had better wait.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, quiet: Callable[[], bool] = bool) -> None:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._busy: set[int] = set()
+        self._tidying = Tidying(quiet)
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
         """Do nothing: the loop is made when it is needed."""
@@ -77,20 +80,51 @@ class CoroutineRunner:
 
     async def _run(self, work: Work) -> None:
         try:
-            await _perform(work, self._clock)
+            await _perform(work, self._clock, self._tidying)
         finally:
             self._busy.discard(work.id)
 
 
-async def _perform(work: Work, clock: Clock) -> None:
-    began = clock.monotonic()
+async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
+    lasted = _Lasted(clock)
+
+    async def tidy() -> None:
+        lasted.end()
+        await tidying.clean_up(is_urgent=_is_urgent(work, lasted.seconds))
+
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
-            value = await finished(invoke(work))
-        result = succeeded(work, clock.now(), clock.monotonic() - began, value)
+            value = await finished(invoke(work), tidy)
+        result = succeeded(work, lasted.at, lasted.seconds, value)
     except BaseException as error:
-        result = failed(work, error, clock.now(), clock.monotonic() - began)
+        lasted.end()
+        result = failed(work, error, lasted.at, lasted.seconds)
     work.done(result)
+
+
+class _Lasted:
+    """How long a run lasted: to the end of its own work, whatever comes then.
+
+    Args:
+        clock: by which it is measured.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._is_over = False
+
+    def end(self) -> None:
+        """Take note of the end, unless it came before."""
+        if not self._is_over:
+            self._is_over = True
+            self.at = self._clock.now()
+            self.seconds = self._clock.monotonic() - self._began
+
+
+def _is_urgent(work: Work, lasted: float) -> bool:
+    """Tell whether the time of a run that has ended might run out while it waits."""
+    return work.timeout is not None and work.timeout - lasted <= 2 * LONGEST
 
 
 @contextmanager

@@ -23,7 +23,8 @@ LATE = 2.0
 PATIENCE = 5.0
 """Seconds that a run asked to end has, before its thread counts as stuck and is replaced."""
 
-_IDLE = 30.0
+_IDLE = 90.0
+"""Seconds after which a thread ends that calls nothing: tasks of each minute find it there."""
 
 
 @dataclass(slots=True, eq=False)

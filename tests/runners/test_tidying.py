@@ -1,0 +1,119 @@
+"""Cleaning up after coroutines goes together, and waits while a start is near."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from django_declarative_cron import Run
+from django_declarative_cron.core.declaration import Target
+from django_declarative_cron.runtime.runners import tidying
+from django_declarative_cron.runtime.runners.coroutines import _is_urgent, _perform
+from django_declarative_cron.runtime.runners.tidying import LONGEST, Tidying
+from django_declarative_cron.runtime.work import Work
+from django_declarative_cron.store.results import Result
+from django_declarative_cron.testing import ManualClock
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+TOGETHER = 10
+
+CleanUps = list[BaseException | None]
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> CleanUps:
+    """Take down each cleaning; the first of them may be made to raise."""
+    done: CleanUps = []
+
+    def clean_up() -> None:
+        done.append(None)
+        if isinstance(done[0], BaseException):
+            raise done[0]
+
+    monkeypatch.setattr(tidying.connections, "clean_up", clean_up)
+    return done
+
+
+async def _all_at_once(quiet: Callable[[], bool]) -> list[BaseException | None]:
+    tidy = Tidying(quiet)
+    return await asyncio.gather(*(tidy.clean_up() for _ in range(TOGETHER)), return_exceptions=True)
+
+
+def test_those_that_end_before_it_begins_are_cleaned_up_after_together(
+    cleaned: CleanUps,
+) -> None:
+    looks = iter([True, True, False])
+    assert asyncio.run(_all_at_once(lambda: next(looks))) == [None] * TOGETHER
+    assert len(cleaned) == 1
+
+
+def test_who_ends_while_it_goes_on_is_cleaned_up_after_anew(cleaned: CleanUps) -> None:
+    async def two() -> None:
+        tidy = Tidying()
+        await tidy.clean_up()
+        tidy._next = asyncio.ensure_future(asyncio.sleep(0))  # One that died before it began.
+        await tidy._next
+        await tidy.clean_up()
+
+    asyncio.run(two())
+    assert len(cleaned) == 2
+
+
+def test_a_transaction_that_was_left_open_is_said_to_one(cleaned: CleanUps) -> None:
+    error = RuntimeError("left open")
+    cleaned.append(error)
+    looks = iter([True, True, False])
+    assert asyncio.run(_all_at_once(lambda: next(looks))) == [error, *[None] * (TOGETHER - 1)]
+
+
+def test_it_is_not_put_off_for_ever_and_where_it_is_urgent_not_at_all(
+    cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "LONGEST", 0.01)
+
+    async def urgent() -> list[int]:
+        tidy = Tidying(lambda: True)
+        waits = asyncio.ensure_future(tidy.clean_up())
+        await asyncio.sleep(0)
+        await tidy.clean_up(is_urgent=True)
+        before = len(cleaned)
+        await waits
+        return [before, len(cleaned)]
+
+    assert asyncio.run(urgent()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "lasted", "is_urgent"),
+    [(None, 1e6, False), (10.0, 10 - 3 * LONGEST, False), (10.0, 10 - LONGEST, True)],
+)
+def test_a_run_whose_time_is_nearly_over_is_urgent(
+    timeout: float | None, lasted: float, is_urgent: bool
+) -> None:
+    work = cast(Work, SimpleNamespace(timeout=timeout))
+    assert _is_urgent(work, lasted) is is_urgent
+
+
+async def _nothing() -> None:
+    pass
+
+
+def test_a_run_has_ended_when_its_own_work_has(cleaned: CleanUps) -> None:
+    clock, results = ManualClock(NOON), list[Result]()
+
+    def quiet() -> bool:
+        clock.advance(clock.now() + timedelta(seconds=1))
+        return False
+
+    run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
+    work = Work(1, run, Target("", _nothing), results.append)
+    asyncio.run(_perform(work, clock, Tidying(quiet)))
+    assert [(each.succeeded, each.finished_at, each.duration) for each in results] == [
+        (True, NOON, 0.0)
+    ]
