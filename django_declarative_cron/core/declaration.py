@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -90,8 +91,7 @@ class Declaration:
         Args:
             occurrence: that the run is for.
         """
-        at = occurrence.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        return {**self.meta, "cron_name": self.name, "cron_triggered_at": at}
+        return {**self.meta, "cron_name": self.name, "cron_triggered_at": _spelled(occurrence)}
 
     def as_data(self) -> dict[str, Any]:
         """Give the declaration as JSON-native data, without the callable."""
@@ -109,3 +109,9 @@ def digest_of_set(declarations: Iterable[Declaration]) -> str:
         declarations: the whole set; their order says nothing.
     """
     return digest_of("\n".join(sorted([f"{d.name}\0{d.terms.row()[3]}" for d in declarations])))
+
+
+@lru_cache(maxsize=64)
+def _spelled(occurrence: datetime) -> str:
+    """Spell an occurrence; what starts at one instant mostly has the same one."""
+    return occurrence.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -51,7 +51,9 @@ def cancelling(story: Story, policy: Policy, active: Sequence[ActiveRun], now: d
         active: its runs that run or wait.
         now: the instant of the start.
     """
-    answer = decide_overlap(policy, active) if policy == "cancel_previous" else Start()
+    if policy != "cancel_previous":
+        return story
+    answer = decide_overlap(policy, active)
     cancels = answer.cancels if isinstance(answer, Start) else ()
     name, waits = story.state.name, {run.run: run.waiting for run in active}
     return story.then(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..cron import CronExpression
 from .monitor import Monitor
@@ -160,18 +160,18 @@ class Manner:
         ]
 
 
-class Said(Generic[_T]):
+class Said(property, Generic[_T]):
     """What a part of something says, readable as its own.
 
     Args:
-        read: gives it.
+        read: gives it; where that is an ``attrgetter``, no code of ours runs at each access.
     """
 
-    def __init__(self, read: Callable[[Any], _T]) -> None:
-        self._read = read
+    if TYPE_CHECKING:
 
-    def __get__(self, whole: object, _: object = None) -> _T:
-        return self._read(whole)
+        def __init__(self, read: Callable[[Any], _T]) -> None: ...
+
+        def __get__(self, whole: Any, kind: type | None = None, /) -> _T: ...  # type: ignore[override]
 
 
 @dataclass(frozen=True, slots=True)

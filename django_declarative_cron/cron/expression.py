@@ -249,6 +249,8 @@ class CronExpression:
         Empty when the hour field is ``*``: such a schedule goes on an hour later, nothing of
         it is missed.
         """
+        if not self.hour_restricted:
+            return ()
         return tuple(self._losses(to_second(after) + 1, to_second(until), zone))
 
     def next_lost_after(

@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
 from django.db import connections, models
@@ -129,13 +130,13 @@ class Read(Generic[M]):
 
     Args:
         rows: instances of one model, not yet changed.
-        fields: names of the fields that may change.
+        fields: names of the fields that may change, two at least.
     """
 
     def __init__(self, rows: Iterable[M], fields: Sequence[str]) -> None:
         self._rows = list(rows)
         self._fields = fields
-        self._before = {field: _values(self._rows, field) for field in fields}
+        self._before = _columns(self._rows, fields)
 
     def write(self, using: str, beside: Sequence[str] = ()) -> None:
         """Write the fields that changed in any of the rows.
@@ -162,7 +163,14 @@ class Read(Generic[M]):
             upsert(using, rows, names)
 
     def _changed(self) -> list[str]:
-        return [f for f in self._fields if self._before[f] != _values(self._rows, f)]
+        columns = zip(self._before, _columns(self._rows, self._fields), strict=True)
+        is_other = [before != after for before, after in columns]
+        return list(compress(self._fields, is_other))
+
+
+def _columns(rows: Sequence[models.Model], attributes: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Give the values of several attributes, of each for all rows; none where there are no rows."""
+    return list(zip(*map(itemgetter(*attributes), map(vars, rows)), strict=True))
 
 
 def _values(rows: Sequence[models.Model], attribute: str) -> list[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -107,7 +106,7 @@ class _Named:
         if isinstance(event, events.TaskRunStarted):
             return self._starts.get(event.task_name, event)
         if isinstance(event, events.TaskRunWaiting):
-            return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
+            return event.but(run=self._waiting.get((event.task_name, event.scheduled_time)))
         return event
 
 
@@ -131,7 +130,7 @@ class _Teller:
 
     def tell(self, event: Any) -> TaskEvent:
         event = self._named.name(event)
-        self.told.append(replace(event, facts=self._facts(event)))
+        self.told.append(event.but(facts=self._facts(event)))
         return self.told[-1]
 
     def _facts(self, event: Any) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db import connections
 
@@ -108,7 +108,7 @@ def _offer_waited(held: Locked, member: Member, started: Iterable[Started]) -> N
 def _claim_of(each: Started, term: int) -> Claim:
     run = each.row.running_run
     assert run is not None
-    started = replace(each.event, run=run)
+    started = each.event.but(run=run)
     return Claim(run, started.task_name, started, term, each.declaration, each.row.pk)
 
 
