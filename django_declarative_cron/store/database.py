@@ -81,7 +81,7 @@ def atomic(using: str, idle: float | None = None) -> Iterator[None]:
         return
     with (
         direct(using),
-        limits.around(connection),
+        limits.around(connection, idle),
         transaction.atomic(using=using),
         limits.inside(connection, idle),
     ):
@@ -224,9 +224,10 @@ def streamed(using: str, rows: models.QuerySet[Any, T]) -> Iterator[T]:
     """
     compiler = rows.query.get_compiler(using)
     sql, parameters = compiler.as_sql()
+    nothing = connections[using].features.empty_fetchmany_value
     with connections[using].cursor() as cursor:
         cursor.execute(sql, parameters)
-        some = iter(lambda: cursor.fetchmany(_CHUNK), [])
+        some = iter(lambda: cursor.fetchmany(_CHUNK), nothing)
         yield from compiler.results_iter(some, tuple_expected=True)
 
 
