@@ -8,8 +8,8 @@ each transaction another server connection works.
   isolation level is READ COMMITTED whatever the project's own is: what is read after
   the deployment's row is locked has to be what is stored by then. And a server that has not
   counted its rows since many came is kept from reading all of them where a few are meant.
-- **MariaDB, MySQL**: the wait for a row lock. It is a variable of the session, which is
-  put back afterwards.
+- **MariaDB, MySQL**: the wait for a row lock, and for a process that was halted. They are
+  variables of the session, which are put back afterwards.
 - **SQLite**: the write lock is taken at once, while SQLite still waits for it; asked for
   after a read it would be refused. The wait is the connection's own ``timeout``.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from django.db import Error
@@ -52,9 +53,13 @@ _OF_A_RUN = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _POSTGRESQL_END = "SET LOCAL lock_timeout = '{lock}s'; SET LOCAL statement_timeout = '{statement}s'"
 _MYSQL = (
     "SET @declarative_cron_wait = @@innodb_lock_wait_timeout,"
-    " SESSION innodb_lock_wait_timeout = {lock}"
+    " @declarative_cron_idle = @@wait_timeout,"
+    " SESSION innodb_lock_wait_timeout = {lock}, SESSION wait_timeout = {idle}"
 )
-_MYSQL_AS_BEFORE = "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wait"
+_MYSQL_AS_BEFORE = (
+    "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wait,"
+    " SESSION wait_timeout = @declarative_cron_idle"
+)
 
 
 @contextmanager
@@ -67,14 +72,17 @@ def inside(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterat
             ``None`` where it may be about all rows, which are found and read in its own time.
     """
     if connection.vendor == "postgresql":
-        longest = 1000 * (IDLE if idle is None else min(idle, IDLE))
-        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=longest)
+        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=1000 * _longest(idle))
         sql = sql if idle is None else f"{sql}; {BY_KEY}"
         with connection.execute_wrapper(_Ahead(connection, sql)):
             yield
         return
     limit(connection)
     yield
+
+
+def _longest(idle: float | None) -> float:
+    return IDLE if idle is None else min(idle, IDLE)
 
 
 class _Ahead:
@@ -164,16 +172,17 @@ def limit_the_end(connection: BaseDatabaseWrapper) -> None:
 
 
 @contextmanager
-def around(connection: BaseDatabaseWrapper) -> Iterator[None]:
+def around(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterator[None]:
     """Limit the waits of a whole transaction where that cannot be done inside it.
 
     Args:
         connection: in no transaction.
+        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``.
     """
     if connection.vendor != "mysql":
         yield
         return
-    _execute(connection, _MYSQL.format(lock=LOCK))
+    _execute(connection, _MYSQL.format(lock=LOCK, idle=ceil(_longest(idle))))
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import (
+    DatabaseError,
     DataError,
     IntegrityError,
     InterfaceError,
@@ -114,16 +115,34 @@ def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
         assert _ask("SHOW idle_in_transaction_session_timeout") == longest
 
 
-@pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
+mysql = pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
+
+
+@mysql
 @pytest.mark.parametrize("fails", [True, False])
 def test_the_wait_for_locks_is_put_back(deployment: Deployment, fails: bool) -> None:
-    wait = "SELECT @@innodb_lock_wait_timeout"
-    before = _ask(wait)
+    waits = "innodb_lock_wait_timeout", "wait_timeout"
+    before = [_ask(f"SELECT @@{wait}") for wait in waits]
     with suppress(LookupError), guard.locked(deployment.member):
-        assert _ask(wait) == limits.LOCK != before
+        assert [_ask(f"SELECT @@{wait}") for wait in waits] == [limits.LOCK, limits.IDLE] != before
         if fails:
             raise LookupError
-    assert _ask(wait) == before
+    assert [_ask(f"SELECT @@{wait}") for wait in waits] == before
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="a file has no server to let go")
+def test_the_server_lets_go_of_the_row_of_who_is_halted(
+    deployment: Deployment, stranger: Stranger
+) -> None:
+    member = replace(deployment.member, lease=timedelta(seconds=1))
+    with pytest.raises(DatabaseError), guard.locked(member) as held:
+        assert held is not None
+        stranger.hold("schedulerstate", deployment=member.deployment)
+        held.row.save(using=member.using)
+    connection.close()
+    stranger.let_go()
+    with guard.locked(deployment.member) as again:
+        assert again is not None
 
 
 @postgres
