@@ -196,6 +196,12 @@ def calendars() -> Calendars:
     return Calendars(lenient_options().CALENDARS)
 
 
+def external_workers() -> bool:
+    """Tell whether workers outside may have types of their own; each pass asks for that alone."""
+    given = getattr(settings, "DECLARATIVE_CRON", {})
+    return isinstance(given, dict) and given.get("EXTERNAL_WORKERS") is True
+
+
 def posts_events() -> bool:
     """Tell whether ``EVENT_SINK`` names a receiver that can be understood."""
     return lenient_options().EVENT_SINK is not None

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from ..conf import options
+from ..conf import external_workers
 from ..core import events
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
@@ -104,7 +104,7 @@ def expire(
         now: the instant of the tick.
         due: the tasks that are considered; a run may outlive the option that allowed it.
     """
-    if not (options().EXTERNAL_WORKERS or any(is_external(row) for row in due)):
+    if not (external_workers() or any(is_external(row) for row in due)):
         return []
     silent = TaskRun.objects.using(member.using).filter(
         scheduler=held.row,

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet, Subquery, Value
 
-from ..conf import options
+from ..conf import external_workers
 from ..core.vigil import Watch
 from ..models import (
     Origin,
@@ -116,8 +116,8 @@ def peek(member: Member) -> Peek | None:
     Returns:
         what is seen, ``None`` where the deployment has no row.
     """
-    workers = options().EXTERNAL_WORKERS
-    sql, parameters = _compiled(member.using, member.deployment, member.instance, workers)
+    outside = external_workers()
+    sql, parameters = _compiled(member.using, member.deployment, member.instance, outside)
 
     def look() -> Peek | None:
         with direct(member.using), connections[member.using].cursor() as cursor:
@@ -148,7 +148,7 @@ def is_whole(member: Member, tasks: int) -> bool:
 @lru_cache(maxsize=64)
 def _compiled(
     using: str, deployment: str, instance: UUID, workers: bool
-) -> tuple[str, tuple[Any, ...]]:
+) -> tuple[str, tuple[Any, ...] | None]:
     first = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
     others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
     oldest = others.exclude(id=instance).order_by("heartbeat_at")
@@ -160,7 +160,7 @@ def _compiled(
         cancels=Exists(to_end(using, instance)),
         reserved_until=_first_reservation() if workers else Value(None, DateTimeField()),
     )
-    return _text(query.values_list(*_COLUMNS), using)
+    return _composed(query.values_list(*_COLUMNS), using)
 
 
 def _first_reservation() -> Subquery:
@@ -188,6 +188,16 @@ def _compiled_count(using: str, deployment: str, instance: UUID) -> tuple[str, t
     return _text(query.values_list("has_instance", "task_count"), using)
 
 
+def _composed(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...] | None]:
+    """Give a text with its values inside, where the database's driver would put them there."""
+    sql, parameters = _text(query, using)
+    connection = connections[using]
+    if connection.vendor != "postgresql":
+        return sql, parameters
+    operations: Any = connection.ops
+    return str(operations.compose_sql(sql, parameters)), None
+
+
 def _text(query: QuerySet[Any, Any], using: str) -> tuple[str, tuple[Any, ...]]:
     sql, parameters = query.query.get_compiler(using).as_sql()
     return sql, tuple(parameters)
@@ -199,7 +209,7 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
     virtual = getattr(member.database_time, "instant", None)
     now = _instant(database_now) if virtual is None else virtual()
     return Peek(
-        leader=UUID(str(leader)) if leader else None,
+        leader=leader if leader is None or isinstance(leader, UUID) else UUID(str(leader)),
         term=term,
         lease_expires_at=_instant(expires),
         digest=digest,
@@ -214,7 +224,7 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
 
 def _instant(raw: Any) -> Any:
     """Read what a driver hands out for an instant: aware, or naive UTC, or text of that."""
-    if raw is None:
-        return None
+    if raw is None or getattr(raw, "tzinfo", None) is UTC:
+        return raw
     value = datetime.fromisoformat(raw) if isinstance(raw, str) else raw
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
