@@ -149,6 +149,7 @@ class Timeline:
 
 class _FixedTimeline(Timeline):
     def at(self, second: int) -> Span:
+        """Give the one span that there is."""
         return self._whole
 
     def __init__(self, zone: tzinfo) -> None:

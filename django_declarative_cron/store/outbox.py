@@ -103,6 +103,7 @@ class _Named:
         }
 
     def name(self, event: Any) -> Any:
+        """Give an event the id of the run that it begins, or lets wait."""
         if isinstance(event, events.TaskRunStarted):
             return self._starts.get(event.task_name, event)
         if isinstance(event, events.TaskRunWaiting):
@@ -129,6 +130,7 @@ class _Teller:
         self._named = _Named(self._runs.values(), starts)
 
     def tell(self, event: Any) -> TaskEvent:
+        """Give an event with its facts, and keep it."""
         event = self._named.name(event)
         self.told.append(event.but(facts=self._facts(event)))
         return self.told[-1]

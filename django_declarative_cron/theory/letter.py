@@ -50,6 +50,7 @@ class _Task:
         self.changed: tuple[str, Moment] | None = None
 
     def step(self, here: _Here) -> None:
+        """Move on by one position."""
         clears = here.rs or here.first_coming
         self.running.step(here.rs, here.re or here.crash)
         self.unended.step(here.rs, here.re)
