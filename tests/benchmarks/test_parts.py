@@ -173,8 +173,7 @@ def test_coroutines_of_the_minute_before_end_while_others_begin(
     declared = {task.name: task.cron for task in ScheduledTask.objects.all()}
     waiting.end()
     crons = [declared[name] for name in waiting.names]
-    before = f"{datetime.fromtimestamp(waiting._minute - 60, UTC).minute} * * * *"
-    assert crons == ["* * * * *"] * 10 + [before] * 9 + ["0 0 29 2 *"]
+    assert crons == ["* * * * *"] * 10 + ["30 * * * * *"] * 9 + ["0 0 29 2 *"]
 
 
 @pytest.mark.slow
