@@ -106,14 +106,8 @@ def parse_text(text: str) -> Parsed:
     minute, hour, day, month, weekday = texts
     minutes, hours, days, months, weekdays = _READ if len(text) <= LONGEST_KEPT else _READ_ANEW
     has_day, has_weekday = day != "*", weekday != "*"
-    masks = Masks(
-        minutes(minute),
-        hours(hour),
-        days(day),
-        months(month),
-        weekdays(weekday),
-        either_day=has_day and has_weekday,
-    )
+    named = minutes(minute), hours(hour), days(day), months(month), weekdays(weekday)
+    masks = Masks(*named, has_day and has_weekday)
     if has_day and not has_weekday and not _has_date(masks.days, masks.months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
     return Parsed(masks, hour != "*", has_day, has_weekday)
@@ -171,7 +165,7 @@ class Foreign(NamedTuple):
 
 def foreign_character(text: str) -> Foreign | None:
     """Find the first white space or control character that separates nothing."""
-    if _CLEAN.fullmatch(text):
+    if (text.isascii() and text.isprintable()) or _CLEAN.fullmatch(text):
         return None
     for place, character in enumerate(text):
         blank = character.isspace() and character not in " \t"

@@ -17,6 +17,7 @@ from ..store.guard import Bid, Member, Standing
 from ..store.instances import Process
 from ..store.mending import mend, mending
 from ..store.succession import Terms
+from ..store.uncollected import uncollected
 from . import announce
 from .clock import Clock
 from .engine import Engine
@@ -40,6 +41,7 @@ class Activation:
         self._options = options
         self._terms = terms
 
+    @uncollected()
     def activate(
         self, engine: Engine, declarations: Sequence[Declaration], *, running: bool
     ) -> int:

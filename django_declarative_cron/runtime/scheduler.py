@@ -14,7 +14,7 @@ from ..core.declaration import Declaration
 from ..core.events import Event
 from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import report
-from ..store import instances
+from ..store import instances, uncollected
 from ..store.guard import Standing
 from ..store.succession import Terms
 from . import announce
@@ -65,7 +65,7 @@ class Scheduler:
     ) -> None:
         self.clock = clock
         self._background, self._given_runner = background, runner
-        self._options, self._declare = options, declare
+        self._options, self._declare = options, uncollected.uncollected()(declare)
         self._companion, self._life = companion, Lifecycle()
         self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
         self._be_new()

@@ -30,12 +30,12 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
     Returns:
         what happened, in causal order.
     """
-    told: list[events.Event] = [
-        *outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ()),
-        *adding.add(held, member, todo.new, now),
-        *_override(held, member, todo.overridden, now),
-        *_update(held, member, todo.updated, now),
-    ]
+    told: list[events.Event] = []
+    if not todo.is_empty:
+        told += outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ())
+        told += adding.add(held, member, todo.new, now)
+        told += _override(held, member, todo.overridden, now)
+        told += _update(held, member, todo.updated, now)
     if is_heard(events.TaskPreserved):
         told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
     return told

@@ -69,27 +69,31 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
 
 
 def is_anybody(held: Locked, member: Member) -> Q:
-    """Ask whether ``reap`` may find anything: a silent instance, or a run that is not one's own.
+    """Ask whether ``reap`` may find anything, or who leads has been here before.
+
+    That is: its own instance or a silent one, or a run that is not its own.
 
     Args:
         held: the locked row of the deployment.
         member: who leads.
     """
+    instances = SchedulerInstance.objects.using(member.using)
+    found = instances.filter(Q(id=member.instance) | _is_silent(held, member))
     others = _runs_in_processes(held, member).exclude(instance=member.instance)
-    return Q(Exists(_silent_ones(held, member))) | Q(Exists(others))
+    return Q(Exists(found)) | Q(Exists(others))
 
 
-def _silent_ones(held: Locked, member: Member) -> QuerySet[SchedulerInstance]:
+def _is_silent(held: Locked, member: Member) -> Q:
     silent_since = vigil.silent_since(
         member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
     )
-    known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
-    return known.filter(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
+    return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
 
 
 def _silent(held: Locked, member: Member) -> list[UUID]:
     """Lock the silent instances; leave out those whose row somebody else holds."""
-    silent = _silent_ones(held, member)
+    known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
+    silent = known.filter(_is_silent(held, member))
     return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
 
 
@@ -136,11 +140,9 @@ def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[
 
 
 def _runs_in_processes(held: Locked, member: Member) -> QuerySet[TaskRun]:
-    active = TaskRun.objects.using(member.using).filter(
-        scheduler=held.row, running_slot__isnull=False
-    )
     # What an external worker has reserved is in no process of ours.
-    return active.exclude(outcome=Outcome.WAITING).filter(reservation=None)
+    ours = Q(scheduler=held.row, running_slot__isnull=False, reservation=None)
+    return TaskRun.objects.using(member.using).filter(ours, ~Q(outcome=Outcome.WAITING))
 
 
 def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Row, plan
 from ..exceptions import TaskListMismatchError
-from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
+from ..models import Origin, ScheduledTask, SchedulerState
 from . import database, dead, marks
 from .guard import Locked, Member
 
@@ -85,9 +85,8 @@ def survey(
     """
     if held.is_new:
         return Survey(plan(declarations, ()), is_calm=False)
-    known = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     # What is asked of no row in particular is found out once, and said beside each of them.
-    is_to_do = marks.ahead_of(now) | dead.is_lost() | Exists(known) | dead.is_anybody(held, member)
+    is_to_do = marks.ahead_of(now) | dead.is_lost() | dead.is_anybody(held, member)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row).order_by()
     asked = tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do")
