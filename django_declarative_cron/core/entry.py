@@ -93,7 +93,7 @@ def read_entry(item: Item) -> Declared | None:
     )
     manner = _manner(typed, cast(Target, target), retry, job)
     manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
-    declaration = Declaration(typed["name"], Terms(typed["cron"], schedule, manner))
+    declaration = Declaration(typed["name"], Terms.of(schedule, manner))
     return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
 
 

@@ -120,7 +120,7 @@ def _read_tuple(item: Item) -> Declared | None:
     if not item.is_sound:
         return None
     schedule = Schedule(cast(CronExpression, expression), cast(ZoneInfo, zone))
-    terms = Terms(plain_text(cron), schedule, Manner(cast(Target, target), _fixed(delay)))
+    terms = Terms.of(schedule, Manner(cast(Target, target), _fixed(delay)))
     return item.read(Declaration(plain_text(name), terms), flaw_of_name, zone_is_said=True)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ..cron import CronExpression
 from .monitor import Monitor
@@ -174,65 +174,86 @@ class Said(property, Generic[_T]):
         def __get__(self, whole: Any, kind: type | None = None, /) -> _T: ...  # type: ignore[override]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Terms:
     """Everything that is declared for a task but its name: when it runs, what, and how.
 
     Args:
-        cron: the expression as it was written; another spacing is another text.
-        schedule: expression and zone, parsed.
+        expression: parsed; its text is as it was written, and another spacing is another text.
+        rules: the schedule of some expression in the same zone, by the same rules.
         manner: what runs, and how.
     """
 
-    cron: str
-    schedule: Schedule
+    expression: CronExpression
+    rules: Schedule
     manner: Manner
-    _known_row: Row | None = field(default=None, init=False, compare=False, repr=False)
+    _known_schedule: Schedule | None = field(default=None, init=False, repr=False)
+    _known_row: Row | None = field(default=None, init=False, repr=False)
 
     retry = Said[Retry](attrgetter("manner.retry"))
     overlap_policy = Said[Policy](attrgetter("manner.overlap_policy"))
     operating = Said[Operating](attrgetter("manner.operating"))
 
+    @classmethod
+    def of(cls, schedule: Schedule, manner: Manner) -> Terms:
+        """Give the terms of a schedule.
+
+        Args:
+            schedule: expression and zone, parsed.
+            manner: what runs, and how.
+        """
+        return cls(schedule.expression, schedule, manner)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Give when it runs; it is put together when somebody asks, as few do in a start."""
+        if self.rules.expression is self.expression:
+            return self.rules
+        if self._known_schedule is None:
+            object.__setattr__(self, "_known_schedule", self.rules.of(self.expression))
+        return cast(Schedule, self._known_schedule)
+
+    @property
+    def cron(self) -> str:
+        """Give the expression as it was written."""
+        return self.expression.text
+
     @property
     def timezone(self) -> str:
         """Give the IANA name of the zone."""
-        return self.schedule.zone.key
+        return self.rules.zone.key
 
     @property
     def dialect(self) -> str:
         """Give the dialect that the expression is written in."""
-        return self.schedule.expression.dialect
+        return self.expression.dialect
 
-    def but(self, **changes: Any) -> Terms:
+    def but(self, *, schedule: Schedule | None = None, **changes: Any) -> Terms:
         """Give the same terms with something else in them.
 
         Args:
-            changes: fields of them, or of their manner.
+            schedule: in place of theirs.
+            changes: fields of their manner.
         """
-        own = {key: changes.pop(key) for key in ("cron", "schedule") if key in changes}
-        return Terms(
-            own.get("cron", self.cron),
-            own.get("schedule", self.schedule),
-            replace(self.manner, **changes) if changes else self.manner,
-        )
+        manner = replace(self.manner, **changes) if changes else self.manner
+        return Terms.of(schedule or self.schedule, manner)
 
     def at(self, expression: CronExpression) -> Terms:
         """Give the same terms with another expression.
 
         Args:
-            expression: parsed; its text is the one that was written.
+            expression: parsed.
         """
-        return Terms(expression.text, self.schedule.of(expression), self.manner)
+        return Terms(expression, self.rules, self.manner)
 
     def row(self) -> Row:
         """Give what a row says that was written by these terms."""
         if self._known_row is None:
-            manner, schedule = self.manner, self.schedule
-            zone, dialect = schedule.zone.key, schedule.expression.dialect
+            manner, rules, expression = self.manner, self.rules, self.expression
+            cron, zone = expression.text, rules.zone.key
             # The last is the only one that may be any text.
-            said = (manner.digest(), zone, dialect, schedule.gap, schedule.fold, self.cron)
-            digest = digest_of("\0".join(said))
-            known = (self.cron, zone, manner.retry_delay, digest, manner.origin)
+            said = (manner.digest(), zone, expression.dialect, rules.gap, rules.fold, cron)
+            known = (cron, zone, manner.retry_delay, digest_of("\0".join(said)), manner.origin)
             # Likewise it comes later.
             object.__setattr__(self, "_known_row", known)
             return known
@@ -244,10 +265,19 @@ class Terms:
             "cron": self.cron,
             "timezone": self.timezone,
             "dialect": self.dialect,
-            "gap": self.schedule.gap,
-            "fold": self.schedule.fold,
+            "gap": self.rules.gap,
+            "fold": self.rules.fold,
             **self.manner.as_data(),
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Terms):
+            return NotImplemented
+        mine, theirs = (self.cron, self.schedule), (other.cron, other.schedule)
+        return mine == theirs and self.manner == other.manner
+
+    def __hash__(self) -> int:
+        return hash((self.cron, self.schedule))
 
 
 def digest_of(text: str) -> str:

@@ -28,7 +28,7 @@ def task(
     schedule = Schedule(parse(cron, dialect="ojs"), ZoneInfo(zone), gap, fold)
     target = Target("shop.tasks.work", lambda: None)
     manner = Manner(target, FixedDelay(timedelta(minutes=5)), enabled=enabled)
-    return Declaration(name, Terms(cron, schedule, manner))
+    return Declaration(name, Terms.of(schedule, manner))
 
 
 def lines(declaration: Declaration, first: date = DECEMBER) -> list[str]:

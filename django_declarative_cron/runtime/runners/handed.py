@@ -180,8 +180,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
         options=data.get("options", {}),
         meta=data.get("meta", {}),
     )
-    terms = Terms(task.cron, rows.schedule_of(task), manner)
-    return Declaration(taken.started.task_name, terms)
+    return Declaration(taken.started.task_name, Terms.of(rows.schedule_of(task), manner))
 
 
 # Engines find it by its path, and want to find a Task there.
