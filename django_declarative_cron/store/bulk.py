@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
@@ -254,8 +255,7 @@ def _table(
     names, types = [], []
     for field in fields:
         name = connection.ops.quote_name(str(field.column))
-        # A length would cut off in silence what the column itself refuses.
-        type_ = str(field.db_type(connection)).partition("(")[0]
+        type_ = _type_of(type(rows[0]), field.attname, connection.alias)
         values = _values(rows, field.attname)
         is_constant = bool(table.columns) and values.count(values[0]) == len(values)
         if isinstance(field, models.JSONField):
@@ -273,6 +273,13 @@ def _table(
             types.append(f"%s::{type_}[]")
     source = f"unnest({', '.join(types)}) AS new ({', '.join(names)})"
     return _Table(table.columns, source, table.constants, table.arrays)
+
+
+@cache
+def _type_of(model: type[models.Model], attribute: str, using: str) -> str:
+    """Give the type of a column, without a length: that would cut off what the column refuses."""
+    field = {each.attname: each for each in model._meta.concrete_fields}[attribute]
+    return str(field.db_type(connections[using])).partition("(")[0]
 
 
 def _spelled(values: Sequence[Any]) -> Any:
