@@ -47,10 +47,15 @@ def advise(
         project_zone: the zone people think in, or ``None``.
     """
     silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
+    # None of it depends on the name, and tasks that differ in no more have the same terms.
+    known: dict[tuple[int, bool], tuple[Advice, ...]] = {}
     declared = list(declared)
     yield from crowds(declared, now)
     for each in declared:
-        for advice in _of_one(each, now, project_zone):
+        key = id(each.declaration.terms), each.zone_is_said
+        if key not in known:
+            known[key] = tuple(_of_one(each, now, project_zone))
+        for advice in known[key]:
             yield _problem(each, advice)
         schedule = each.declaration.schedule
         if (fold := _silent_in(schedule, now)) is not None:

@@ -50,11 +50,13 @@ def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
         now: aware; the next occurrence of each task after it is looked at.
     """
     minutes: dict[datetime, list[str]] = defaultdict(list)
-    for each in declared:
-        declaration = each.declaration
+    known: dict[int, datetime | None] = {}
+    for declaration in [each.declaration for each in declared]:
         if not declaration.enabled or not declaration.schedule.expression.hour_restricted:
             continue
-        upcoming = declaration.schedule.anchored(now).next_after(now)
+        if (key := id(declaration.terms)) not in known:
+            known[key] = declaration.schedule.anchored(now).next_after(now)
+        upcoming = known[key]
         if upcoming is not None:
             minutes[upcoming.replace(second=0, microsecond=0)].append(declaration.name)
     for minute, names in sorted(minutes.items()):

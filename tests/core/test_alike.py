@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from django_declarative_cron import conf
 from django_declarative_cron.core import registration
+from django_declarative_cron.core.advice import advise
 from django_declarative_cron.core.alike import parts_of
 from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.problem import Check
 from django_declarative_cron.cron import ojs, parsing, posix
 from django_declarative_cron.exceptions import (
     DeclarativeCronError,
@@ -129,6 +131,13 @@ def test_what_is_remarkable_is_told_of_each_item() -> None:
     assert [(each.index, each.task) for each in told] == [(0, "a"), (1, "b")]
     refused = conf.problems([entry(name, cron="61 * * * *") for name in "ab"])
     assert {each.task for each in refused} == {"a", "b"}
+
+
+def test_what_is_surprising_is_told_of_each_item() -> None:
+    told = conf.survey([(name, "0 7 1 * 1", "operator.not_", FIVE) for name in "ab"])[0]
+    found = [each for each in advise(told, NOON, None) if each.check is Check.EITHER_DAY]
+    assert [(each.index, each.task) for each in found] == [(0, "a"), (1, "b")]
+    assert ["'a'" in found[0].place, "'b'" in found[1].place] == [True, True]
 
 
 def test_data_that_contains_itself_is_refused_as_ever() -> None:
