@@ -25,7 +25,8 @@ class _Worded:
     Args:
         sql: with places for parameters.
         selected: the expressions that are selected, in order.
-        unread: places of texts that are understood when somebody asks for them.
+        converted: places of those whose values fields read, but for texts that are understood
+            when somebody asks for them.
         names: attributes of the model among them.
         columns: where those stand.
         beside: where each annotation stands, by name.
@@ -33,7 +34,7 @@ class _Worded:
 
     sql: str
     selected: list[Any]
-    unread: set[int]
+    converted: list[int]
     names: list[str]
     columns: slice
     beside: dict[str, int]
@@ -82,10 +83,11 @@ def _converted(
     if not found:
         return []
     connection, columns = connections[using], list(zip(*found, strict=True))
+    places = [at for at in worded.converted if columns[at].count(None) < len(found)]
     compiler = models.sql.Query(model).get_compiler(using)
-    for place, (ways, expression) in compiler.get_converters(worded.selected).items():
-        is_ready = place in worded.unread or columns[place].count(None) == len(found)
-        for convert in () if is_ready else ways:
+    asked = compiler.get_converters([worded.selected[at] for at in places])
+    for place, (ways, expression) in zip(places, asked.values(), strict=True):
+        for convert in ways:
             values = [convert(value, expression, connection) for value in columns[place]]
             columns[place] = tuple(values)
     return [*columns[worded.columns], *(columns[place] for place in worded.beside.values())]
@@ -102,4 +104,5 @@ def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:
     is_sound = not database.keeps_anything(using)
     unread = {at for at, each in fields.items() if is_sound and isinstance(each, DataField)}
     names = [each.unread if at in unread else each.attname for at, each in fields.items()]
-    return _Worded(sql, selected, unread, names, columns, dict(compiler.annotation_col_map))
+    converted = [at for at in compiler.get_converters(selected) if at not in unread]
+    return _Worded(sql, selected, converted, names, columns, dict(compiler.annotation_col_map))
