@@ -251,7 +251,11 @@ class CronExpression:
         """
         if not self.hour_restricted:
             return ()
-        return tuple(self._losses(to_second(after) + 1, to_second(until), zone))
+        low, high = to_second(after) + 1, to_second(until)
+        span = timeline_of(zone).at(low)
+        if span.start < low and high < span.end:
+            return ()
+        return tuple(self._losses(low, high, zone))
 
     def next_lost_after(
         self, instant: datetime, zone: ZoneInfo | timezone, horizon: timedelta
