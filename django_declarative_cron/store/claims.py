@@ -144,8 +144,10 @@ def _claim(
             claimed.more = is_full and bool(due)
             due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
             _claim_tasks(held, member, declarations, due, now, claimed)
-            if hold is not None and (due or claimed.events) and not hold():
-                raise WithdrawnError
+            if hold is not None and (due or claimed.events):
+                database.check_now(member.using)
+                if not hold():
+                    raise WithdrawnError
     return claimed
 
 

@@ -125,6 +125,21 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
         connection.set_autocommit(False)
 
 
+def check_now(using: str) -> None:
+    """Let the server check now what it would check at the commit: whether rows refer to rows.
+
+    Args:
+        using: database alias; in a transaction, of which nothing but the commit is left.
+
+    Raises:
+        django.db.IntegrityError: one does not.
+    """
+    connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
 def again_after_conflict(
     function: Callable[Concatenate[A, P], R],
 ) -> Callable[Concatenate[A, P], R]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
@@ -194,6 +196,34 @@ def test_nobody_sees_a_start_before_it_is_to_be_committed(deployment: Deployment
 
     assert len(_claim(deployment, hold).claims) == 3
     assert (seen, TaskRun.objects.count()) == ([0], 3)
+
+
+def test_what_a_commit_would_check_is_checked_before_the_instant(deployment: Deployment) -> None:
+    said: list[str] = []
+
+    def hold() -> bool:
+        said.extend(query["sql"] for query in captured.captured_queries)
+        return True
+
+    with CaptureQueriesContext(connection) as captured:
+        _claim(deployment, hold)
+    checks = [sql for sql in said if "CONSTRAINTS" in sql]
+    is_late = connection.vendor == "postgresql"  # The others check at once, or as it is written.
+    assert checks == (said[-1:] if is_late else [])
+    after = [query["sql"] for query in captured.captured_queries[len(said) :]]
+    assert [sql for sql in after if sql.split()[0] not in ("COMMIT", "SET")] == []
+
+
+def test_a_row_that_refers_to_nothing_is_looked_for_at_the_instant(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(using: str) -> None:
+        raise claims.IntegrityError("a key is not there")
+
+    monkeypatch.setattr(claims.database, "check_now", refuse)
+    with pytest.raises(claims.WithdrawnError):
+        _claim(deployment, lambda: pytest.fail("it cannot be committed"))
+    assert not TaskRun.objects.exists()
 
 
 def test_what_is_taken_back_leaves_nothing_behind_and_is_claimed_again(
