@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
-from ..store import pruning
+from ..store import claims, pruning, results
 from ..store.guard import Member
 from .tzdata import ZoneWatch
 
@@ -63,6 +63,8 @@ class Housekeeping:
         since = self._worked_at if self._worked_at is not None else now
         if is_quiet or abs(now - since) >= PATIENCE:
             self._worked_at = now
+            claims.get_ready(member.using, now)
+            results.get_ready(member.using)
             self._zones.look(member, now)
             self.step(member, now)
         elif self._worked_at is None:

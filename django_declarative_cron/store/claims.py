@@ -157,7 +157,11 @@ def _claim_one_by_one(
     """Find the row that spoils the batch: each task in a transaction of its own."""
     total = Claimed(Standing.LEADING)
     with locked(member) as held:
-        due = [] if held is None else list(_due(held, member, now).only("pk")[: BATCH + 1])
+        due = (
+            []
+            if held is None
+            else list(_due(member.using, held.row.pk, now).only("pk")[: BATCH + 1])
+        )
         names = [row.pk for row in due]
     for pk in names[:BATCH]:
         try:
@@ -186,7 +190,7 @@ def _claim_single(
         if held is None or stand(held, member) is not Standing.LEADING:
             total.standing = Standing.STANDBY
             return
-        due = list(_due(held, member, now).filter(pk=pk))
+        due = list(_due(member.using, held.row.pk, now).filter(pk=pk))
         _claim_tasks(held, member, declarations, due, now, single)
     total.claims += single.claims
     total.events += single.events
@@ -206,18 +210,28 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
     return [told]
 
 
+def get_ready(using: str, now: datetime) -> None:
+    """Word what each claim asks, before anything is due.
+
+    Args:
+        using: database alias.
+        now: any instant.
+    """
+    _tasks.get_ready(using, lambda: _due(using, 0, now)[: BATCH + 1])
+
+
 def _first_due(held: Locked, member: Member, now: datetime) -> list[ScheduledTask]:
     instant = _INSTANT.get_db_prep_value(now, connections[member.using])
     return _tasks.fetch(
         member.using,
-        lambda: _due(held, member, now)[: BATCH + 1],
+        lambda: _due(member.using, held.row.pk, now)[: BATCH + 1],
         [held.row.pk, instant],
     )
 
 
-def _due(held: Locked, member: Member, now: datetime) -> QuerySet[ScheduledTask]:
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, wake_at__lte=now)
-    return database.lockable(member.using, tasks.order_by("wake_at"))
+def _due(using: str, scheduler: int, now: datetime) -> QuerySet[ScheduledTask]:
+    tasks = ScheduledTask.objects.using(using).filter(scheduler=scheduler, wake_at__lte=now)
+    return database.lockable(using, tasks.order_by("wake_at"))
 
 
 def _claim_tasks(

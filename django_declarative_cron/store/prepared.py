@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db import connections, models
+from django.db import connections, models, transaction
 
 from ..fields import DataField, timezone_is_dropped
 from . import database
@@ -51,6 +51,18 @@ class Prepared(Generic[M]):
         self.model = model
         self._known: dict[tuple[str, bool], _Worded] = {}
 
+    def get_ready(self, using: str, make: Callable[[], models.QuerySet[M]]) -> None:
+        """Word it, unless that is done: the first to run it need not.
+
+        Args:
+            using: database alias.
+            make: makes the query.
+        """
+        if (using, timezone_is_dropped(connections[using])) not in self._known:
+            # Django words no query that locks outside of a transaction.
+            with database.direct(using), transaction.atomic(using=using):
+                self._word(using, make)
+
     def fetch(
         self, using: str, make: Callable[[], models.QuerySet[M]], parameters: Sequence[Any]
     ) -> list[M]:
@@ -61,13 +73,17 @@ class Prepared(Generic[M]):
             make: makes the query, where it has not been worded yet.
             parameters: of this time, as the driver takes them, in the order of the text.
         """
-        key = using, timezone_is_dropped(connections[using])
-        worded = self._known.get(key)
+        worded = self._known.get((using, timezone_is_dropped(connections[using])))
         if worded is None:
-            worded = self._known[key] = _worded(make(), using)
+            worded = self._word(using, make)
         with connections[using].cursor() as cursor:
             cursor.execute(worded.sql, parameters)
             return list(self._read(using, worded, cursor.fetchall()))
+
+    def _word(self, using: str, make: Callable[[], models.QuerySet[M]]) -> _Worded:
+        key = using, timezone_is_dropped(connections[using])
+        self._known[key] = _worded(make(), using)
+        return self._known[key]
 
     def _read(self, using: str, worded: _Worded, found: list[Any]) -> Iterator[M]:
         columns = _converted(self.model, using, worded, found)

@@ -250,11 +250,22 @@ def _locked(prepared: Prepared[M], member: Member, keys: Collection[int]) -> lis
     until it has counted them anew.
     """
 
-    def locking() -> QuerySet[M]:
-        rows = prepared.model._base_manager.using(member.using).filter(Among("pk", keys))
-        return database.lockable(member.using, rows.order_by("pk"))
+    return among.fetch(prepared, member.using, lambda: _with(prepared, member.using, keys), keys)
 
-    return among.fetch(prepared, member.using, locking, keys)
+
+def _with(prepared: Prepared[M], using: str, keys: Collection[int]) -> QuerySet[M]:
+    rows = prepared.model._base_manager.using(using).filter(Among("pk", keys))
+    return database.lockable(using, rows.order_by("pk"))
+
+
+def get_ready(using: str) -> None:
+    """Word what each recording asks, before anything has ended.
+
+    Args:
+        using: database alias.
+    """
+    _tasks.get_ready(using, lambda: _with(_tasks, using, [0]))
+    _runs.get_ready(using, lambda: _with(_runs, using, [0]))
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:

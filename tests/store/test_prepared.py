@@ -11,11 +11,13 @@ from django.db import connection, transaction
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, guard, results, rows
+from django_declarative_cron.store import bulk, claims, guard, prepared, results, rows
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.endings import Result
+from django_declarative_cron.store.prepared import Prepared
 
 from .conftest import Deployment
+from .statements import claim, record
 
 pytestmark = pytest.mark.django_db
 
@@ -104,6 +106,24 @@ def test_a_task_is_found_by_its_key_and_by_its_name_where_that_is_unknown_or_ano
             result.task_name: keys[result.task_name] for result in some
         }
         assert busy == set()
+
+
+def test_what_was_got_ready_is_asked_without_another_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Deployment(2)
+    made.initialize()
+    made.owe_all()
+    monkeypatch.setattr(claims, "_tasks", Prepared(ScheduledTask))
+    monkeypatch.setattr(results, "_tasks", Prepared(ScheduledTask))
+    monkeypatch.setattr(results, "_runs", Prepared(TaskRun))
+    claims.get_ready("default", made.now)
+    results.get_ready("default")
+    if connection.vendor != "mysql":
+        # There each key is named, and the query is another one each time.
+        monkeypatch.setattr(prepared, "_worded", None)
+    claimed = claim(made)
+    assert sorted(each.task_name for each in claimed.claims) == ["t0", "t1"]
+    record(made, claimed)
+    assert TaskRun.objects.filter(outcome=Outcome.SUCCEEDED).count() == 2
 
 
 def test_rows_know_the_ids_that_they_got() -> None:
