@@ -20,6 +20,8 @@ from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
 
+from ..patience import PATIENCE
+
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TOGETHER = 10
 
@@ -72,17 +74,25 @@ def test_a_transaction_that_was_left_open_is_said_to_one(cleaned: CleanUps) -> N
     assert asyncio.run(_all_at_once(lambda: next(looks))) == [error, *[None] * (TOGETHER - 1)]
 
 
-def test_it_is_not_put_off_for_ever_and_where_it_is_urgent_not_at_all(
+def test_it_is_not_put_off_for_ever(cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidying, "LONGEST", 0.01)
+    assert asyncio.run(_all_at_once(lambda: True)) == [None] * TOGETHER
+    assert cleaned
+
+
+def test_where_it_is_urgent_it_is_not_put_off_at_all(
     cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidying, "LONGEST", 0.01)
+    monkeypatch.setattr(tidying, "LONGEST", PATIENCE)
 
     async def urgent() -> list[int]:
-        tidy = Tidying(lambda: True)
+        looks = [True]
+        tidy = Tidying(lambda: looks[-1])
         waits = asyncio.ensure_future(tidy.clean_up())
         await asyncio.sleep(0)
         await tidy.clean_up(is_urgent=True)
         before = len(cleaned)
+        looks.append(False)
         await waits
         return [before, len(cleaned)]
 
