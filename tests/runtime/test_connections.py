@@ -31,7 +31,8 @@ def test_p73_connections_do_not_pile_up(
     def ask() -> None:
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND backend_type = 'client backend'"
             )
             with lock:
                 seen.append(cursor.fetchone()[0])
