@@ -16,7 +16,7 @@ from ..exceptions import InvalidCronExpressionError
 from .declaration import Declaration, Terms
 from .reading import Declared, Item, Reader
 
-_ATOMS: Final = frozenset({str, bool, int, float, timedelta, type(None)})
+_ATOMS: Final = frozenset({str, bool, int, timedelta, type(None)})
 _HOLDERS: Final = frozenset({list, tuple, dict})
 _APART: Final = frozenset({"name", "cron"})
 _DEEPEST: Final = 32
@@ -118,8 +118,10 @@ def parts_of(given: Any) -> Parts | None:
 
 
 def _spelled(value: Any, depth: int = 0) -> Hashable:
-    """Tell data apart by its types as well: 1 and True are equal, and not the same."""
+    """Tell data apart that is equal and not the same: 1 and True, 0.0 and -0.0."""
     kind = type(value)
+    if kind is float:
+        return kind, value.hex()
     if kind in _ATOMS:
         return kind, value
     if kind not in _HOLDERS or depth > _DEEPEST:

@@ -83,6 +83,7 @@ def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
         ({"callback": work}, {"callback": other}),
         ({"args": [1]}, {"args": [True]}),
         ({"args": [1]}, {"args": [1.0]}),
+        ({"args": [0.0]}, {"args": [-0.0]}),
         ({"options": {"meta": {"n": 0}}}, {"options": {"meta": {"n": False}}}),
         ({"enabled": False}, {}),
         ({"catch_up": 60}, {"catch_up": timedelta(minutes=1)}),
@@ -92,9 +93,10 @@ def test_what_differs_in_more_is_told_apart(one: dict[str, Any], other_: dict[st
     first, second = conf.declarations([entry("a", **one), entry("b", **other_)])
     assert beside_its_name(entry("a", **one)) != beside_its_name(entry("b", **other_))
     assert first.terms is not second.terms
-    assert [first.terms.as_data(), second.terms.as_data()] == [
-        conf.declarations([entry("x", **said)])[0].terms.as_data() for said in (one, other_)
-    ]
+    # Of data that is equal and not the same, only the digests are different.
+    alone = [conf.declarations([entry("x", **said)])[0] for said in (one, other_)]
+    assert [first.terms.as_data(), second.terms.as_data()] == [d.terms.as_data() for d in alone]
+    assert [first.digest(), second.digest()] == [d.digest() for d in alone]
 
 
 def test_a_spread_is_of_each_name() -> None:
