@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,6 +16,9 @@ from .coming import Known, scheduling_each
 from .database import chunks
 from .guard import Locked, Member
 from .made import made
+
+_ASKED_AT_ONCE: Final = 50_000
+"""Of how many names history is asked at once; first it is thought of whether each is due."""
 
 _MOST_ALIKE: Final = 2048
 """How many rows are remembered that others may be like: some megabytes."""
@@ -38,15 +41,13 @@ def add(
     if not declarations:
         return []
     told: list[events.TaskEvent] = []
-    known, newcomers = Known.of(held, member, declarations, now), _Newcomers(held, member, now)
-    for chunk in chunks(declarations):
-        fresh = []
-        with scheduling_each(chunk) as each:
-            for declaration in each:
-                event = known.added(declaration, now)
-                fresh.append(newcomers.row(declaration, event, known.running.get(event.task_name)))
-                told.append(event)
-        bulk.insert(member.using, fresh)
+    newcomers = _Newcomers(held, member, now)
+    for many in chunks(declarations, _ASKED_AT_ONCE):
+        known = Known.of(held, member, many, now)
+        for chunk in chunks(many):
+            come = list(newcomers.come(chunk, known))
+            bulk.insert(member.using, [row for row, _ in come])
+            told += [event for _, event in come]
     return told
 
 
@@ -67,16 +68,23 @@ class _Newcomers:
         )
         self._alike: dict[Hashable, ScheduledTask] = {}
 
-    def row(
-        self, declaration: Declaration, event: events.TaskAdded, running: int | None
-    ) -> ScheduledTask:
-        """Make the row of a task.
+    def come(
+        self, declarations: Sequence[Declaration], known: Known
+    ) -> Iterator[tuple[ScheduledTask, events.TaskAdded]]:
+        """Make the row of each task, and tell that it comes.
 
         Args:
-            declaration: of its name.
-            event: tells that it comes.
-            running: the run of its name that is in progress.
+            declarations: of the names.
+            known: of them at least.
         """
+        with scheduling_each(declarations) as each:
+            for declaration in each:
+                event = known.added(declaration, self._now)
+                yield self._row(declaration, event, known.running.get(event.task_name)), event
+
+    def _row(
+        self, declaration: Declaration, event: events.TaskAdded, running: int | None
+    ) -> ScheduledTask:
         owed = event.boot_at, event.paused_since, event.paused_until, running is not None
         # Terms that say the same are the same object; the declarations keep it alive.
         first = self._alike.get(key := (id(declaration.terms), *owed))

@@ -45,8 +45,9 @@ def _registered() -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in ScheduledTask.objects.values()}
 
 
+@pytest.mark.parametrize(("limit", "least"), [("_MOST_ALIKE", 0), ("_ASKED_AT_ONCE", 3)])
 def test_what_is_decided_once_is_what_each_would_be_decided(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, limit: str, least: int
 ) -> None:
     together = _registered()
     assert len({row["id"] for row in together.values()}) == len(together) == 2 * len(TASKS)
@@ -54,7 +55,7 @@ def test_what_is_decided_once_is_what_each_would_be_decided(
     assert {name for name, row in together.items() if row["paused_since"]} == {"paused"}
     due = {name for name, row in together.items() if row["boot_at"]}
     assert due == {f"{name}-due" for name, _ in TASKS if name != "c"}
-    monkeypatch.setattr(adding, "_MOST_ALIKE", 0)
+    monkeypatch.setattr(adding, limit, least)
     alone = _registered()
     for rows in (together, alone):
         for row in rows.values():
