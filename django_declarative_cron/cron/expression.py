@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from zoneinfo import ZoneInfo
 
 from .civil import Masks
@@ -66,16 +66,18 @@ class CronExpression:
         put(self, "_parsed", parsed)
         put(self, "_masks", parsed.masks)
 
-    def __getattr__(self, name: str) -> Civil:
-        """Make what searches the fields when it is first asked: Python asks here what is not set.
+    if not TYPE_CHECKING:
+        # Any name would pass for one of ours.
+        def __getattr__(self, name: str) -> Civil:
+            """Make what searches the fields when it is first asked; here Python asks for it.
 
-        A process that starts understands every expression, and asks few of them for a date.
-        """
-        if name != "_civil":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        civil = schedule_of(self._masks)
-        object.__setattr__(self, name, civil)
-        return civil
+            A process that starts understands every expression, and asks few of them for a date.
+            """
+            if name != "_civil":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            civil = schedule_of(self._masks)
+            object.__setattr__(self, name, civil)
+            return civil
 
     @property
     def seconds(self) -> frozenset[int]:
