@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,11 @@ import pytest
 from django_declarative_cron import Run
 from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.runtime.runners import tidying
-from django_declarative_cron.runtime.runners.coroutines import _is_urgent, _perform
+from django_declarative_cron.runtime.runners.coroutines import (
+    CoroutineRunner,
+    _is_urgent,
+    _perform,
+)
 from django_declarative_cron.runtime.runners.tidying import LONGEST, Tidying
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Result
@@ -108,6 +113,49 @@ def test_a_run_whose_time_is_nearly_over_is_urgent(
 ) -> None:
     work = cast(Work, SimpleNamespace(timeout=timeout))
     assert _is_urgent(work, lasted) is is_urgent
+
+
+def test_what_all_who_waited_for_were_cancelled_goes_on_and_is_no_error_of_nobody(
+    cleaned: CleanUps,
+) -> None:
+    cleaned.append(RuntimeError("left open"))
+    looks, told = [True], list[object]()
+
+    async def cancelled() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        tidy = Tidying(lambda: looks[-1])
+        waits = asyncio.ensure_future(tidy.clean_up())
+        await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.wait([waits])
+        assert waits.cancelled() and len(cleaned) == 1
+        looks.append(False)
+        await tidy.end()
+        assert len(cleaned) == 2
+        del waits, tidy
+        gc.collect()
+
+    asyncio.run(cancelled())
+    gc.collect()
+    assert told == []
+
+
+def test_a_loop_ends_after_what_a_cancelled_run_has_left_is_cleaned_up(cleaned: CleanUps) -> None:
+    is_near, ended = threading.Event(), threading.Event()
+    is_near.set()
+    runner = CoroutineRunner(ManualClock(NOON), is_near.is_set)
+    run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
+    work = Work(1, run, Target("", _nothing), lambda result: ended.set())
+    before = set(threading.enumerate())
+    runner.submit(work)
+    [thread] = [t for t in set(threading.enumerate()) - before if t.name.endswith("-asyncio")]
+    work.ending.ask("cancelled")
+    assert ended.wait(PATIENCE)
+    is_near.clear()
+    runner.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert cleaned
 
 
 async def _nothing() -> None:

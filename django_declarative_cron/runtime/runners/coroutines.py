@@ -72,7 +72,7 @@ class CoroutineRunner:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
                     target=_serve,
-                    args=(self._loop, self._closing),
+                    args=(self._loop, self._closing, self._tidying),
                     name="declarative-cron-asyncio",
                     daemon=True,
                 ).start()
@@ -154,7 +154,7 @@ def _cancelled_when_asked(work: Work) -> Iterator[None]:
             timer.cancel()
 
 
-def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event, tidying: Tidying) -> None:
     """Run the loop until it is closed; a callback that stops it, or breaks it, ends only itself."""
     asyncio.set_event_loop(loop)
     try:
@@ -162,6 +162,7 @@ def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
             with suppress(BaseException):
                 loop.run_forever()
     finally:
+        loop.run_until_complete(tidying.end())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

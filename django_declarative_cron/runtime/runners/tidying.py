@@ -30,6 +30,7 @@ class Tidying:
     def __init__(self, quiet: Callable[[], bool] = bool) -> None:
         self._quiet = quiet
         self._next: asyncio.Future[None] | None = None
+        self._under_way: set[asyncio.Future[None]] = set()
 
     async def clean_up(self, *, is_urgent: bool = False) -> None:
         """Let nothing of a coroutine that has ended reach the next one.
@@ -45,11 +46,26 @@ class Tidying:
         if is_urgent:
             await sync_to_async(connections.clean_up)()
         elif going is None or going.done():
-            self._next = going = asyncio.ensure_future(self._together())
+            self._next = going = self._another()
             await asyncio.shield(going)
         else:
             with suppress(Exception):
                 await asyncio.shield(going)
+
+    async def end(self) -> None:
+        """Wait for what is under way: who asked for it may have been cancelled meanwhile."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _another(self) -> asyncio.Future[None]:
+        going = asyncio.ensure_future(self._together())
+        self._under_way.add(going)
+        going.add_done_callback(self._over)
+        return going
+
+    def _over(self, going: asyncio.Future[None]) -> None:
+        self._under_way.discard(going)
+        if not going.cancelled():
+            going.exception()  # Nobody asks where all that waited for it were cancelled.
 
     async def _together(self) -> None:
         end = asyncio.get_running_loop().time() + LONGEST
