@@ -161,7 +161,7 @@ class Engine:
                 self._known_wake = None
             hold = self._hold()
             if hold is None:
-                self._record(now, self._known_wake)
+                self._record(now, self._coming())
             following = self._evaluate(now if hold is None else hold.instant, hold)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
@@ -192,11 +192,16 @@ class Engine:
             self._look(self._member)
         return self._known_wake
 
+    def _coming(self) -> datetime | None:
+        """Give the next instant that may bring starts: of none that stops, or does not lead."""
+        is_to_start = self.standing is Standing.LEADING and not self.stopping.is_set()
+        return self._known_wake if is_to_start else None
+
     def _hold(self) -> Hold | None:
         """Give what holds the claim for the next instant, where that begins before it."""
-        member = self._member if self.standing is Standing.LEADING else None
+        member = self._member
         is_plain = member is not None and not self._is_in_doubt and not self._finds_silence(member)
-        return self.ahead.hold(self._known_wake if is_plain else None)
+        return self.ahead.hold(self._coming() if is_plain else None)
 
     def _evaluate(self, now: datetime, hold: Hold | None) -> datetime | None:
         member = self._member
@@ -218,14 +223,12 @@ class Engine:
             return now  # Another set was adopted meanwhile: to be looked at at once.
         if self.standing is Standing.LEADING:
             self._housekeeping.use_the_quiet(member, now, self._known_wake)
-        if held_up:
-            return now + ACTS  # Somebody else holds the rows that are due.
-        return self._known_wake if self.standing is Standing.LEADING else None
+        # Where it is held up, somebody else holds the rows that are due.
+        return now + ACTS if held_up else self._coming()
 
     def _is_known_to_lead_into_work(self, now: datetime) -> bool:
         """Tell whether a claim follows anyway, so that a look before it says nothing new."""
-        due = self._known_wake is not None and self._known_wake <= now
-        return due and self.standing is Standing.LEADING
+        return (coming := self._coming()) is not None and coming <= now
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""

@@ -19,6 +19,7 @@ from django_declarative_cron.runtime.ahead import LATE, LEAD, Ahead, Hold
 from django_declarative_cron.runtime.clock import AWAKE, system_clock
 from django_declarative_cron.runtime.hush import Hush
 from django_declarative_cron.store import claims
+from django_declarative_cron.store.guard import Standing
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
 
@@ -166,6 +167,29 @@ def test_results_that_a_claim_ahead_left_are_written_at_once(
     assert engine.tick(now) == later
     engine._calls._waiting = [Result(1, "a", now, succeeded=True)]
     assert engine.tick(now) == (now if is_ahead else later)
+
+
+@pytest.mark.parametrize(
+    ("standing", "is_stopping", "waits"),
+    [
+        (Standing.LEADING, False, True),
+        (Standing.LEADING, True, False),
+        (Standing.STANDBY, False, False),
+        (Standing.SUPERSEDED, False, False),
+    ],
+)
+def test_results_make_way_only_for_what_this_instance_starts(
+    monkeypatch: pytest.MonkeyPatch, standing: Standing, is_stopping: bool, waits: bool
+) -> None:
+    engine, made_way = Scheduler(clock=ManualClock(INSTANT - A_BIT))._engine, list[bool]()
+    monkeypatch.setattr(
+        engine._recording, "write", lambda now, instant: made_way.append(instant == INSTANT)
+    )
+    engine.standing, engine._known_wake = standing, INSTANT
+    if is_stopping:
+        engine.stopping.set()
+    engine.tick(INSTANT - A_BIT)
+    assert made_way == [waits]
 
 
 # --- in the database ---
