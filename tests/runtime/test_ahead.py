@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
 from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.ahead import LATE, LEAD, Ahead, Hold
 from django_declarative_cron.runtime.clock import AWAKE, system_clock
 from django_declarative_cron.runtime.hush import Hush
@@ -136,6 +137,16 @@ def test_a_close_wait_is_no_shorter_than_asked_and_ends_with_its_event() -> None
     assert system_clock.wait_closely(event, 2 * PATIENCE)
     assert not system_clock.wait_closely(threading.Event(), -1.0)
     assert time.perf_counter() - began < PATIENCE
+
+
+def test_a_close_wait_ends_where_somebody_has_stopped_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = iter(range(10**6))
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: 0.0 * next(looks))
+    monkeypatch.setattr(clock, "_LOOKS", 1000)
+    assert not system_clock.wait_closely(threading.Event(), AWAKE)
+    assert next(looks) == 1001
 
 
 def test_of_two_passes_one_at_least_writes_results() -> None:

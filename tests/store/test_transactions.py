@@ -96,10 +96,14 @@ def _as_configured(**settings: Any) -> Iterator[None]:
 @postgres
 def test_limits_hold_inside_a_transaction_and_leave_nothing_behind(deployment: Deployment) -> None:
     names = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+    names += ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
     before = [_ask(f"SHOW {name}") for name in names]
     with guard.locked(deployment.member):
-        assert [_ask(f"SHOW {name}") for name in names] == ["5s", "10s", "15s"]
+        assert [_ask(f"SHOW {name}") for name in names] == ["5s", "10s", "15s", *["off"] * 3]
     assert [_ask(f"SHOW {name}") for name in names] == before
+    # In the caller's own transaction nothing is limited, and nothing planned otherwise.
+    with transaction.atomic(), guard.locked(deployment.member):
+        assert [_ask(f"SHOW {name}") for name in names] == before
 
 
 @postgres

@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -17,22 +18,52 @@ from ..patience import PATIENCE
 
 @pytest.fixture
 def collector() -> Iterator[None]:
+    before = gc.get_threshold()
     yield
+    gc.set_threshold(*before)
     gc.enable()
 
 
+class _Ring:
+    """Garbage that only the collector finds."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def _is_collected(number: int = 100_000) -> bool:
+    gone: list[bool] = []
+    weakref.finalize(_Ring(), gone.append, True)
+    kept = [[each] for each in range(number)]
+    return bool(kept and gone)
+
+
 def test_nothing_is_collected_meanwhile_and_again_afterwards(collector: None) -> None:
+    assert _is_collected()
     with pytest.raises(ZeroDivisionError), uncollected(), uncollected():
-        assert not gc.isenabled()
+        assert not _is_collected()
         raise ZeroDivisionError
-    assert gc.isenabled()
+    assert _is_collected()
 
 
 def test_who_collects_nothing_does_not_afterwards(collector: None) -> None:
-    gc.disable()
+    gc.set_threshold(0)
     with uncollected():
-        assert not gc.isenabled()
+        assert not _is_collected()
+    assert gc.get_threshold()[0] == 0
+
+
+def test_what_somebody_else_says_to_the_collector_meanwhile_holds(collector: None) -> None:
+    before = gc.get_threshold()
+    with uncollected():
+        gc.disable()
     assert not gc.isenabled()
+    assert gc.get_threshold() == before
+    with uncollected():
+        gc.enable()
+        gc.set_threshold(50_000, 20, 30)
+    assert gc.isenabled()
+    assert gc.get_threshold() == (50_000, 20, 30)
 
 
 FORKING = """
@@ -40,7 +71,7 @@ import gc, os, sys
 from django_declarative_cron.store.uncollected import uncollected
 def fork():
     if not (child := os.fork()):
-        os._exit(gc.isenabled())
+        os._exit(gc.isenabled() and gc.get_threshold()[0] > 0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 with uncollected():
     during = fork()
