@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -104,6 +105,11 @@ def heartbeat(member: Member, watched: Watch | None = None) -> bool:
         return _heartbeat(member, watched)
 
 
+def _briefly(member: Member) -> AbstractContextManager[None]:
+    """Open a transaction that who is halted in it keeps open no longer than a lease."""
+    return database.atomic(member.using, member.lease.total_seconds())
+
+
 def _heartbeat(member: Member, watched: Watch | None) -> bool:
     states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
     state = states.annotate(database_now=member.database_time).first()
@@ -114,12 +120,12 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
     try:
         # Somebody may hold either row: each in a transaction with limits, and neither in vain
         # because of the other.
-        with database.atomic(member.using):
+        with _briefly(member):
             return _is_heard(living, member, now, mute_since=None, watched=watched)
     finally:
         if state.leader_id == member.instance:
             vigil.keep(member, state, watched, now)
-            with database.atomic(member.using):
+            with _briefly(member):
                 mine = states.filter(leader=member.instance, term=state.term)
                 mine.update(
                     lease_expires_at=now + member.lease,
@@ -167,7 +173,7 @@ def _is_heard(
 
 def _comes_back(member: Member, now: datetime, mute_since: datetime | None) -> bool:
     """Let a process live after all that was silent for so long that it counted as dead."""
-    with database.atomic(member.using):
+    with _briefly(member):
         row = _own_row(member)
         if row is None:
             return False
@@ -188,7 +194,7 @@ def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
         member: whose clock it was.
         lapses: where its clock leapt from and to.
     """
-    with database.atomic(member.using):
+    with _briefly(member):
         row = _own_row(member)
         if row is not None:
             row.lapses = _with(row.lapses, lapses)
@@ -213,7 +219,7 @@ def stop_requested(member: Member, now: datetime) -> None:
         member: who stops.
         now: the instant of the request.
     """
-    with database.atomic(member.using):
+    with _briefly(member):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
         mine.update(stop_requested_at=now)
@@ -227,7 +233,7 @@ def leave(member: Member, now: datetime) -> None:
         member: who leaves.
         now: the instant it stopped.
     """
-    with database.atomic(member.using):
+    with _briefly(member):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
         # An orderly end is the last sign of life; whoever is found dead was silent before.
@@ -243,7 +249,7 @@ def give_up(member: Member) -> None:
     Args:
         member: who goes.
     """
-    with database.atomic(member.using):
+    with _briefly(member):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(
             id=member.instance, stopped_at=None

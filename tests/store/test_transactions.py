@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from django.db import (
     transaction,
 )
 from django.db.utils import InternalError
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.management.cli import banner
 from django_declarative_cron.models import SchedulerState, TaskRun
@@ -117,6 +118,27 @@ def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
     member = replace(deployment.member, lease=timedelta(seconds=lease))
     with guard.locked(member, create=creates):
         assert _ask("SHOW idle_in_transaction_session_timeout") == longest
+
+
+@postgres
+@pytest.mark.parametrize(
+    "act",
+    [
+        instances.heartbeat,
+        lambda member: instances.stop_requested(member, datetime.now(UTC)),
+        lambda member: instances.leave(member, datetime.now(UTC)),
+        instances.give_up,
+    ],
+)
+def test_who_is_halted_as_it_says_that_it_lives_or_goes_keeps_no_row_for_longer(
+    act: Callable[[guard.Member], object], deployment: Deployment
+) -> None:
+    member = replace(deployment.member, lease=timedelta(seconds=2.5))
+    with CaptureQueriesContext(connection) as captured:
+        act(member)
+    limited = [q["sql"] for q in captured if "idle_in_transaction_session_timeout" in q["sql"]]
+    assert limited
+    assert [sql for sql in limited if "'2500ms'" not in sql] == []
 
 
 mysql = pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
