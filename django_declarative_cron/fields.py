@@ -71,8 +71,9 @@ class _ReadWhenAsked(DeferredAttribute):
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         values = {} if instance is None else vars(instance)
         if self.field.unread in values:
-            text = values.pop(self.field.unread)
+            text = values[self.field.unread]
             values[self.field.attname] = text and json.loads(text, cls=self.field.decoder)
+            del values[self.field.unread]
         return super().__get__(instance, cls)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 from dataclasses import fields
 from datetime import timedelta
 
@@ -14,6 +17,7 @@ from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerStat
 from django_declarative_cron.store import bulk, claims, guard, prepared, results, rows
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.endings import Result
+from django_declarative_cron.store.made import made
 from django_declarative_cron.store.prepared import Prepared
 
 from .conftest import Deployment
@@ -27,6 +31,25 @@ def _values(row: object) -> dict[str, object]:
         # It may be a text until it is asked for.
         assert isinstance(row.declaration, dict)
     return {key: value for key, value in vars(row).items() if not key.startswith("_")}
+
+
+def test_a_text_is_carried_along_until_somebody_asks_for_what_it_says() -> None:
+    row = made(ScheduledTask, {"id": 1, "_declaration_unread": '{"a": [1, null]}'}, "default")
+    alike = [copy.copy(row), pickle.loads(pickle.dumps(row)), row]
+    for each in alike:
+        assert each.declaration == {"a": [1, None]}
+        assert each.declaration is each.declaration
+        assert "_declaration_unread" not in vars(each)
+    row = made(ScheduledTask, {"_declaration_unread": '{"a": 1}'}, "default")
+    row.declaration = {"b": 2}
+    assert row.declaration == {"b": 2}
+
+
+def test_a_text_that_means_nothing_says_so_whenever_somebody_asks() -> None:
+    row = made(ScheduledTask, {"id": 1, "_declaration_unread": "{"}, "default")
+    for _ in range(2):
+        with pytest.raises(json.JSONDecodeError):
+            assert row.declaration
 
 
 def test_what_is_due_is_read_as_django_reads_it() -> None:
