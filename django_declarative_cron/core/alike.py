@@ -8,6 +8,7 @@ of is remembered, and whatever is remarkable is read in full, so that it is told
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +21,14 @@ _ATOMS: Final = frozenset({str, bool, int, timedelta, type(None)})
 _HOLDERS: Final = frozenset({list, tuple, dict})
 _APART: Final = frozenset({"name", "cron"})
 _DEEPEST: Final = 32
-"""Data may contain itself."""
+"""Data may contain itself, and more than once: what is deeper is not followed on any way."""
 
 Parts = tuple[Any, str, Hashable]
 """Name as given, text of the expression, and all else, as something that is equal for the same."""
+
+
+class _TooDeepError(Exception):
+    """Tell that data is too deep to be compared."""
 
 
 class _Known(NamedTuple):
@@ -111,9 +116,10 @@ def parts_of(given: Any) -> Parts | None:
         if type(cron) is str and type(delay) is timedelta:
             return name, cron, (callback if type(callback) is str else id(callback), delay)
     elif type(given) is dict and type(cron := given.get("cron")) is str and "name" in given:
-        said = tuple([_spelled(value) for key, value in given.items() if key not in _APART])
-        if all(type(key) is str for key in given):
-            return given["name"], cron, (tuple(given), said)
+        with suppress(_TooDeepError):
+            said = tuple([_spelled(value) for key, value in given.items() if key not in _APART])
+            if all(type(key) is str for key in given):
+                return given["name"], cron, (tuple(given), said)
     return None
 
 
@@ -124,8 +130,10 @@ def _spelled(value: Any, depth: int = 0) -> Hashable:
         return kind, value.hex()
     if kind in _ATOMS:
         return kind, value
-    if kind not in _HOLDERS or depth > _DEEPEST:
+    if kind not in _HOLDERS:
         # Of anything else, only the very same is alike.
         return id(value)
+    if depth > _DEEPEST:
+        raise _TooDeepError
     items = value.items() if kind is dict else value
     return kind, tuple([_spelled(item, depth + 1) for item in items])

@@ -99,6 +99,18 @@ def test_what_differs_in_more_is_told_apart(one: dict[str, Any], other_: dict[st
     assert [first.digest(), second.digest()] == [d.digest() for d in alone]
 
 
+@pytest.mark.parametrize("key", ["args", "options", "monitor"])
+def test_data_that_contains_itself_more_than_once_is_refused_at_once(key: str) -> None:
+    data: list[Any] = []
+    data += [data, data]
+    mapping: dict[str, Any] = {}
+    mapping |= {"a": mapping, "b": mapping}
+    item = entry("a", **{key: data if key == "args" else mapping})
+    item["self"] = item["again"] = item
+    assert parts_of(item) is None
+    assert [each.task for each in conf.problems([item])].count("a") >= 1
+
+
 def test_a_spread_is_of_each_name() -> None:
     names = [f"a{number}" for number in range(9)]
     declared = conf.declarations([entry(name, spread=3600) for name in names])
