@@ -14,13 +14,11 @@ import pytest
 
 from django_declarative_cron import Run
 from django_declarative_cron.core.declaration import Target
-from django_declarative_cron.runtime.runners import tidying
-from django_declarative_cron.runtime.runners.coroutines import (
-    CoroutineRunner,
-    _is_urgent,
-    _perform,
-)
-from django_declarative_cron.runtime.runners.tidying import LONGEST, Tidying
+from django_declarative_cron.runtime.connections import TransactionLeftOpenError
+from django_declarative_cron.runtime.ending import Why
+from django_declarative_cron.runtime.runners import coroutines, tidying
+from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner, _left, _perform
+from django_declarative_cron.runtime.runners.tidying import Tidying
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
@@ -72,47 +70,24 @@ def test_who_ends_while_it_goes_on_is_cleaned_up_after_anew(cleaned: CleanUps) -
     assert len(cleaned) == 2
 
 
-def test_a_transaction_that_was_left_open_is_said_to_one(cleaned: CleanUps) -> None:
-    error = RuntimeError("left open")
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(RuntimeError("lost"), 1), (TransactionLeftOpenError("left open"), TOGETHER)],
+)
+def test_whose_work_may_be_lost_is_told_so_and_of_all_else_one(
+    cleaned: CleanUps, error: Exception, told: int
+) -> None:
     cleaned.append(error)
     looks = iter([True, True, False])
-    assert asyncio.run(_all_at_once(lambda: next(looks))) == [error, *[None] * (TOGETHER - 1)]
+    said = asyncio.run(_all_at_once(lambda: next(looks)))
+    assert [type(each) for each in said] == [type(error)] * told + [type(None)] * (TOGETHER - told)
+    assert all(str(error) in str(each) for each in said[:told])
 
 
 def test_it_is_not_put_off_for_ever(cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tidying, "LONGEST", 0.01)
     assert asyncio.run(_all_at_once(lambda: True)) == [None] * TOGETHER
     assert cleaned
-
-
-def test_where_it_is_urgent_it_is_not_put_off_at_all(
-    cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tidying, "LONGEST", PATIENCE)
-
-    async def urgent() -> list[int]:
-        looks = [True]
-        tidy = Tidying(lambda: looks[-1])
-        waits = asyncio.ensure_future(tidy.clean_up())
-        await asyncio.sleep(0)
-        await tidy.clean_up(is_urgent=True)
-        before = len(cleaned)
-        looks.append(False)
-        await waits
-        return [before, len(cleaned)]
-
-    assert asyncio.run(urgent()) == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("timeout", "lasted", "is_urgent"),
-    [(None, 1e6, False), (10.0, 10 - 3 * LONGEST, False), (10.0, 10 - LONGEST, True)],
-)
-def test_a_run_whose_time_is_nearly_over_is_urgent(
-    timeout: float | None, lasted: float, is_urgent: bool
-) -> None:
-    work = cast(Work, SimpleNamespace(timeout=timeout))
-    assert _is_urgent(work, lasted) is is_urgent
 
 
 def test_what_all_who_waited_for_were_cancelled_goes_on_and_is_no_error_of_nobody(
@@ -175,3 +150,43 @@ def test_a_run_has_ended_when_its_own_work_has(cleaned: CleanUps) -> None:
     assert [(each.succeeded, each.finished_at, each.duration) for each in results] == [
         (True, NOON, 0.0)
     ]
+
+
+@pytest.mark.parametrize("why", ["cancelled", "timed_out"])
+def test_who_is_asked_to_end_while_that_is_put_off_has_succeeded(
+    cleaned: CleanUps, why: Why
+) -> None:
+    results, asked = list[Result](), list[bool]()
+
+    def quiet() -> bool:
+        asked.append(work.ending.ask(why))
+        return len(asked) < 3
+
+    run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
+    work = Work(1, run, Target("", _nothing), results.append)
+    asyncio.run(_perform(work, ManualClock(NOON), Tidying(quiet)))
+    assert asked == [False] * 3
+    assert [(each.succeeded, each.outcome) for each in results] == [(True, "")]
+    assert cleaned
+
+
+def test_a_run_that_has_ended_waits_no_longer_than_its_time_for_others(
+    cleaned: CleanUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = list[Result]()
+    monkeypatch.setattr(coroutines, "_left", lambda work, lasted: 0.01)
+    monkeypatch.setattr(tidying, "LONGEST", PATIENCE)
+    run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
+    work = Work(1, run, Target("", _nothing), results.append)
+    asyncio.run(_perform(work, ManualClock(NOON), Tidying(lambda: True)))
+    assert [each.succeeded for each in results] == [True]
+    assert not cleaned
+
+
+@pytest.mark.parametrize(
+    ("timeout", "lasted", "left"), [(None, 5.0, None), (10.0, 4.0, 6.0), (10.0, 9.9, 1.0)]
+)
+def test_its_time_is_what_its_own_work_has_left_of_it(
+    timeout: float | None, lasted: float, left: float | None
+) -> None:
+    assert _left(cast(Work, SimpleNamespace(timeout=timeout)), lasted) == left

@@ -12,7 +12,10 @@ from ..clock import Clock
 from ..inside import inside
 from ..work import Work, failed, finished, invoke, succeeded, surrounded
 from . import Load
-from .tidying import LONGEST, Tidying
+from .tidying import Tidying
+
+_SHORTEST = 1.0
+"""Seconds for which a cleaning up is waited for, however little is left of the run's time."""
 
 
 class CoroutineRunner:
@@ -90,7 +93,10 @@ async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
 
     async def tidy() -> None:
         lasted.end()
-        await tidying.clean_up(is_urgent=_is_urgent(work, lasted.seconds))
+        # What is asked from here on comes too late, however long it is put off.
+        work.ending.settle()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(tidying.clean_up(), _left(work, lasted.seconds))
 
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
@@ -122,9 +128,12 @@ class _Lasted:
             self.seconds = self._clock.monotonic() - self._began
 
 
-def _is_urgent(work: Work, lasted: float) -> bool:
-    """Tell whether the time of a run that has ended might run out while it waits."""
-    return work.timeout is not None and work.timeout - lasted <= 2 * LONGEST
+def _left(work: Work, lasted: float) -> float | None:
+    """Give how long a run that has ended waits for its cleaning up, ``None`` for any time.
+
+    Code of other coroutines may hang in the thread that it needs.
+    """
+    return None if work.timeout is None else max(work.timeout - lasted, _SHORTEST)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from asgiref.sync import sync_to_async
 
@@ -32,25 +31,27 @@ class Tidying:
         self._next: asyncio.Future[None] | None = None
         self._under_way: set[asyncio.Future[None]] = set()
 
-    async def clean_up(self, *, is_urgent: bool = False) -> None:
+    async def clean_up(self) -> None:
         """Let nothing of a coroutine that has ended reach the next one.
 
-        Args:
-            is_urgent: put nothing off.
-
         Raises:
-            TransactionLeftOpenError: a transaction was left open. It is said to the first of
-                those that go together: whose it was, nobody knows.
+            TransactionLeftOpenError: a transaction was left open. Whose it was, nobody knows, and
+                what any of those wrote that go together may be lost with it: it is said to each.
+            Exception: whatever else went wrong is said to the first of them.
         """
         going = self._next
-        if is_urgent:
-            await sync_to_async(connections.clean_up)()
-        elif going is None or going.done():
+        is_first = going is None or going.done()
+        if going is None or going.done():
             self._next = going = self._another()
+        try:
             await asyncio.shield(going)
-        else:
-            with suppress(Exception):
-                await asyncio.shield(going)
+        except connections.TransactionLeftOpenError as error:
+            raise connections.TransactionLeftOpenError(
+                f"of this and of whatever ended together with it on the event loop: {error}"
+            ) from None
+        except Exception:
+            if is_first:
+                raise
 
     async def end(self) -> None:
         """Wait for what is under way: who asked for it may have been cancelled meanwhile."""
