@@ -44,7 +44,7 @@ class Calls:
         self._admission = admission
         self._running: dict[int, Work] = {}
         self._waiting: list[Result] = []
-        self._book = threading.Lock()
+        self._book = threading.Condition()
 
     @property
     def running(self) -> int:
@@ -69,6 +69,15 @@ class Calls:
         """Give the ids of all runs that are not recorded yet."""
         with self._book:
             return {*self._running, *(result.run for result in self._waiting)}
+
+    def gather(self, seconds: float) -> None:
+        """Wait for the results of those whose callbacks have ended already.
+
+        Args:
+            seconds: the longest to wait.
+        """
+        with self._book:
+            self._book.wait_for(self._has_all_results, seconds)
 
     def recorded(self, results: list[Result], held: list[Result]) -> None:
         """Forget results, the oldest of those waiting.
@@ -159,4 +168,8 @@ class Calls:
         with self._book:
             if self._running.pop(result.run, None) is not None:
                 self._waiting.append(result)
+            self._book.notify_all()
         self._ended()
+
+    def _has_all_results(self) -> bool:
+        return not any(work.ending.is_over for work in self._running.values())

@@ -41,6 +41,11 @@ class Ending:
             hook()
         return True
 
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the callback has ended, whether or not its result is there."""
+        return self._over
+
     def on_ask(self, hook: Callable[[], object]) -> None:
         """Call a function when the run is asked to end; at once where it was already.
 

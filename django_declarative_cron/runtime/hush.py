@@ -61,6 +61,10 @@ class Hush:
             self._until = self._clock.monotonic() + (instant - now + CALLING).total_seconds()
         return was_quiet and self._until is None
 
+    def end(self) -> None:
+        """Be quiet no longer: a pass begins that writes whatever has ended."""
+        self._until = None
+
     def _left(self) -> float:
         until = self._until
         if until is None or self._stopping.is_set():

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
+from django_declarative_cron import Run
+from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.runtime import recording
 from django_declarative_cron.runtime.calls import Calls
 from django_declarative_cron.runtime.hush import CALLING, HUSH, Hush
 from django_declarative_cron.runtime.recording import FEW, LONGEST, MOST, Recording
+from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock
+
+from ..patience import PATIENCE
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -27,6 +32,11 @@ class Book:
 
     def __init__(self, number: int) -> None:
         self.waiting = [Result(n, f"t{n}", NOON, succeeded=True) for n in range(number)]
+        self.late: list[Result] = []
+
+    def gather(self, seconds: float) -> None:
+        self.waiting += self.late
+        self.late = []
 
     def recorded(self, results: list[Result], held: list[Result]) -> None:
         self.waiting = self.waiting[len(results) :] + held
@@ -177,3 +187,46 @@ def test_what_is_held_is_tried_once_and_goes_on_waiting(monkeypatch: pytest.Monk
     assert [result.run for result in desk.book.waiting] == [0, 5]
     # Somebody else holds their rows: nobody's start waits for that.
     assert not desk.recording.unrecorded
+
+
+def test_who_has_ended_tells_so_before_what_is_due_by_then_is_considered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, 0)
+    desk.book.late = [Result(1, "t1", NOON, succeeded=True)]
+    instant = NOON + A_BIT
+    desk.hush.begin(NOON, instant)
+    assert not desk.recording.write(NOON, instant)  # It is to come: nobody is waited for.
+    assert (desk.batches, desk.hush.is_on) == ([], True)
+    desk.clock.advance(instant)
+    assert desk.recording.write(instant, instant)
+    assert (desk.batches, desk.hush.is_on) == ([1], False)
+
+
+def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
+    ended = threading.Event()
+    calls = Calls(ManualClock(NOON), cast(Any, None), None, lambda: None, cast(Any, None))
+    run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
+    goes_on, over = (Work(n, run, Target("", lambda: None), calls._done) for n in (1, 2))
+    calls._running = {1: goes_on, 2: over}
+    calls.gather(PATIENCE)  # Nobody has ended.
+    over.ending.settle()
+    calls.gather(0)
+    assert calls.waiting == []
+
+    def done() -> None:
+        ended.wait(PATIENCE)
+        over.done(Result(2, "t", NOON, succeeded=True))
+
+    teller = threading.Thread(target=done)
+    teller.start()
+    waits = calls._book.wait_for
+
+    def wait_for(is_there: Callable[[], bool], seconds: float) -> bool:
+        ended.set()
+        return waits(is_there, seconds)
+
+    calls._book.wait_for = wait_for  # type: ignore[assignment]
+    calls.gather(PATIENCE)
+    assert [each.run for each in calls.waiting] == [2]
+    teller.join()
