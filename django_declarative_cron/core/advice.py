@@ -47,13 +47,12 @@ def advise(
         project_zone: the zone people think in, or ``None``.
     """
     silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
-    # None of it depends on the name, and tasks that differ in no more have the same terms.
-    known: dict[tuple[int, bool], tuple[Advice, ...]] = {}
+    # None of it depends on the name; items that differ in no more have the same terms.
+    known: dict[int, tuple[Advice, ...]] = {}
     declared = list(declared)
     yield from crowds(declared, now)
     for each in declared:
-        key = id(each.declaration.terms), each.zone_is_said
-        if key not in known:
+        if (key := id(each.declaration.terms)) not in known:
             known[key] = tuple(_of_one(each, now, project_zone))
         for advice in known[key]:
             yield _problem(each, advice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from operator import not_
 from random import Random
 from typing import Any
 
@@ -85,6 +86,8 @@ def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
         ({"args": [1]}, {"args": [1.0]}),
         ({"args": [0.0]}, {"args": [-0.0]}),
         ({"options": {"meta": {"n": 0}}}, {"options": {"meta": {"n": False}}}),
+        ({"options": {"meta": {"n": []}}}, {"options": {"meta": {"n": {}}}}),
+        ({"enabled": True}, {"atomic": True}),
         ({"enabled": False}, {}),
         ({"catch_up": 60}, {"catch_up": timedelta(minutes=1)}),
     ],
@@ -109,6 +112,16 @@ def test_data_that_contains_itself_more_than_once_is_refused_at_once(key: str) -
     item["self"] = item["again"] = item
     assert parts_of(item) is None
     assert [each.task for each in conf.problems([item])].count("a") >= 1
+
+
+def test_four_parts_that_differ_in_more_are_told_apart() -> None:
+    more: list[Any] = [(work, FIVE), (other, FIVE), (work, 2 * FIVE), ("operator.not_", FIVE)]
+    declared = conf.declarations(
+        [(f"t{place}", "0 7 * * *", *said) for place, said in enumerate(more)]
+    )
+    assert len({id(each.terms.manner) for each in declared}) == 4
+    assert [each.target.function for each in declared] == [work, other, work, not_]
+    assert [each.retry_delay for each in declared] == [FIVE, FIVE, 2 * FIVE, FIVE]
 
 
 def test_a_spread_is_of_each_name() -> None:
@@ -194,7 +207,7 @@ SAID = st.fixed_dictionaries(
     },
 )
 ANYTHING = st.one_of(
-    st.tuples(NAMES, CRONS, CALLBACKS, st.sampled_from([FIVE, timedelta(0), -FIVE, 300])),
+    st.tuples(NAMES, CRONS, CALLBACKS, st.sampled_from([FIVE, timedelta(0), -FIVE, 300, [300]])),
     st.builds(
         lambda name, cron, callback, said: {"name": name, "cron": cron, **callback, **said},
         NAMES,

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from django_declarative_cron import conf
+from django_declarative_cron.core.declaration import digest_of_set
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskOverride, TaskRun
-from django_declarative_cron.store import adding
+from django_declarative_cron.store import adding, database, limits, reconcile
+from django_declarative_cron.store.guard import Locked
+from django_declarative_cron.store.survey import Survey
 
-from .conftest import Deployment, nothing
+from ..patience import PATIENCE
+from .conftest import Deployment, Stranger, nothing
 
 pytestmark = pytest.mark.django_db
 
 FIVE = timedelta(minutes=5)
 NOW = datetime(2026, 12, 1, 12, 0, 30, tzinfo=UTC)
 SELDOM, ALWAYS = "0 0 29 2 *", "* * * * *"
-TASKS = (("a", SELDOM), ("b", SELDOM), ("ran", SELDOM), ("paused", SELDOM), ("c", SELDOM))
+NAMES = ("a", "b", "ran", "paused", "paused-too", "off", "c")
+PAUSES = {"paused": NOW + FIVE, "paused-too": NOW + 2 * FIVE, "off": None}
 OF_ITS_DEPLOYMENT = ("id", "scheduler_id", "scheduler_identifier", "epoch")
 
 
 def _registered() -> dict[str, dict[str, Any]]:
-    """Register tasks: one runs, one is paused; of those due in this minute, one has succeeded."""
+    """Register tasks: one runs, some are paused; of those due in this minute, one has succeeded."""
     SchedulerState.objects.all().delete()
     made = Deployment(0)
     made.now = NOW
@@ -36,9 +44,10 @@ def _registered() -> dict[str, dict[str, Any]]:
     )
     done = {"scheduled_for": NOW, "started_at": NOW, "outcome": "succeeded"}
     TaskRun.objects.create(scheduler=state, task_name="c-due", **done)
-    pause = {"kind": TaskOverride.Kind.PAUSE, "author": "somebody", "until": NOW + FIVE}
-    TaskOverride.objects.create(scheduler=state, task_name="paused", created_at=NOW, **pause)
-    tasks = [*TASKS, *((f"{name}-due", ALWAYS) for name, _ in TASKS)]
+    pause = {"kind": TaskOverride.Kind.PAUSE, "author": "somebody", "created_at": NOW}
+    for name, until in PAUSES.items():
+        TaskOverride.objects.create(scheduler=state, task_name=name, until=until, **pause)
+    tasks = [(name, SELDOM) for name in NAMES] + [(f"{name}-due", ALWAYS) for name in NAMES]
     made.declarations = conf.declarations([(name, cron, nothing, FIVE) for name, cron in tasks])
     made.member = replace(made.member, digest="another")
     made.initialize()
@@ -49,12 +58,15 @@ def _registered() -> dict[str, dict[str, Any]]:
 def test_what_is_decided_once_is_what_each_would_be_decided(
     monkeypatch: pytest.MonkeyPatch, limit: str, least: int
 ) -> None:
+    # Some rows are stored already when others like them come.
+    monkeypatch.setattr(database, "_CHUNK", 2)
     together = _registered()
-    assert len({row["id"] for row in together.values()}) == len(together) == 2 * len(TASKS)
+    assert len({row["id"] for row in together.values()}) == len(together) == 2 * len(NAMES)
     assert {name for name, row in together.items() if row["running_run"]} == {"ran"}
-    assert {name for name, row in together.items() if row["paused_since"]} == {"paused"}
+    paused = {name: row["paused_until"] for name, row in together.items() if row["paused_since"]}
+    assert paused == PAUSES
     due = {name for name, row in together.items() if row["boot_at"]}
-    assert due == {f"{name}-due" for name, _ in TASKS if name != "c"}
+    assert due == {f"{name}-due" for name in NAMES if name != "c"}
     monkeypatch.setattr(adding, limit, least)
     alone = _registered()
     for rows in (together, alone):
@@ -63,3 +75,46 @@ def test_what_is_decided_once_is_what_each_would_be_decided(
             for key in OF_ITS_DEPLOYMENT:
                 del row[key]
     assert together == alone
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
+    monkeypatch: pytest.MonkeyPatch, stranger: Stranger
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("one writer at a time: the second looks when the first is done")
+    for limit in ("LOCK", "STATEMENT", "IDLE"):
+        monkeypatch.setattr(limits, limit, 2 * int(PATIENCE))
+    first, second = Deployment(3), Deployment(0)
+    second.declarations = second.declare("t1", "t2", "x")
+    second.member = replace(second.member, digest=digest_of_set(second.declarations))
+    found: list[bool] = []
+    there, go = threading.Event(), threading.Event()
+
+    def survey(held: Locked, *args: Any) -> Survey:
+        found.append(held.is_new)
+        there.set()
+        assert go.wait(PATIENCE)
+        return real(held, *args)
+
+    def initialize(deployment: Deployment) -> None:
+        try:
+            deployment.initialize()
+        finally:
+            connection.close()
+
+    real = reconcile.survey
+    monkeypatch.setattr(reconcile, "survey", survey)
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            done = [pool.submit(initialize, first)]
+            assert there.wait(PATIENCE)
+            done.append(pool.submit(initialize, second))
+            stranger.wait_for_a_waiter()
+        finally:
+            go.set()
+        for each in done:
+            each.result(PATIENCE)
+    assert found == [True, False]
+    assert set(ScheduledTask.objects.values_list("name", flat=True)) == {"t1", "t2", "x"}
+    assert SchedulerState.objects.get().generation == 2
