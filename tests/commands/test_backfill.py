@@ -31,10 +31,13 @@ HOURS = [datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in (1, 2, 3, 4)]
 
 @pytest.fixture
 def register(settings: Any) -> Callable[..., None]:
-    """Declare one hourly task, and let a scheduler register it and go."""
+    """Declare a task of some days' hours, and let a scheduler register it and go.
+
+    Of each day's, it would owe the present one where the test runs at the beginning of an hour.
+    """
 
     def write(job: str, **said: Any) -> None:
-        task = {"name": "t", "cron": "0 * * * *", "callback": f"{HERE}.{job}", **said}
+        task = {"name": "t", "cron": "0 * 1,31 1,12 *", "callback": f"{HERE}.{job}", **said}
         settings.SCHEDULED_TASKS = [{"retry_delay": DELAY, "overlap_policy": "coalesce", **task}]
         scheduler = Scheduler(background=False)
         scheduler.initialize(settings.SCHEDULED_TASKS)
