@@ -1,0 +1,58 @@
+"""What is planned of a set and of rows: each declaration has one place in it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django_declarative_cron import conf
+from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.reconcile import Row, plan
+
+FIVE = timedelta(minutes=5)
+
+
+def work() -> None:
+    """Do nothing."""
+
+
+def declared(name: str, cron: str = "0 7 * * *") -> Declaration:
+    return conf.declarations([(name, cron, work, FIVE)])[0]
+
+
+def row_of(declaration: Declaration) -> Row:
+    return (declaration.name, *declaration.terms.row())
+
+
+def test_each_declaration_has_one_place_in_the_plan() -> None:
+    new, same, moved, described = map(declared, ("new", "same", "moved", "described"))
+    posted = declared("posted").but(origin="http")
+    rows = map(
+        row_of,
+        (same, declared("moved", "0 8 * * *"), described.but(description="x"), declared("gone")),
+    )
+    found = plan([new, same, moved, described], [*rows, row_of(posted)])
+    assert found.new == (new,)
+    assert found.unchanged == (same,)
+    assert found.updated == (described,)
+    assert [(each.declaration, each.stored.cron) for each in found.overridden] == [
+        (moved, "0 8 * * *")
+    ]
+    # What was posted is nobody's to remove but who posted it.
+    assert found.orphaned == ("gone",)
+    assert found.preserved == (described, same)
+
+
+def test_what_settings_declare_takes_the_place_of_what_was_posted_as_the_same() -> None:
+    mine = declared("a")
+    [override] = plan([mine], [row_of(mine.but(origin="http"))]).overridden
+    assert override.changes() == {"origin": ("http", "settings")}
+
+
+def test_declarations_are_equal_that_say_the_same() -> None:
+    one = declared("a")
+    assert one == declared("a")
+    assert hash(one) == hash(declared("a"))
+    # Another spacing is another text, though it means the same.
+    assert one != declared("a", "0  7 * * *")
+    assert one != one.but(description="x")
+    assert one.terms != "terms"
