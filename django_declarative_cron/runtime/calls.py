@@ -77,7 +77,8 @@ class Calls:
             seconds: the longest to wait.
         """
         with self._book:
-            self._book.wait_for(self._has_all_results, seconds)
+            over = [run for run, work in self._running.items() if work.ending.is_over]
+            self._book.wait_for(lambda: self._running.keys().isdisjoint(over), seconds)
 
     def recorded(self, results: list[Result], held: list[Result]) -> None:
         """Forget results, the oldest of those waiting.
@@ -170,6 +171,3 @@ class Calls:
                 self._waiting.append(result)
             self._book.notify_all()
         self._ended()
-
-    def _has_all_results(self) -> bool:
-        return not any(work.ending.is_over for work in self._running.values())
