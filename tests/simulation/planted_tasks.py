@@ -13,7 +13,7 @@ from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import applying, claims, coming, endings, overrides, rows
+from django_declarative_cron.store import adding, applying, claims, coming, endings, overrides, rows
 
 from .planting import after, around, fault
 
@@ -125,7 +125,7 @@ def _boot_run_twice_in_a_minute(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         coming.Known,
         "boot_of",
-        lambda known, name: None if name in known.running else known.owed[name],
+        lambda known, name: None if name in known.running else known.owed.get(name),
     )
 
 
@@ -133,7 +133,7 @@ def _boot_run_twice_in_a_minute(patch: pytest.MonkeyPatch) -> None:
 def _owe_the_past_at_a_first_coming(patch: pytest.MonkeyPatch) -> None:
     around(
         patch,
-        applying,
+        adding,
         "first_coming",
         lambda real, event: replace(real(event), discharged_at=None, registered_at=_earlier(event)),
     )
