@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from .overlap import CONCURRENT, Policy
 from .schedule import Schedule
 from .state import TaskState
+
+BELIEVABLE = timedelta(minutes=5)
+"""How far a mark may lie ahead of the clock: it was set back by no more."""
+
+
+def is_believable(mark: datetime, now: datetime, schedule: Schedule) -> bool:
+    """Tell whether a mark may lie ahead of the clock, for a small step of it or for a spread.
+
+    Args:
+        mark: the occurrence up to which all is discharged.
+        now: the instant to judge by.
+        schedule: of the task.
+    """
+    return mark - now <= BELIEVABLE + schedule.offset
 
 
 def bound(schedule: Schedule, state: TaskState) -> Schedule:
@@ -59,7 +73,9 @@ def _wake_at(
 ) -> datetime | None:
     owes = state.orphaned or state.run_requested_at is not None
     queues = state.waiting > 0 and state.pending_retry_until is None
-    if state.boot_at is not None or ((owes or queues) and may_start(state, policy)):
+    # The clock was set back while it ran.
+    is_at_once = state.boot_at is not None or not is_believable(state.mark, now, schedule)
+    if is_at_once or ((owes or queues) and may_start(state, policy)):
         return now
     horizon = now if following is None else following
     gaps = schedule.lost_between(state.mark, horizon)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from . import events
-from .ahead import bound, look_ahead, may_start
+from .ahead import BELIEVABLE, bound, is_believable, look_ahead, may_start
 from .events import TaskEvent, TaskRunStarted
 from .overlap import (
     CONCURRENT,
@@ -35,6 +35,7 @@ from .story import Story
 from .unserved import account, boot_unserved, left_out, overlapped, passed_over, too_late
 
 __all__ = [
+    "BELIEVABLE",
     "CONCURRENT",
     "Decision",
     "Reason",
@@ -44,9 +45,6 @@ __all__ = [
     "settle",
     "start_now",
 ]
-
-BELIEVABLE = timedelta(minutes=5)
-"""How far the clock may have stepped back before a mark is not believed."""
 
 ON_TIME: Final = timedelta(minutes=1)
 """A start no later than this is on time, and catches nothing up."""
@@ -96,7 +94,7 @@ def decide(
     """
     story, schedule = Story(state), bound(schedule, state)
     if not state.running or policy != "coalesce":
-        story = _expired_pause(_believed(story, retry, now, schedule.offset), schedule, now)
+        story = _expired_pause(_believed(story, retry, now, schedule), schedule, now)
         if story.state.paused_since:
             story = _manual(story, now, policy, active)
         else:
@@ -122,14 +120,14 @@ def settle(
     return Decision(story.state, story.events, begun, next_run_at, wake_at)
 
 
-def _believed(story: Story, retry: Retry, now: datetime, offset: timedelta) -> Story:
+def _believed(story: Story, retry: Retry, now: datetime, schedule: Schedule) -> Story:
     """Set back what lies further ahead than a believable step of the clock, or another spread."""
     state, pending = story.state, story.state.pending_retry_until
     latest = retry.latest_retry_at(now)
     # After an end in the past, a retry further ahead was dated by another policy.
     dated = state.freed_at is not None and state.freed_at <= now
     is_near = pending is None or dated or pending - latest <= BELIEVABLE
-    if state.mark - now <= BELIEVABLE + offset and is_near:
+    if is_believable(state.mark, now, schedule) and is_near:
         return story
     return story.then(
         events.TaskMarkReset(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_declarative_cron.core import events
-from django_declarative_cron.core.decide import BELIEVABLE, Decision, decide
+from django_declarative_cron.core.decide import BELIEVABLE, Decision, Story, decide, settle
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.core.state import TaskState, apply
@@ -242,3 +242,18 @@ def test_a_start_is_dated_no_earlier_than_the_end_before_it(freed: float, dated:
     start = decide(state, schedule(), RETRY, now).start
     assert start is not None
     assert start.actual_time == now + timedelta(seconds=dated)
+
+
+@pytest.mark.parametrize(
+    ("now", "wake"), [("09:55:00", "11:00"), ("09:54:59", "09:54:59"), ("08:00:30", "08:00:30")]
+)
+def test_what_ended_after_the_clock_was_set_back_does_not_wait_for_the_old_time(
+    now: str, wake: str
+) -> None:
+    ended = settle(Story(RAN), schedule(), at(now))
+    assert ended.wake_at == at(wake)
+    again = decided(ended.state, now)
+    assert again.start is None
+    is_believed = at("10:00") - at(now) <= BELIEVABLE
+    assert again.state.mark == (at("10:00") if is_believed else at(now))
+    assert again.wake_at is not None and again.wake_at > at(now)
