@@ -1,4 +1,4 @@
-"""Writing down how runs ended, in batches: what is due at an instant waits for none of them."""
+"""Writing down how runs ended, in batches: what is claimed ahead of an instant waits for none."""
 
 from __future__ import annotations
 
