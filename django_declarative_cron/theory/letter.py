@@ -93,7 +93,7 @@ class LetterState:
         self._came_at: dict[str, Moment] = {}
         self._unsettled: set[Registration] = set()
         self._unended: set[Registration] = set()
-        self._ungoverned = Ungoverned()
+        self._ungoverned = Ungoverned(self.is_elsewhere)
         self._stop_started = False
 
     # --- what the axioms ask ---
@@ -138,6 +138,10 @@ class LetterState:
         """Name the tasks of which a run is in flight."""
         running = [each.name for each in self._unended if self._tasks[each].running.holds]
         return running + self._ungoverned.names()
+
+    def is_elsewhere(self, event: Event) -> bool:
+        """Say that the theory knows of nobody but the scheduler."""
+        return False
 
     def started(self, task: Task) -> Moment | None:
         """Tell when the newest run of a task started."""

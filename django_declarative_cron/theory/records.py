@@ -11,7 +11,8 @@ A record is a mapping: ``{"at": datetime, "event": "RS", "task": "a"}``.
 
 Optional: ``valid`` on ``IEs`` and ``IEf`` says whether the list was one to accept, where the
 record does not show it (a callback that cannot be imported); ``cause: "storage"`` on ``IEf``;
-``retry_at`` on ``REf`` for a backoff, ``None`` for no retry; ``cron`` on ``Due`` where two
+``retry_at`` on ``REf`` for a backoff, ``None`` for no retry; ``handed`` on ``RS``, ``REs`` and
+``REf`` of a run that a worker took over from the scheduler; ``cron`` on ``Due`` where two
 schedules of one name are told apart; ``dialect``, ``gap``, ``fold``, ``overlap_policy``,
 ``offset`` and ``leaves_out`` in a registration. Other keys are left alone.
 """
@@ -35,6 +36,7 @@ ACTIONS: Final = frozenset({"IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf"})
 PULSES: Final = frozenset({"Due", "Tick", "RetryDue"})
 OF_A_TASK: Final = frozenset({"RS", "REs", "REf", "Due", "RetryDue"})
 OF_A_LIST: Final = frozenset({"IS", "IEs", "IEf"})
+_OF_A_RUN: Final = frozenset({"RS", "REs", "REf"})
 
 _SHORTEST_DELAY: Final = timedelta(milliseconds=1)
 _LONGEST_NAME: Final = 255
@@ -115,6 +117,7 @@ class Event:
         retry_at: when the retry of a failure is due; of a pulse, when it was to come.
         retry_stated: the record said ``retry_at`` itself.
         governed: ``False`` for a task the theory says nothing about.
+        handed: of a run that was taken over by a process that is not the scheduler's.
     """
 
     kind: Kind
@@ -128,6 +131,7 @@ class Event:
     retry_at: datetime | None = None
     retry_stated: bool = False
     governed: bool = True
+    handed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +193,12 @@ def _of_a_task(index: int, record: Record, kind: Kind) -> Event:
     task = record.get("task")
     if not isinstance(task, str):
         raise TraceError(index, f'{kind} needs "task", the name of the task, got {task!r}')
+    handed = kind in _OF_A_RUN and record.get("handed") is True
     if kind == "REf" and "retry_at" in record:
         retry_at = None if record["retry_at"] is None else _instant(index, record, "retry_at")
-        return Event(kind, task, retry_at=retry_at, retry_stated=True)
-    return Event(kind, task, cron=record.get("cron") if kind == "Due" else None)
+        return Event(kind, task, retry_at=retry_at, retry_stated=True, handed=handed)
+    cron = record.get("cron") if kind == "Due" else None
+    return Event(kind, task, cron=cron, handed=handed)
 
 
 def _freeze(index: int, record: Record, at: datetime) -> Event:

@@ -11,6 +11,8 @@
 - R7: dues skip the second pass of a repeated local minute: the schedule sees to it.
 - R8: a first coming wins over pulses at its position.
 - R9: an initialisation may fail when the storage does.
+- R10: a run that was handed over is its worker's. Neither a stop nor a crash of the scheduler ends
+  it, and no stop waits for it; while it is in flight nothing else of its task may start.
 
 Nobody has to start, at its coming, a task that succeeded in the very minute (semantics 9).
 """
@@ -89,18 +91,18 @@ class RepairedState:
         self._names: frozenset[str] = frozenset()
         self._tasks: dict[str, _Task] = {}
         self._in_flight: dict[str, None] = {}
-        self._ungoverned = Ungoverned()
+        self._ungoverned = Ungoverned(self.is_elsewhere)
 
     # --- what the axioms ask ---
 
     @property
     def quiescent(self) -> bool:
-        """Say whether no run is in flight."""
+        """Say whether no run of the scheduler's own is in flight."""
         return not self._in_flight and not self._ungoverned
 
     @property
     def stop_waits_for_nothing(self) -> bool:
-        """Say whether a stop was called and no run is in flight."""
+        """Say whether a stop was called and no run of the scheduler's own is in flight."""
         return self._stopping and self.quiescent
 
     def task_of(self, event: Event) -> Task:
@@ -125,8 +127,12 @@ class RepairedState:
         return self._of(task).running
 
     def in_flight(self) -> list[str]:
-        """Name the tasks of which a run is in flight."""
+        """Name the tasks of which a run of the scheduler's own is in flight."""
         return [*self._in_flight, *self._ungoverned.names()]
+
+    def is_elsewhere(self, event: Event) -> bool:
+        """Say whether the run of an event is no longer the scheduler's (R10)."""
+        return event.handed
 
     def started(self, task: Task) -> Moment | None:
         """Tell when the newest run of a task started."""
@@ -186,7 +192,8 @@ class RepairedState:
         task.clear()
         task.running, task.of_the_past = True, False
         task.started = position.moment
-        self._in_flight[event.task or ""] = None
+        if not self.is_elsewhere(event):
+            self._in_flight[event.task or ""] = None
 
     def _ends(self, task: _Task, event: Event) -> None:
         if not task.running:

@@ -7,7 +7,7 @@ operator Y is asked before ``step``, everything else after it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from .operators import Moment
@@ -48,7 +48,7 @@ class State(Protocol):
 
     @property
     def quiescent(self) -> bool:
-        """``Quiescent``."""
+        """``Quiescent``, as far as a stop waits for runs."""
 
     @property
     def stop_waits_for_nothing(self) -> bool:
@@ -73,7 +73,10 @@ class State(Protocol):
         """``Running_x``."""
 
     def in_flight(self) -> list[str]:
-        """Give the names of all running tasks, removed ones too."""
+        """Give the names of all running tasks a stop waits for, removed ones too."""
+
+    def is_elsewhere(self, event: Event) -> bool:
+        """Say whether the run of an event goes on without the scheduler."""
 
     def started(self, task: Task) -> Moment | None:
         """Give the newest start of a task."""
@@ -92,9 +95,14 @@ def name_of(task: Task) -> str:
 
 
 class Ungoverned:
-    """Runs of tasks that the theory does not govern: a stop waits for them all the same."""
+    """Runs of tasks that the theory does not govern: a stop waits for them all the same.
 
-    def __init__(self) -> None:
+    Args:
+        is_elsewhere: tells of an event whether its run goes on without the scheduler.
+    """
+
+    def __init__(self, is_elsewhere: Callable[[Event], bool]) -> None:
+        self._is_elsewhere = is_elsewhere
         self._running: Counter[str] = Counter()
 
     def step(self, position: Position) -> None:
@@ -106,7 +114,7 @@ class Ungoverned:
         for event in position.events:
             if event.kind == "Crash":
                 self._running.clear()
-            elif not event.governed and event.task is not None:
+            elif not event.governed and event.task is not None and not self._is_elsewhere(event):
                 self._count(event.kind, event.task)
 
     def _count(self, kind: str, name: str) -> None:

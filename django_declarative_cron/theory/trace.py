@@ -263,7 +263,10 @@ class _Stream:
                 self._run_as[event.task] = task
         task = self._run_as.get(event.task, task)
         retry_at = _retry_at(event, task, at) if event.kind == "REf" else None
-        return Event(event.kind, event.task, task, retry_at=retry_at, governed=task.governed)
+        governed, handed = task.governed, event.handed
+        return Event(
+            event.kind, event.task, task, retry_at=retry_at, governed=governed, handed=handed
+        )
 
     def _judged(self, event: Event, at: datetime) -> Event:
         """Say whether a list is one to accept, and whether the storage was there to do so."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -641,6 +642,71 @@ def test_a_run_that_outlives_the_stop_breaks_s3(sim: Simulation) -> None:
     _run_at("13:00").update(finished_at=utc("13:40"))
     sim.jump_to("2024-01-01T14:30:00Z")
     assert judged(sim).broken == [("S3", "t")]
+
+
+def _worker() -> SchedulerInstance:
+    """Write the row of a process that calls what is handed to it, and never schedules."""
+    row = SchedulerInstance.objects.get()
+    row.pk, row.initialized_at = uuid4(), None
+    row.save(force_insert=True)
+    return row
+
+
+@pytest.mark.parametrize(
+    "fate",
+    [
+        {"finished_at": utc("13:40")},
+        {"finished_at": None, "outcome": "running", "running_slot": "t"},
+        {"finished_at": utc("13:40"), "outcome": "interrupted"},
+    ],
+    ids=["ends later", "goes on", "its worker dies"],
+)
+def test_a_run_that_a_worker_calls_may_outlive_the_stop(
+    sim: Simulation, fate: dict[str, Any]
+) -> None:
+    _run_at("13:00").update(**fate)
+    sim.jump_to("2024-01-01T13:50:00Z")
+    if fate["finished_at"] is None or "outcome" not in fate:
+        assert judged(sim).broken == [("S3", "t")]
+    _run_at("13:00").update(instance=_worker())
+    told = judged(sim)
+    assert told.broken == []
+    later = [] if fate["finished_at"] is None else ["REf t" if "outcome" in fate else "REs t"]
+    assert told.events[-2 - len(later) :] == ["SE", *later, "Tick"]
+
+
+def test_nothing_else_of_its_task_may_start_while_a_worker_calls_it(sim: Simulation) -> None:
+    _run_at("11:00").update(finished_at=utc("12:05"), instance=_worker())
+    assert judged(sim).broken[0] == ("S1", "t")
+
+
+def test_a_run_that_no_worker_took_up_ends_with_the_stop_that_lets_go_of_it(
+    sim: Simulation,
+) -> None:
+    gone = {"finished_at": None, "outcome": "running", "running_slot": "t"}
+    _run_at("13:00").update(**gone)
+    assert judged(sim).broken == [("S3", "t")]
+    _run_at("13:00").update(instance=None)
+    assert judged(sim).broken == []
+
+
+def test_a_worker_outlives_the_crash_of_its_scheduler() -> None:
+    sim = start()
+    registrations = [("t", HOURLY, sim.job(duration=LONG), FIVE_MINUTES)]
+    sim.initialize(registrations)
+    sim.advance_to("2024-01-01T11:05:00Z")
+    run, worker = _run_at("11:00").get(), _worker()
+    _run_at("11:00").update(instance=worker)
+    sim.crash()
+    sim.jump_to("2024-01-01T11:08:00Z")
+    sim.initialize(registrations)
+    assert TaskRun.objects.get(pk=run.pk).outcome == "running"
+    told = judged(sim)
+    assert ("Crash" in told.events, told.broken) == (True, [])
+    sim.jump_to("2024-01-01T11:10:00Z")
+    TaskRun.objects.filter(pk=run.pk).update(finished_at=sim.now, outcome="succeeded")
+    told = judged(sim)
+    assert (told.events[-2:], told.broken) == (["REs t", "Tick"], [])
 
 
 def test_a_run_after_the_stop_breaks_s1(sim: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""The repaired reading: R1 to R9, and what the semantics say beyond them."""
+"""The repaired reading: R1 to R10, and what the semantics say beyond them."""
 
 from __future__ import annotations
 
@@ -245,6 +245,61 @@ def test_r8_a_first_coming_wins_over_a_pulse_at_its_position() -> None:
 def test_the_order_within_a_position_says_nothing() -> None:
     records = trace("init 10 [a] · 60 RS a + Due a · 61 REs a")
     assert said(check(records)) == {"S1 2"}
+
+
+# --- R10: what was handed to a worker ---
+
+
+def _handed(text: str, task: str = "a", policy: str = "coalesce") -> list[dict[str, object]]:
+    records = trace(text)
+    for record in records:
+        if record.get("task") == task and record["event"] in ("RS", "REs", "REf"):
+            record["handed"] = True
+        for each in record.get("registrations", ()):
+            each["overlap_policy"] = policy
+    return records
+
+
+OUTLIVED = "init 10 [a] · 60 Due a · 61 RS a · 65 SS · 66 SE · 90 REs a"
+CRASHED = "init 10 [a] · 60 Due a · 61 RS a · 65 Crash · 70 REs a · init 80 [a] · 600 Tick"
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "allow"])
+def test_r10_a_stop_does_not_wait_for_what_a_worker_calls(policy: str) -> None:
+    assert check(_handed(OUTLIVED, policy=policy)) == []
+    assert said(check(_handed(OUTLIVED, task="b", policy=policy))) == {"S3 5"}
+
+
+def test_r10_it_waits_for_its_own_beside_it() -> None:
+    text = "init 10 [a,b] · 60 Due a + Due b · 61 RS a · 62 RS b · 65 SS · 66 SE · 90 REs a"
+    assert said(check(_handed(text))) == {"S3 6"}
+    assert [each.task for each in check(_handed(text))] == ["b"]
+
+
+def test_r10_nor_is_it_excused_by_it() -> None:
+    text = "init 10 [a] · 60 Due a · 61 RS a · 65 SS · 600 Tick"
+    assert said(check(_handed(text))) == {"L3 4", "open L3"}
+    assert check(trace(text)) == []
+
+
+def test_r10_a_crash_leaves_it_alone() -> None:
+    assert check(_handed(CRASHED)) == []
+    assert said(check(trace(CRASHED))) >= {"EA6 5"}
+
+
+def test_r10_it_is_one_at_a_time_all_the_same() -> None:
+    text = "init 10 [a] · 60 Due a · 61 RS a · 65 Crash · init 70 [a] · 72 RS a · 80 REs a"
+    assert "S1 7" in said(check(_handed(text)))
+    assert check(trace(text)) == []
+
+
+def test_r10_its_success_counts_for_its_occurrence() -> None:
+    text = CRASHED.replace("600 Tick", "82 RS a · 83 REs a")
+    assert said(check(_handed(text))) == {"S1 8", "S2 8"}
+
+
+def test_r10_the_letter_knows_of_no_workers() -> None:
+    assert said(check(_handed(OUTLIVED), "letter")) == {"S3 5"}
 
 
 # --- what is not governed ---

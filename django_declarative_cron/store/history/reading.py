@@ -63,8 +63,7 @@ def read(
         return None
     begins = max(filter(None, (since, state.history_from)), default=None)
     newest = _runs(using, state).aggregate(newest=Max("pk"))["newest"] or 0
-    lives = _lives(using, state, state.database_now - lease)
-    present = presences(lives)
+    present = presences(_lives(using, state, state.database_now - lease))
     earliest = present[0].began if present else LONG_AGO
     sources = Sources(
         presences=present,
@@ -72,6 +71,7 @@ def read(
         acts=[*_acts(using, state, begins), *left_out.acts(using, state, begins, until)],
         runs=torn.ran(_told(using, state, begins, newest), earliest, until + lease),
         begun=_begun(using, state),
+        workers=_workers(using, state),
     )
     return History(sources, since=begins, until=until)
 
@@ -131,6 +131,12 @@ def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life
     acted = _last_acts(using, state, dead)
     for row in rows:
         yield _life(row, silent, acted.get(row.pk, []))
+
+
+def _workers(using: str, state: SchedulerState) -> set[UUID]:
+    """Give the instances that never schedule: those of engines' workers and of runs by hand."""
+    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    return set(instances.filter(initialized_at=None).values_list("pk", flat=True))
 
 
 def _is_dated(row: SchedulerInstance) -> bool:

@@ -7,16 +7,17 @@ the tasks, the instances and people's acts, not with the runs.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
 from uuid import UUID
 
 from .absence import Absences, Cause
 from .agenda import Agenda, Rank, Record, Step
+from .flights import Busy, Ending, Flights, ending
 from .presence import Presence, frozen, lived_twice
 from .values import Act, Entry, Ran, Registered
 from .writer import TICK, Writer
@@ -32,6 +33,7 @@ class Sources:
         acts: what people did.
         runs: the runs that started, in the order of their rows.
         begun: from when on the histories of tasks are complete whose old runs were pruned.
+        workers: the instances that call what schedulers hand to them.
     """
 
     presences: list[Presence]
@@ -39,20 +41,7 @@ class Sources:
     acts: Iterable[Act]
     runs: Iterable[Ran]
     begun: Mapping[str, datetime]
-
-
-class Busy(NamedTuple):
-    """A run in flight.
-
-    Args:
-        run: id of its row.
-        until: its end, or that of the history.
-        is_told: whether the judge knows of it.
-    """
-
-    run: int
-    until: datetime
-    is_told: bool
+    workers: Collection[UUID] = ()
 
 
 class History:
@@ -82,7 +71,7 @@ class History:
         self._present: Presence | None = None
         self._is_active = False
         self._list_changed_at: datetime | None = None
-        self._busy: dict[str, Busy] = {}
+        self._busy = Flights(sources.workers)
         self._lived_until: datetime | None = None
 
     @property
@@ -107,7 +96,7 @@ class History:
         """Give the event records, oldest first, closed by a ``Tick``."""
         self._plan()
         for run in self._sources.runs:
-            number = self._number_of(run.instance)
+            number = self._number_at(run)
             while self._next_set is not None and self._next_set.after_run < run.id:
                 yield from self._take_next_set(self._next_set)
             if self._may_have_waited(run):
@@ -148,6 +137,13 @@ class History:
         presence = self._presences.get(instance) if instance is not None else self._present
         return -1 if presence is None else presence.number
 
+    def _number_at(self, run: Ran) -> int:
+        """Give the number of the presence that started a run: workers come and go beside it."""
+        if not self._busy.handed(run):
+            return self._number_of(run.instance)
+        presences = self._sources.presences
+        return bisect_right(presences, run.started_at, key=lambda each: each.began) - 1
+
     # --- the scheduler ---
 
     def _begins(self, presence: Presence, at: datetime) -> Iterator[Record]:
@@ -164,15 +160,14 @@ class History:
     def _asked(self, presence: Presence, at: datetime) -> Iterator[Record]:
         yield from self._write(at, "SS")
         self._is_active = False
-        untold = [busy.until for busy in self._busy.values() if not busy.is_told]
-        if untold:
-            # The stop waits for runs that the judge does not know of.
-            self._writer.freeze([(at, max(untold))])
+        untold_until = self._busy.untold_until()
+        if untold_until is not None:
+            self._writer.freeze([(at, untold_until)])
 
     def _ends(self, presence: Presence, at: datetime) -> Iterator[Record]:
         yield from self._write(at, "SE" if presence.is_orderly else "Crash")
         self._is_active = False
-        self._busy.clear()
+        self._busy.left()
 
     def _is_first_seen(self, at: datetime) -> Iterator[Record]:
         """Begin to tell; nothing is known of what was owed before."""
@@ -301,11 +296,14 @@ class History:
         if self._leaves_by(run):
             self._change_list(at)
         is_told = not self._writer.is_muted and name not in self._absences
+        handed = self._busy.handed(run)
         if is_told:
-            yield from self._write(at, "RS", task=name)
+            yield from self._write(at, "RS", task=name, **handed)
         self._count(name)
-        ends_at = self._plan_end(run, is_told)
-        self._busy[name] = Busy(run.id, ends_at or self.until, is_told)
+        ended = ending(run, self._present, self.until, handed)
+        if ended.at is not None:
+            self._agenda.add(ended.at, Rank.END, partial(self._ended, run, ended, is_told))
+        self._busy[name] = Busy(run.id, ended.at or self.until, is_told, bool(handed))
 
     def _leaves_by(self, run: Ran) -> bool:
         """Let a task be away by a start that the theory does not know of."""
@@ -324,27 +322,8 @@ class History:
             if absence is not None:
                 self.set_aside[absence.cause] += 1
 
-    def _plan_end(self, run: Ran, is_told: bool) -> datetime | None:
-        over = self._present.ended if self._present is not None else None
-        at, values = run.finished_at, {}
-        is_lost = at is None and self._present is not None and self._present.has_lost(run.instance)
-        if is_lost or (run.outcome == "interrupted" and at is not None):
-            # Found by a survivor, it is a failure whose retry is due when it is found. With the
-            # last instance gone, the crash says it all.
-            found_at = at or self.until
-            values = {"retry_at": found_at}
-            if over is not None and found_at >= over:
-                at = over if self._present is not None and self._present.is_orderly else None
-        if at is not None:
-            event = "REs" if run.outcome == "succeeded" else "REf"
-            telling = partial(self._ended, run, event if is_told else "", values)
-            self._agenda.add(at, Rank.END, telling)
-        return at
-
-    def _ended(self, run: Ran, event: str, values: Record, at: datetime) -> Iterator[Record]:
-        busy = self._busy.get(run.task)
-        if busy is not None and busy.run == run.id:
-            del self._busy[run.task]
-        if event:
-            yield from self._write(at, event, task=run.task, **values)
+    def _ended(self, run: Ran, ended: Ending, is_told: bool, at: datetime) -> Iterator[Record]:
+        self._busy.end(run)
+        if is_told:
+            yield from self._write(at, ended.event, task=run.task, **ended.values)
         self._expect([run.task], at)

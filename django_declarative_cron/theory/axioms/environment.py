@@ -81,8 +81,10 @@ def ea6_crash_end_consistency(event: Event, position: Position, state: State) ->
     Args:
         event: an REs or REf.
         position: where it is.
-        state: what holds there.
+        state: what holds there; repaired, a worker outlives the scheduler's crash (R10).
     """
+    if state.is_elsewhere(event):
+        return
     started = state.started(state.task_of(event))
     if state.crashed is not None and (started is None or started < state.crashed):
         reason = f"{event.kind} after the crash at {state.crashed} without a start since"

@@ -35,6 +35,7 @@ class S2ConservationOfStarts:
         self._dues: dict[Task, Moment] = {}
         self._succeeding: dict[Task, RSucc] = {}
         self._at_most_one: dict[Task, AtMostOne] = {}
+        self._elsewhere: set[Task] = set()
 
     def judge(self, position: Position, state: State) -> Iterator[Finding]:
         """Judge a position.
@@ -45,15 +46,23 @@ class S2ConservationOfStarts:
         """
         self._note_dues(position, state)
         for event in position.each("RS"):
-            task = state.task_of(event)
-            self._of(task).start(position.moment, self._dues.get(task))
+            self._start(event, position, state)
         for event in position.each("REs"):
             yield from self._succeed(state.task_of(event))
         for event in position.each("REf"):
             self._of(state.task_of(event)).fail()
         if position.has("Crash"):
-            for starts in self._succeeding.values():
-                starts.fail()
+            for task, starts in self._succeeding.items():
+                if task not in self._elsewhere:
+                    starts.fail()
+
+    def _start(self, event: Event, position: Position, state: State) -> None:
+        task = state.task_of(event)
+        self._of(task).start(position.moment, self._dues.get(task))
+        if state.is_elsewhere(event):
+            self._elsewhere.add(task)
+        else:
+            self._elsewhere.discard(task)
 
     def _of(self, task: Task) -> RSucc:
         return self._succeeding.setdefault(task, RSucc())
@@ -79,6 +88,8 @@ class S2ConservationOfStarts:
 
 def s3_stop_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
     """Demand that nothing runs when a stop returns (S3); removed tasks count.
+
+    Repaired, what workers call does not: they go on without the scheduler (R10).
 
     Args:
         event: an SE.
