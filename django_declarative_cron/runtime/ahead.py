@@ -24,6 +24,9 @@ LATE = timedelta(seconds=1)
 _WAITS = 5
 """How often a hold waits for one instant: on a clock that stands still it never comes."""
 
+WAY = 0.001
+"""Seconds for which the loop leaves the interpreter to those whom it has just handed to runners."""
+
 _NOW = timedelta(0)
 
 
@@ -35,7 +38,7 @@ class Hold:
         instant: as of which was decided.
         clock: shows it.
         stopping: set once nothing more may start.
-        waited: seconds for which it has held it.
+        waited: seconds for which it has held it, and given way.
     """
 
     instant: datetime
@@ -56,6 +59,12 @@ class Hold:
         self.waited = self.clock.monotonic() - began
         is_in_time = left <= _NOW and (not waits or -left < LATE)
         return is_in_time and not self.stopping.is_set()
+
+    def give_way(self) -> None:
+        """Let the callbacks begin that were handed over: the loop's next look can wait."""
+        began = self.clock.monotonic()
+        self.clock.wait(self.stopping, WAY)
+        self.waited += self.clock.monotonic() - began
 
     def _left(self) -> timedelta:
         return self.instant - self.clock.now()

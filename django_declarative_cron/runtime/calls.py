@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..store import cancelling
 from ..store.claims import Claim
 from ..store.guard import Member
 from ..store.results import Result
 from .admission import Admission
+from .ahead import Hold
 from .clock import Clock
 from .connections import refresh
 from .ending import Ending
@@ -45,6 +46,7 @@ class Calls:
         self._running: dict[int, Work] = {}
         self._waiting: list[Result] = []
         self._book = threading.Condition()
+        self._ready: list[tuple[Claim, Work]] = []
 
     @property
     def running(self) -> int:
@@ -91,9 +93,24 @@ class Calls:
             del self._waiting[: len(results)]
             self._waiting += held
 
+    def ready(self, hold: Hold, stopping: threading.Event) -> Callable[[list[Claim]], bool]:
+        """Use a wait before a commit to make ready what is to be called right after it.
+
+        Args:
+            hold: waits, and tells whether it may be committed.
+            stopping: tells the callbacks of a stop.
+        """
+
+        def wait(claims: list[Claim]) -> bool:
+            self._ready = list(zip(claims, self._made(claims, stopping), strict=True))
+            self._runners.expect(work for _, work in self._ready)
+            return hold.ends_well()
+
+        return wait
+
     def take(
         self,
-        claims: Iterable[Claim],
+        claims: Sequence[Claim],
         stopping: threading.Event,
     ) -> list[Work]:
         """Make every committed claim a run of this instance, which a stop waits for.
@@ -102,24 +119,28 @@ class Calls:
             claims: what was committed.
             stopping: tells the callbacks of a stop.
         """
-        # All of them were started in one span, which is asked for once.
-        trace = carrier()
-        work = [self._work(claim, stopping, trace) for claim in claims]
+        ready, self._ready = self._ready, []
+        # A transaction that was done again has claimed others than those made ready before.
+        is_ready = [claim for claim, _ in ready] == claims
+        work = [work for _, work in ready] if is_ready else self._made(claims, stopping)
         with self._book:
             self._running.update({each.id: each for each in work})
         return work
 
-    def call(self, work: Iterable[Work]) -> None:
+    def call(self, work: Sequence[Work], hold: Hold | None = None) -> None:
         """Hand runs to their runners.
 
         Args:
             work: runs that were taken.
+            hold: of the claim that began ahead of their instant.
         """
         for each in work:
             try:
                 self._runners.submit(each)
             except Exception as error:
                 self._done(failed(each, error, self._clock.now(), 0.0))
+        if hold is not None and work:
+            hold.give_way()
 
     def cancel(self, member: Member) -> None:
         """Ask those runs to end that somebody has asked to end.
@@ -132,6 +153,11 @@ class Calls:
             found = [self._running[run] for run in runs if run in self._running]
         for work in found:
             work.ending.ask("cancelled")
+
+    def _made(self, claims: Iterable[Claim], stopping: threading.Event) -> list[Work]:
+        # All of them were started in one span, which is asked for once.
+        trace = carrier()
+        return [self._work(claim, stopping, trace) for claim in claims]
 
     def _work(self, claim: Claim, stopping: threading.Event, trace: Mapping[str, str]) -> Work:
         declaration = claim.declaration

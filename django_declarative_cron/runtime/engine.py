@@ -260,7 +260,7 @@ class Engine:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
         started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
-        held = None if hold is None else hold.ends_well
+        held = None if hold is None else self._calls.ready(hold, self.stopping)
         claim = partial(claims.claim_due, member, self._declarations, now, hold=held)
         announce.poll_started(now, len(self._declarations))
         while more:
@@ -277,7 +277,7 @@ class Engine:
             try:
                 publish(claimed.events)
             finally:
-                self._calls.call(work)
+                self._calls.call(work, hold)
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered

@@ -43,7 +43,7 @@ _tasks = Prepared(ScheduledTask)
 _BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
 
 
-Hold = Callable[[], bool]
+Hold = Callable[[list[Claim]], bool]
 
 
 class WithdrawnError(Exception):
@@ -94,7 +94,8 @@ def claim_due(
         unrecorded: tasks whose runs have ended without a word of it in the database yet;
             to the database they still run, so they are left for another time.
         hold: waits until the instant has come, before anything is committed, and tells
-            whether it may be. Tasks whose runs may end meanwhile are left for that time.
+            whether it may be; it is given what is to be called then. Tasks whose runs may
+            end meanwhile are left for that time.
 
     Raises:
         WithdrawnError: it may not; nothing was committed.
@@ -146,7 +147,7 @@ def _claim(
             _claim_tasks(held, member, declarations, due, now, claimed)
             if hold is not None and (due or claimed.events):
                 database.check_now(member.using)
-                if not hold():
+                if not hold(claimed.claims):
                     raise WithdrawnError
     return claimed
 

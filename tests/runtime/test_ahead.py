@@ -215,7 +215,7 @@ def deployment(transactional_db: None) -> Deployment:
     return made
 
 
-def _claim(deployment: Deployment, hold: Callable[[], bool]) -> claims.Claimed:
+def _claim(deployment: Deployment, hold: claims.Hold) -> claims.Claimed:
     return claims.claim_due(
         deployment.member, deployment.by_name, deployment.now, reaping=False, hold=hold
     )
@@ -224,7 +224,7 @@ def _claim(deployment: Deployment, hold: Callable[[], bool]) -> claims.Claimed:
 def test_nobody_sees_a_start_before_it_is_to_be_committed(deployment: Deployment) -> None:
     seen: list[int] = []
 
-    def hold() -> bool:
+    def hold(_: object) -> bool:
         with elsewhere() as submit:
             seen.append(submit(TaskRun.objects.count).result(PATIENCE))
         return True
@@ -236,7 +236,7 @@ def test_nobody_sees_a_start_before_it_is_to_be_committed(deployment: Deployment
 def test_what_a_commit_would_check_is_checked_before_the_instant(deployment: Deployment) -> None:
     said: list[str] = []
 
-    def hold() -> bool:
+    def hold(_: object) -> bool:
         said.extend(query["sql"] for query in captured.captured_queries)
         return True
 
@@ -257,7 +257,7 @@ def test_a_row_that_refers_to_nothing_is_looked_for_at_the_instant(
 
     monkeypatch.setattr(claims.database, "check_now", refuse)
     with pytest.raises(claims.WithdrawnError):
-        _claim(deployment, lambda: pytest.fail("it cannot be committed"))
+        _claim(deployment, lambda _: pytest.fail("it cannot be committed"))
     assert not TaskRun.objects.exists()
 
 
@@ -266,19 +266,19 @@ def test_what_is_taken_back_leaves_nothing_behind_and_is_claimed_again(
 ) -> None:
     before = list(ScheduledTask.objects.order_by("pk").values())
     with pytest.raises(claims.WithdrawnError):
-        _claim(deployment, lambda: False)
+        _claim(deployment, lambda _: False)
     assert not TaskRun.objects.exists()
     assert list(ScheduledTask.objects.order_by("pk").values()) == before
-    assert len(_claim(deployment, lambda: True).claims) == 3
+    assert len(_claim(deployment, lambda _: True).claims) == 3
 
 
 def test_a_task_whose_run_may_end_meanwhile_is_left_for_the_instant(
     deployment: Deployment,
 ) -> None:
-    _claim(deployment, lambda: True)
+    _claim(deployment, lambda _: True)
     # As a task is looked at whose occurrences do not coalesce with its run.
     ScheduledTask.objects.update(wake_at=deployment.now)
-    assert _claim(deployment, lambda: pytest.fail("nothing is to be held")).considered == 0
+    assert _claim(deployment, lambda _: pytest.fail("nothing is to be held")).considered == 0
     at_the_instant = claims.claim_due(
         deployment.member, deployment.by_name, deployment.now, reaping=False
     )
@@ -288,12 +288,12 @@ def test_a_task_whose_run_may_end_meanwhile_is_left_for_the_instant(
 def test_what_ends_where_nothing_is_due_is_committed_at_the_instant_too(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _claim(deployment, lambda: True)
+    _claim(deployment, lambda _: True)
     ended = events.LeadershipGained(at=deployment.now, term=1, instance="")
     monkeypatch.setattr(claims.dead, "expire", lambda *_: [ended])
     with pytest.raises(claims.WithdrawnError):
-        _claim(deployment, lambda: False)
-    claimed = _claim(deployment, lambda: True)
+        _claim(deployment, lambda _: False)
+    claimed = _claim(deployment, lambda _: True)
     assert (claimed.considered, claimed.events) == (0, [ended])
 
 
@@ -306,7 +306,7 @@ def test_a_row_that_spoils_the_batch_is_looked_for_at_the_instant(
     with monkeypatch.context() as patch:
         patch.setattr(claims, "write_starts", refuse)
         with pytest.raises(claims.WithdrawnError):
-            _claim(deployment, lambda: True)
+            _claim(deployment, lambda _: True)
     assert not ScheduledTask.objects.exclude(broken_reason="").exists()
 
 

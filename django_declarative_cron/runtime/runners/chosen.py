@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from ...core.declaration import Declaration
@@ -14,6 +15,7 @@ from ..work import Work, failed, perform
 from . import Load, Runner
 from .coroutines import CoroutineRunner
 from .engines import TasksRunner
+from .pool import Pool
 from .processes import ProcessRunner, in_process
 from .server import Server
 from .threads import ThreadRunner
@@ -65,6 +67,17 @@ class Runners:
         """
         runner = self._given or self._by_name[_name(work)]
         runner.submit(work)
+
+    def expect(self, work: Iterable[Work]) -> None:
+        """Have threads there for runs that are about to be submitted.
+
+        Args:
+            work: the runs; some of them may never be.
+        """
+        for name, number in Counter(map(_name, work)).items():
+            runner = self._by_name.get(name)
+            if isinstance(runner, Pool):
+                runner.expect(number)
 
     def look(self) -> None:
         """Let each do what is to be done now and then."""

@@ -88,6 +88,16 @@ class Pool:
                 self._one_more(place)
         work.ending.on_ask(lambda: self._withdraw(place))
 
+    def expect(self, number: int) -> None:
+        """Start threads for so many runs that are about to come, as far as there may be more.
+
+        Args:
+            number: of the runs.
+        """
+        with self._news:
+            for _ in range(number - self._idle):
+                self._one_more()
+
     @property
     def load(self) -> Load:
         """Give how busy it is."""
@@ -116,7 +126,7 @@ class Pool:
             self._is_closed = True
             self._news.notify_all()
 
-    def _one_more(self, place: _Place) -> None:
+    def _one_more(self, place: _Place | None = None) -> None:
         """Start a thread where there may be another one; the others go on where it cannot."""
         if self._threads >= self._size:
             return
@@ -128,7 +138,7 @@ class Pool:
             thread.start()
         except RuntimeError:
             self._threads -= 1
-            if not self._threads:
+            if place is not None and not self._threads:
                 self._queue.remove(place)
                 raise
 
