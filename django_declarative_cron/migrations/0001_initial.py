@@ -135,6 +135,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "seal",
+                    models.BigIntegerField(blank=True, null=True, verbose_name="seal of its tasks"),
+                ),
+                (
                     "generation",
                     models.BigIntegerField(default=0, verbose_name="generation of the active set"),
                 ),

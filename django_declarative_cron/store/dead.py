@@ -83,11 +83,20 @@ def is_anybody(held: Locked, member: Member) -> Q:
     return Q(Exists(found)) | Q(Exists(others))
 
 
+def silent_since(held: Locked, member: Member) -> datetime:
+    """Give since when a process must have been silent to count as dead.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who leads.
+    """
+    kept, own = vigil.kept_in(held.row), held.bid.watched
+    return vigil.silent_since(member, kept, own, held.database_now, otherwise=LONG_AGO)
+
+
 def _is_silent(held: Locked, member: Member) -> Q:
-    silent_since = vigil.silent_since(
-        member, vigil.kept_in(held.row), held.bid.watched, held.database_now, otherwise=LONG_AGO
-    )
-    return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=silent_since)
+    since = silent_since(held, member)
+    return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=since)
 
 
 def _silent(held: Locked, member: Member) -> list[UUID]:

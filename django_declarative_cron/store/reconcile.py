@@ -17,12 +17,13 @@ from . import (
     instances,
     marks,
     registrations,
+    seal,
 )
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
 from .held import naming_what_is_held
 from .instances import Process
 from .succession import Terms, is_newer, may_take
-from .survey import require_match, survey
+from .survey import Survey, require_match, survey
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ def _reconcile(
         if not todo.is_empty:
             tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
             require_match(tasks, declarations)
-        standing = _activate(held, member, process, declarations, todo, now)
+        standing = _activate(held, member, process, declarations, found, now)
         if held.newcomer is not None:
             held.newcomer.save(using=member.using, force_insert=True)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
@@ -135,11 +136,11 @@ def _activate(
     member: Member,
     process: Process,
     declarations: Sequence[Declaration],
-    todo: Plan,
+    found: Survey,
     now: datetime,
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
-    row, digest = held.row, member.digest
+    row, digest, todo = held.row, member.digest, found.plan
     is_other = row.digest != digest
     # Of the same set, rows may have been lost or damaged: their state begins anew.
     fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}
@@ -147,10 +148,14 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
+        row.seal = seal.take(held, member)
         registrations.note(held, member, declarations, fresh, now)
     elif is_newer(held, member, process.release):
         row.release = process.release
         row.save(using=member.using, update_fields=["release"])
+    elif todo.is_empty and found.seal != row.seal:
+        row.seal = found.seal
+        row.save(using=member.using, update_fields=["seal"])
     if is_other and row.leader_id != member.instance:
         take_lead(held, member)
     return stand(held, member)

@@ -19,7 +19,7 @@ from ..models import RegistrationPart, RegistrationSet, TaskRun
 from . import bulk, database
 from .guard import Locked, Member
 
-_SAVED = ["digest", "generation", "release", "initialized_at"]
+_SAVED = ["digest", "seal", "generation", "release", "initialized_at"]
 
 PART = 1000
 """How many registrations a row has, about; a hundred and seventy bytes each."""

@@ -58,6 +58,12 @@ class Deployment:
     def initialize(self) -> None:
         reconcile.reconcile(self.member, Process("here", 1), self.declarations, self.now)
 
+    def change(self, name: str, **changes: Any) -> None:
+        """Declare something else for one name."""
+        place = [declaration.name for declaration in self.declarations].index(name)
+        self.declarations[place : place + 1] = self.declare(name, **changes)
+        self.member = replace(self.member, digest=digest_of_set(self.declarations))
+
     def restart(self) -> None:
         """Initialise as another process, which leads in the place of one that left."""
         self.member = replace(self.member, instance=uuid.uuid4())

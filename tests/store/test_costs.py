@@ -65,7 +65,7 @@ def test_a_set_is_registered_in_as_many_statements_whatever_it_holds(tasks: int)
 @pytest.mark.parametrize("tasks", [3, 60])
 def test_one_change_is_written_in_as_many_statements_however_many_there_are(tasks: int) -> None:
     made = initialized(tasks)
-    made.declarations[1:2] = made.declare("t1", cron="5 5 5 5 *")
+    made.change("t1", cron="5 5 5 5 *")
     assert len(statements(made.initialize)) <= 18
 
 
@@ -104,8 +104,7 @@ def test_a_batch_is_forgotten_in_as_many_statements_however_much_it_is(runs: int
 
 def test_of_many_tasks_the_one_that_changed_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     made = initialized(30)
-    changed = made.declare("t7", cron="5 5 5 5 *")
-    made.declarations = [*changed, *(d for d in made.declarations if d.name != "t7")]
+    made.change("t7", cron="5 5 5 5 *")
     written: list[str] = []
     upsert = bulk.upsert
 

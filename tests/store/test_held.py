@@ -179,9 +179,10 @@ def test_an_initialisation_says_which_rows_it_waited_for(
     stranger: Stranger,
 ) -> None:
     stranger.hold(table, **where)
-    other = deployment.declare("t0", "t1", "t2", cron="0 1 29 2 *")
+    for name in ("t0", "t1", "t2"):
+        deployment.change(name, cron="0 1 29 2 *")
     with pytest.raises(OperationalError, match=f"{named} by another transaction"):
-        reconcile.reconcile(deployment.member, Process("here", 1), other, deployment.now)
+        deployment.initialize()
     stranger.let_go()
     assert {row.cron for row in ScheduledTask.objects.all()} == {"0 0 29 2 *"}
 

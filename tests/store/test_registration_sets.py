@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core.declaration import digest_of_set
 from django_declarative_cron.models import RegistrationPart, RegistrationSet
 from django_declarative_cron.store import registrations
 from django_declarative_cron.store.mending import mend
@@ -32,9 +30,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Deployment:
 
 def _change(made: Deployment, **cron_of: str) -> None:
     for name, cron in cron_of.items():
-        place = next(n for n, each in enumerate(made.declarations) if each.name == name)
-        made.declarations[place : place + 1] = made.declare(name, cron=cron)
-    made.member = replace(made.member, digest=digest_of_set(made.declarations))
+        made.change(name, cron=cron)
     made.initialize()
 
 

@@ -1,0 +1,123 @@
+"""The seal: one number by which the database itself says what its rows of tasks are.
+
+A set that is registered is sealed: the server takes one number from all of its rows, of the
+columns that a plan looks at, and it is kept with the digest of the set. While both are what they
+were, each row is as it was declared, and none has to be fetched to be compared: of a hundred
+thousand tasks that takes most of the time of a start. Where either is another, or there is no
+seal, every row is compared. A seal is no proof against somebody who means to deceive, and need not
+be: who may write rows may write this one too.
+
+PostgreSQL alone can tell it. How it takes the number may be another with its next version; then
+the rows are compared once, and sealed anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import connections
+
+from ..core.decide import BELIEVABLE
+from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from . import dead
+from .guard import Locked, Member
+
+_SEAL: Final = (
+    "bit_xor(hash_record_extended("
+    "ROW(name, cron, timezone, retry_delay, digest, origin), 0)) FILTER (WHERE origin = %(ours)s)"
+)
+
+# The same as ``marks.ahead_of``, and more than ``dead.is_lost`` and ``dead.is_anybody``: Django
+# takes longer to word those than the server to answer, and each process asks once.
+_LOOK: Final = f"""
+    SELECT {_SEAL},
+        bool_or(
+            running_run IS NOT NULL
+            OR wake_at > %(now)s AND (
+                orphaned OR boot_at IS NOT NULL OR run_requested_at IS NOT NULL
+                OR discharged_at > %(ahead)s OR registered_at > %(ahead)s
+                OR pending_retry_until IS NOT NULL
+                OR origin = %(http)s AND broken_reason <> ''
+            )
+        )
+        OR EXISTS (
+            SELECT FROM "{{instances}}" WHERE id = %(me)s OR scheduler_id = %(deployment)s
+            AND stopped_at IS NULL AND heartbeat_at <= %(silent_since)s
+        )
+        OR EXISTS (
+            SELECT FROM "{{runs}}" WHERE scheduler_id = %(deployment)s
+            AND running_slot IS NOT NULL AND reservation IS NULL AND outcome <> %(waiting)s
+            AND instance_id IS DISTINCT FROM %(me)s
+        )
+    FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s
+"""
+
+_TAKE: Final = f'SELECT {_SEAL} FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s'
+
+_TABLES: Final = {
+    "tasks": ScheduledTask._meta.db_table,
+    "runs": TaskRun._meta.db_table,
+    "instances": SchedulerInstance._meta.db_table,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the database says of the rows of a deployment, without giving any.
+
+    Args:
+        seal: what they are; ``None`` where there are none, or nobody can tell.
+        is_calm: as for ``Survey``.
+    """
+
+    seal: int | None
+    is_calm: bool
+
+
+def look(held: Locked, member: Member, now: datetime) -> Look:
+    """Ask what the rows are, and whether there is anything to be done beside a plan.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who initialises.
+        now: the instant of the initialisation.
+    """
+    if not _is_told(member.using):
+        return Look(None, is_calm=False)
+    seal, is_to_do = _ask(
+        _LOOK,
+        held,
+        member,
+        now=now,
+        ahead=now + BELIEVABLE,
+        silent_since=dead.silent_since(held, member),
+        me=member.instance,
+        waiting=Outcome.WAITING.value,
+        http=Origin.HTTP.value,
+    )
+    # Of what has no instant, nobody knows whether that lies ahead: it does not.
+    return Look(seal, is_calm=not is_to_do)
+
+
+def take(held: Locked, member: Member) -> int | None:
+    """Take the seal of the rows as they are now, ``None`` where it cannot be told.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who has written them.
+    """
+    return _ask(_TAKE, held, member)[0] if _is_told(member.using) else None
+
+
+def _is_told(using: str) -> bool:
+    return connections[using].vendor == "postgresql"
+
+
+def _ask(sql: str, held: Locked, member: Member, **values: Any) -> tuple[Any, ...]:
+    values |= {"deployment": held.row.pk, "ours": Origin.SETTINGS.value}
+    with connections[member.using].cursor() as cursor:
+        cursor.execute(sql.format(**_TABLES), values)
+        [found] = cursor.fetchall()
+        return tuple(found)
