@@ -65,7 +65,7 @@ class Scheduler:
     ) -> None:
         self.clock = clock
         self._background, self._given_runner = background, runner
-        self._options, self._declare = options, uncollected.uncollected()(declare)
+        self._options, self._declare = options, declare
         self._companion, self._life = companion, Lifecycle()
         self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
         self._be_new()
@@ -139,7 +139,7 @@ class Scheduler:
                 scheduler stops and waits for it; everything stands as before.
         """
         begun = self._begin_initialize()
-        with inside(self._life, alone=True):
+        with inside(self._life, alone=True), uncollected.uncollected():
             try:
                 size = announce.size(registrations)
                 announce.tell([begun], self.clock.now(), total_registrations=size)
