@@ -17,6 +17,8 @@ from ..exceptions import InvalidCronExpressionError
 from .declaration import Declaration, Terms
 from .reading import Declared, Item, Reader
 
+_made = tuple.__new__
+
 _ATOMS: Final = frozenset({str, bool, int, timedelta, type(None)})
 _HOLDERS: Final = frozenset({list, tuple, dict})
 _APART: Final = frozenset({"name", "cron"})
@@ -86,8 +88,9 @@ class Alike:
         if terms is None:
             return None
         self._names.add(name)
-        declaration = Declaration(name, terms)
-        return Declared(declaration, self._source, index, known.zone_is_said, known.flaw_of_name)
+        # A class of named fields would add as much time again.
+        said = Declaration(name, terms), self._source, index, known.zone_is_said, known.flaw_of_name
+        return _made(Declared, said)
 
     def remember(self, item: Item, parts: Parts | None, read: Declared) -> None:
         """Take what was understood for all that are alike.

@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Declaration:
-    """One declared task.
+    """One declared task; nobody changes it, see ``Terms``.
 
     Args:
         name: its identity, letter for letter.

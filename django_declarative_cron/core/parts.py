@@ -45,6 +45,8 @@ def refuse_name(item: Item, name: str, flaw: str, hint: str = _NAME_HINT) -> Non
 
 def flaw_of_name(name: str) -> str | None:
     """Say what is wrong with a name, or ``None``; it is taken letter for letter."""
+    if 0 < len(name) <= LONGEST_NAME and name.isprintable():
+        return None
     if not name:
         return "must not be empty"
     if len(name) > LONGEST_NAME:

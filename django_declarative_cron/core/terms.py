@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..cron import CronExpression
 from .monitor import Monitor
@@ -174,9 +174,12 @@ class Said(property, Generic[_T]):
         def __get__(self, whole: Any, kind: type | None = None, /) -> _T: ...  # type: ignore[override]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Terms:
     """Everything that is declared for a task but its name: when it runs, what, and how.
+
+    Nobody changes them. That they could be changed is for speed: where each task has an
+    expression of its own, to make what cannot takes four times as long.
 
     Args:
         expression: parsed; its text is as it was written, and another spacing is another text.
@@ -210,8 +213,8 @@ class Terms:
         if self.rules.expression is self.expression:
             return self.rules
         if self._known_schedule is None:
-            object.__setattr__(self, "_known_schedule", self.rules.of(self.expression))
-        return cast(Schedule, self._known_schedule)
+            self._known_schedule = self.rules.of(self.expression)
+        return self._known_schedule
 
     @property
     def cron(self) -> str:
@@ -253,10 +256,8 @@ class Terms:
             cron, zone = expression.text, rules.zone.key
             # The last is the only one that may be any text.
             said = (manner.digest(), zone, expression.dialect, rules.gap, rules.fold, cron)
-            known = (cron, zone, manner.retry_delay, digest_of("\0".join(said)), manner.origin)
-            # Likewise it comes later.
-            object.__setattr__(self, "_known_row", known)
-            return known
+            digest = digest_of("\0".join(said))
+            self._known_row = (cron, zone, manner.retry_delay, digest, manner.origin)
         return self._known_row
 
     def as_data(self) -> dict[str, Any]:

@@ -64,20 +64,22 @@ class CronExpression:
         put(self, "text", text)
         put(self, "dialect", dialect)
         put(self, "_parsed", parsed)
-        put(self, "_masks", parsed.masks)
 
     if not TYPE_CHECKING:
         # Any name would pass for one of ours.
-        def __getattr__(self, name: str) -> Civil:
+        def __getattr__(self, name: str) -> Civil | Masks:
             """Make what searches the fields when it is first asked; here Python asks for it.
 
             A process that starts understands every expression, and asks few of them for a date.
             """
-            if name != "_civil":
+            if name == "_masks":
+                made = self._parsed.masks
+            elif name == "_civil":
+                made = schedule_of(self._masks)
+            else:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            civil = schedule_of(self._masks)
-            object.__setattr__(self, name, civil)
-            return civil
+            object.__setattr__(self, name, made)
+            return made
 
     @property
     def seconds(self) -> frozenset[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
@@ -39,6 +38,9 @@ FIELDS: Final = (
     Field("weekday", 0, 6),
 )
 WEEKDAY: Final = FIELDS[4]
+
+_made = tuple.__new__
+_NO_MORE: Final = tuple(Masks._field_defaults.values())
 
 KEPT: Final = 512
 """How many texts of one field are remembered with what they name."""
@@ -97,20 +99,17 @@ def parse_text(text: str) -> Parsed:
     if foreign is not None:
         raise refuse("FORMAT", EXPRESSION, text, f"must not contain {foreign.words}")
     texts = text.split()
-    if not texts:
-        raise refuse("EMPTY", EXPRESSION, text, "must not be blank")
-    if texts[0].startswith("@"):
-        raise refuse("MACRO", EXPRESSION, text, f"must not be a macro ({shown(texts[0])})")
-    if len(texts) != len(FIELDS):
-        raise _wrong_count(text, len(texts))
+    if len(texts) != len(FIELDS) or texts[0].startswith("@"):
+        raise _not_five(text, texts)
     minute, hour, day, month, weekday = texts
-    minutes, hours, days, months, weekdays = _READ if len(text) <= LONGEST_KEPT else _READ_ANEW
-    has_day, has_weekday = day != "*", weekday != "*"
-    named = minutes(minute), hours(hour), days(day), months(month), weekdays(weekday)
-    masks = Masks(*named, has_day and has_weekday)
-    if has_day and not has_weekday and not _has_date(masks.days, masks.months):
+    minutes, hours, dates = _READ if len(text) <= LONGEST_KEPT else _READ_ANEW
+    time_of_day = minutes(minute), hours(hour)
+    date = dates(day, month, weekday)
+    if not date.ever_comes:
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    return Parsed(masks, hour != "*", has_day, has_weekday)
+    # What a class of named fields adds to a tuple takes longer than all of the above.
+    masks = _made(Masks, (*time_of_day, *date.named, *_NO_MORE))
+    return _made(Parsed, (masks, hour != "*", date.day_restricted, date.weekday_restricted, ()))
 
 
 def parse_field(text: str, field: Field) -> int:
@@ -136,11 +135,34 @@ def parse_field(text: str, field: Field) -> int:
     return mask
 
 
-_READ_ANEW: Final = tuple(partial(parse_field, field=field) for field in FIELDS)
+class _Dates(NamedTuple):
+    """Hold what the three fields of dates say together; ``named`` is a part of ``Masks``."""
+
+    named: tuple[int, int, int, bool]
+    day_restricted: bool
+    weekday_restricted: bool
+    ever_comes: bool
+
+
+def _parse_dates(day: str, month: str, weekday: str) -> _Dates:
+    days, months, weekdays = map(parse_field, (day, month, weekday), FIELDS[2:])
+    has_day, has_weekday = day != "*", weekday != "*"
+    comes = not has_day or has_weekday or _has_date(days, months)
+    named = days, months, weekdays, has_day and has_weekday
+    return _Dates(named, has_day, has_weekday, comes)
+
+
+_READ_ANEW: Final = (
+    partial(parse_field, field=FIELDS[0]),
+    partial(parse_field, field=FIELDS[1]),
+    _parse_dates,
+)
 
 # Of a thousand expressions that are all different, most fields are the same.
-_READ: Final[tuple[Callable[[str], int], ...]] = tuple(
-    lru_cache(maxsize=KEPT)(read) for read in _READ_ANEW
+_READ: Final = (
+    lru_cache(maxsize=KEPT)(_READ_ANEW[0]),
+    lru_cache(maxsize=KEPT)(_READ_ANEW[1]),
+    lru_cache(maxsize=KEPT)(_READ_ANEW[2]),
 )
 
 
@@ -176,8 +198,12 @@ def foreign_character(text: str) -> Foreign | None:
     return None
 
 
-def _wrong_count(text: str, count: int) -> FieldParseError:
-    reason = f"must have exactly 5 parts (minute hour day month weekday), found {count}"
+def _not_five(text: str, texts: list[str]) -> FieldParseError:
+    if not texts:
+        return refuse("EMPTY", EXPRESSION, text, "must not be blank")
+    if texts[0].startswith("@"):
+        return refuse("MACRO", EXPRESSION, text, f"must not be a macro ({shown(texts[0])})")
+    reason = f"must have exactly 5 parts (minute hour day month weekday), found {len(texts)}"
     return refuse("COUNT", EXPRESSION, text, reason)
 
 
