@@ -57,7 +57,7 @@ def audit(name: str, act: Act) -> None:
         NotRegisteredError: the task has no row.
     """
     using = database.alias()
-    with locked_deployment(using, options().DEPLOYMENT) as held:
+    with locked_deployment(using, options().DEPLOYMENT, options().LEASE) as held:
         row = None if held is None else _row(held, using, name)
         if held is None or row is None:
             raise NotRegisteredError(name)

@@ -64,7 +64,7 @@ def keeps_anything(using: str) -> bool:
 
 
 @contextmanager
-def atomic(using: str, idle: float | None = None) -> Iterator[None]:
+def atomic(using: str, idle: float | None = None, *, of_many: bool = False) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
@@ -72,18 +72,21 @@ def atomic(using: str, idle: float | None = None) -> Iterator[None]:
     Args:
         using: database alias.
         idle: seconds that it stays open while its process does nothing, where it is to be
-            less than the limit of all, and is about a few rows.
+            less than the limit of all.
+        of_many: it may be about all rows, as it may where no such limit is given.
     """
     connection = connections[using]
     if _is_callers(connection):
         with transaction.atomic(using=using):
             yield
         return
+    of_many = of_many or idle is None
+    idle = limits.IDLE if idle is None else idle
     with (
         direct(using),
         limits.around(connection, idle),
         transaction.atomic(using=using),
-        limits.inside(connection, idle),
+        limits.inside(connection, idle, of_many=of_many),
     ):
         yield
 

@@ -69,6 +69,9 @@ _row = Prepared(SchedulerState)
 
 _RENEWED = ["lease_expires_at", "watched_since", "watched_until"]
 
+_OF_EACH = timedelta(milliseconds=1)
+"""What a transaction about many tasks may take in between for each, with nothing to be seen."""
+
 LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
 """The heartbeat of a process that gave itself up."""
 
@@ -155,18 +158,19 @@ def locked(
     bid: Bid = Bid(),
     *,
     create: bool = False,
+    tasks: int = 0,
 ) -> Iterator[Locked | None]:
     """Hold the deployment's row to the end of one transaction.
 
-    Who is halted meanwhile keeps it from others no longer than a lease. Who brings a set may
-    do nothing for longer: it reads declarations in between.
+    Who is halted meanwhile keeps it from others no longer than a lease.
 
     Args:
         member: who asks.
         bid: on what grounds it leads.
         create: make the row where the deployment is new; otherwise ``None`` is given.
+        tasks: how many it is about, where they may be many.
     """
-    with database.atomic(member.using, None if create else member.lease.total_seconds()):
+    with database.atomic(member.using, _longest(member.lease, tasks), of_many=create):
         row, fresh = _lock(member.using, member.deployment, member.database_time), None
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
@@ -178,16 +182,25 @@ def locked(
 
 
 @contextmanager
-def locked_deployment(using: str, deployment: str) -> Iterator[Locked | None]:
+def locked_deployment(
+    using: str, deployment: str, lease: timedelta, tasks: int = 1
+) -> Iterator[Locked | None]:
     """Hold the deployment's row for the act of a person, who is no instance.
 
     Args:
         using: database alias.
         deployment: its name.
+        lease: which schedulers of it have: no longer is it kept from them.
+        tasks: how many it is about.
     """
-    with database.atomic(using):
+    with database.atomic(using, _longest(lease, tasks), of_many=True):
         row = _lock(using, deployment, database.DatabaseNow())
         yield None if row is None else Locked(row, row.database_now)
+
+
+def _longest(lease: timedelta, tasks: int) -> float:
+    """Give the seconds that who is halted may hold the row; a large set is read meanwhile."""
+    return (lease + tasks * _OF_EACH).total_seconds()
 
 
 def _lock(using: str, deployment: str, database_time: BaseExpression) -> Any:

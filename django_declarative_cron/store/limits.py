@@ -63,26 +63,24 @@ _MYSQL_AS_BEFORE = (
 
 
 @contextmanager
-def inside(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterator[None]:
+def inside(
+    connection: BaseDatabaseWrapper, idle: float = IDLE, *, of_many: bool = False
+) -> Iterator[None]:
     """Limit what happens in a transaction, from its first statement on.
 
     Args:
         connection: in its outermost transaction.
-        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``;
-            ``None`` where it may be about all rows, which are found and read in its own time.
+        idle: seconds that it stays open while its process does nothing, where less than ``IDLE``.
+        of_many: it may be about all rows, which are not found one by one.
     """
     if connection.vendor == "postgresql":
-        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=1000 * _longest(idle))
-        sql = sql if idle is None else f"{sql}; {BY_KEY}"
+        sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=1000 * min(idle, IDLE))
+        sql = sql if of_many else f"{sql}; {BY_KEY}"
         with connection.execute_wrapper(_Ahead(connection, sql)):
             yield
         return
     limit(connection)
     yield
-
-
-def _longest(idle: float | None) -> float:
-    return IDLE if idle is None else min(idle, IDLE)
 
 
 class _Ahead:
@@ -172,7 +170,7 @@ def limit_the_end(connection: BaseDatabaseWrapper) -> None:
 
 
 @contextmanager
-def around(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterator[None]:
+def around(connection: BaseDatabaseWrapper, idle: float = IDLE) -> Iterator[None]:
     """Limit the waits of a whole transaction where that cannot be done inside it.
 
     Args:
@@ -182,7 +180,7 @@ def around(connection: BaseDatabaseWrapper, idle: float | None = None) -> Iterat
     if connection.vendor != "mysql":
         yield
         return
-    _execute(connection, _MYSQL.format(lock=LOCK, idle=ceil(_longest(idle))))
+    _execute(connection, _MYSQL.format(lock=LOCK, idle=ceil(min(idle, IDLE))))
     try:
         yield
     finally:

@@ -239,7 +239,10 @@ def _write(
     change: Change,
     until: Until,
 ) -> list[str]:
-    with naming_what_is_held(using, deployment), locked_deployment(using, deployment) as held:
+    with (
+        naming_what_is_held(using, deployment),
+        locked_deployment(using, deployment, options().LEASE, len(names)) as held,
+    ):
         if held is None:
             return []
         tasks = _tasks(held, using, names)

@@ -80,7 +80,7 @@ def _reconcile(
     terms: Terms,
     bid: Bid,
 ) -> Reconciled:
-    with locked(member, bid, create=True) as held:
+    with locked(member, bid, create=True, tasks=len(declarations)) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         if not may_take(held, member, process.release, terms):

@@ -87,7 +87,7 @@ def test_the_deployment_is_read_as_django_reads_it_and_with_the_time() -> None:
 
 
 def test_a_deployment_that_is_not_there_is_not_found() -> None:
-    with guard.locked_deployment("default", "nobody's") as held:
+    with guard.locked_deployment("default", "nobody's", timedelta(seconds=15)) as held:
         assert held is None
 
 

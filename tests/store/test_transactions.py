@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,8 +27,17 @@ from django.test.utils import CaptureQueriesContext
 from django_declarative_cron.management.cli import banner
 from django_declarative_cron.models import SchedulerState, TaskRun
 from django_declarative_cron.runtime.connections import clean_up, renew
-from django_declarative_cron.store import claims, database, guard, instances, limits, stall
+from django_declarative_cron.store import (
+    claims,
+    database,
+    guard,
+    instances,
+    limits,
+    overrides,
+    stall,
+)
 from django_declarative_cron.store.faults import is_conflict, is_lock_timeout, spoils_connection
+from django_declarative_cron.store.overrides import Act
 
 from .conftest import Deployment, Stranger
 
@@ -109,15 +119,39 @@ def test_limits_hold_inside_a_transaction_and_leave_nothing_behind(deployment: D
 
 @postgres
 @pytest.mark.parametrize(
-    ("lease", "creates", "longest"),
-    [(2.5, False, "2500ms"), (60, False, "15s"), (2.5, True, "15s")],
+    ("lease", "tasks", "longest"),
+    [(2.5, 0, "2500ms"), (60, 0, "15s"), (2.5, 1500, "4s"), (2.5, 100_000, "15s")],
 )
 def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
-    lease: float, creates: bool, longest: str, deployment: Deployment
+    lease: float, tasks: int, longest: str, deployment: Deployment
 ) -> None:
     member = replace(deployment.member, lease=timedelta(seconds=lease))
-    with guard.locked(member, create=creates):
+    for creates in (True, False):
+        with guard.locked(member, create=creates, tasks=tasks):
+            assert _ask("SHOW idle_in_transaction_session_timeout") == longest
+            assert _ask("SHOW enable_seqscan") == ("on" if creates else "off")
+    with guard.locked_deployment(member.using, member.deployment, member.lease, tasks):
         assert _ask("SHOW idle_in_transaction_session_timeout") == longest
+        assert _ask("SHOW enable_seqscan") == "on"
+
+
+@postgres
+def test_nor_does_who_brings_a_set_or_acts_as_a_person(
+    deployment: Deployment, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {"LEASE": 2.5, "RENEW": 1}
+    deployment.member = replace(deployment.member, lease=timedelta(seconds=2.5))
+    assert _idle_in(deployment.restart) == {"2503ms"}
+    act = Act(author="an operator", at=deployment.now)
+    assert _idle_in(lambda: overrides.pause(["t0", "t1"], act)) == {"2502ms"}
+
+
+def _idle_in(act: Callable[[], object]) -> set[str]:
+    """Give for how long a transaction of an act may do nothing."""
+    with CaptureQueriesContext(connection) as captured:
+        act()
+    said = re.compile("idle_in_transaction_session_timeout = '([^']*)'")
+    return {longest for query in captured for longest in said.findall(query["sql"])}
 
 
 @postgres
