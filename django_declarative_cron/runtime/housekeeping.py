@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import islice
 
 from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
@@ -35,7 +35,9 @@ class Housekeeping:
     def __init__(self, options: Options) -> None:
         self._max_age = options.HISTORY_MAX_AGE
         self._max_runs = options.HISTORY_MAX_RUNS
-        self._names: deque[str] = deque()
+        # Each once, the longest waiting first: where it is never quiet it waits for many runs.
+        self._names: dict[str, None] = {}
+        self._by_number = False
         self._aged_at: datetime | None = None
         self._looked_through = 0
         self._worked_at: datetime | None = None
@@ -49,7 +51,7 @@ class Housekeeping:
         """
         for event in told:
             if isinstance(event, TaskRunStarted) and event.run_count % EVERY == 0:
-                self._names.append(event.task_name)
+                self._names[event.task_name] = None
 
     def use_the_quiet(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
         """Do a small piece of work where nothing is about to start, or nothing else ever ends.
@@ -71,7 +73,7 @@ class Housekeeping:
             self._worked_at = now
 
     def step(self, member: Member, now: datetime) -> bool:
-        """Do a small piece of work.
+        """Do a small piece of work: by number and by age in turn, where both wait.
 
         Args:
             member: who leads.
@@ -80,10 +82,13 @@ class Housekeeping:
         Returns:
             whether more is waiting.
         """
-        if self._names:
-            for _ in range(min(_NAMES_AT_ONCE, len(self._names))):
-                self._of_one(member, self._names.popleft())
-        elif self._is_time(now):
+        is_time = self._is_time(now)
+        self._by_number = bool(self._names) and not (is_time and self._by_number)
+        if self._by_number:
+            for name in list(islice(self._names, _NAMES_AT_ONCE)):
+                del self._names[name]
+                self._of_one(member, name)
+        elif is_time:
             self._by_age(member, now)
         return bool(self._names)
 
@@ -99,4 +104,4 @@ class Housekeeping:
 
     def _of_one(self, member: Member, name: str) -> None:
         if pruning.prune_surplus(member, name, self._max_runs) >= pruning.BATCH:
-            self._names.append(name)
+            self._names[name] = None

@@ -144,6 +144,31 @@ def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:
     assert _left() == set()
 
 
+def _started(name: str) -> TaskRunStarted:
+    return TaskRunStarted(
+        at=NOW, task_name=name, scheduled_time=NOW, actual_time=NOW, run_count=EVERY
+    )
+
+
+def test_what_waits_is_no_more_than_there_are_tasks(member: Member) -> None:
+    keeping = Housekeeping(Options())
+    for _ in range(50):
+        keeping.note([_started("t"), _started("u")])
+    assert not keeping.step(member, NOW)
+
+
+def test_where_names_wait_all_the_time_the_old_goes_too(member: Member) -> None:
+    keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3, HISTORY_MAX_AGE=90 * DAY))
+    _runs("t", "m" * 5, age=1)
+    _runs("u", "m", age=100)
+    keeping.note([_started("t")])
+    keeping.step(member, NOW)
+    assert len(_left()) == 4
+    keeping.note([_started("t")])
+    keeping.step(member, NOW)
+    assert len(_left()) == 3
+
+
 def test_where_history_begins_is_remembered(member: Member) -> None:
     _runs("t", "sfs", age=100)
     state = SchedulerState.objects.get(deployment="default")
