@@ -41,7 +41,7 @@ class Housekeeping:
         self._aged_at: datetime | None = None
         self._looked_through = 0
         self._worked_at: datetime | None = None
-        self._zones = ZoneWatch()
+        self._zones, self._is_ready = ZoneWatch(), False
 
     def note(self, told: Iterable[Event]) -> None:
         """Remember the tasks that may have too many runs by now.
@@ -65,12 +65,17 @@ class Housekeeping:
         since = self._worked_at if self._worked_at is not None else now
         if is_quiet or abs(now - since) >= PATIENCE:
             self._worked_at = now
-            claims.get_ready(member.using, now)
-            results.get_ready(member.using)
+            self._get_ready(member, now)
             self._zones.look(member, now)
             self.step(member, now)
         elif self._worked_at is None:
             self._worked_at = now
+
+    def _get_ready(self, member: Member, now: datetime) -> None:
+        if not self._is_ready:
+            claims.get_ready(member.using, now)
+            results.get_ready(member.using)
+            self._is_ready = True
 
     def step(self, member: Member, now: datetime) -> bool:
         """Do a small piece of work: by number and by age in turn, where both wait.

@@ -13,6 +13,7 @@ from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet
 
 from ..conf import external_workers
 from ..core.vigil import Watch
+from ..fields import timezone_is_dropped
 from ..models import (
     Origin,
     Outcome,
@@ -21,7 +22,7 @@ from ..models import (
     SchedulerState,
     TaskRun,
 )
-from . import vigil
+from . import planned, vigil
 from .cancelling import to_end
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
@@ -116,13 +117,13 @@ def peek(member: Member) -> Peek | None:
     Returns:
         what is seen, ``None`` where the deployment has no row.
     """
-    outside = external_workers()
-    sql, parameters = _compiled(member.using, member.deployment, member.instance, outside)
+    connection, outside = connections[member.using], external_workers()
+    is_dropped = timezone_is_dropped(connection)
+    asked = _compiled(member.using, member.deployment, member.instance, outside, is_dropped)
 
     def look() -> Peek | None:
-        with direct(member.using), connections[member.using].cursor() as cursor:
-            cursor.execute(sql, parameters)
-            row = cursor.fetchone()
+        with direct(member.using):
+            row = planned.first_row(connection, *asked)
         return None if row is None else _read(row, member)
 
     return mending(member.using, member.deployment, look)
@@ -147,8 +148,9 @@ def is_whole(member: Member, tasks: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _compiled(
-    using: str, deployment: str, instance: UUID, workers: bool
+    using: str, deployment: str, instance: UUID, workers: bool, is_dropped: bool
 ) -> tuple[str, tuple[Any, ...] | None]:
+    # How instants are asked for depends on USE_TZ, as ``is_dropped`` does.
     first = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
     others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
     oldest = others.exclude(id=instance).order_by("heartbeat_at")

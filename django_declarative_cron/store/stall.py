@@ -33,7 +33,7 @@ class _Wait:
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = connection
         self._raw: Any = None
-        self._twins: list[socket.socket] = []
+        self._twins: list[int] = []
         self.looks = 0
 
     def restart(
@@ -49,13 +49,13 @@ class _Wait:
     def cut(self) -> None:
         """Shut the socket under the connection, which stays its thread's to close."""
         for twin in self._twins:
-            with suppress(OSError):
-                twin.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError), socket.socket(fileno=os.dup(twin)) as held:
+                held.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
         """Let go of the socket."""
         for twin in self._twins:
-            twin.close()
+            os.close(twin)
 
 
 class Watchdog:
@@ -119,9 +119,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=watchdog.forget)
 
 
-def _twins_of(raw: Any) -> list[socket.socket]:
-    """Give a second hold of the socket under a driver's connection, where there is one."""
+def _twins_of(raw: Any) -> list[int]:
+    """Give a second hold of the socket under a driver's connection, where there is one.
+
+    Only its number: to make a socket of it asks the system several things, each time.
+    """
     with suppress(Exception):
         number = raw.fileno() if hasattr(raw, "fileno") else raw._sock.fileno()
-        return [socket.socket(fileno=os.dup(number))]
+        return [os.dup(number)]
     return []

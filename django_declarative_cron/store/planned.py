@@ -1,0 +1,120 @@
+"""Questions that PostgreSQL plans once: it takes longer to plan the idle look than to answer it.
+
+By ``PREPARE``, which a session of the server keeps. Poolers give each transaction another
+session, so nothing is kept unless the connection is with the server itself: then the process
+that answers is the one that was named to the driver as it connected, and a pooler names none
+of the server's. What the project says against it holds: ``DISABLE_SERVER_SIDE_CURSORS``, and
+``prepare_threshold`` where it is set to ``None``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from django.db import Error
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from . import limits
+
+AGAIN = 1000
+"""After so many answers it is planned anew, should nobody have counted the rows of late."""
+
+_BEFORE = 2
+"""So often it is asked as it is: who looks twice and leaves has nothing planned."""
+
+_GONE = {"26000", "42P05", "0A000"}
+"""What the server says of a name that it does not know, or knows otherwise, or cannot keep."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is known of a connection.
+
+    Args:
+        is_ours: whether it is with one session of the server; ``None`` before that is needed.
+        kept: how questions are worded that the session keeps, by their texts.
+        answers: how many each of them had since it was planned; those asked once have an entry.
+    """
+
+    is_ours: bool | None = None
+    kept: dict[str, str] = field(default_factory=dict)
+    answers: Counter[str] = field(default_factory=Counter)
+
+
+_names = count(1)
+_sessions: WeakKeyDictionary[Any, _Session] = WeakKeyDictionary()
+
+
+def first_row(connection: BaseDatabaseWrapper, sql: str, parameters: tuple[Any, ...] | None) -> Any:
+    """Ask a question; from the third time on, have it kept where that can be.
+
+    Args:
+        connection: to any database.
+        sql: with its values inside, or with places for them.
+        parameters: the values, ``None`` where they are inside.
+
+    Returns:
+        the first row of the answer, ``None`` where it has none.
+    """
+    if parameters is not None or connection.in_atomic_block:
+        return _fetched(connection, sql, parameters)
+    connection.ensure_connection()
+    session = _sessions.get(connection.connection)
+    if session is None:
+        session = _sessions[connection.connection] = _Session(None if _may(connection) else False)
+    try:
+        return _fetched(connection, _worded(connection, session, sql), None)
+    except Error as error:
+        if getattr(error.__cause__, "sqlstate", None) not in _GONE:
+            raise
+    # Somebody else has had a word with the session.
+    session.is_ours = False
+    return _fetched(connection, sql, None)
+
+
+def _may(connection: BaseDatabaseWrapper) -> bool:
+    said = connection.settings_dict
+    is_against = said.get("DISABLE_SERVER_SIDE_CURSORS") or (
+        said["OPTIONS"].get("prepare_threshold", "") is None
+    )
+    return limits.takes_several(connection) and not is_against
+
+
+def _worded(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:
+    """Give the words by which the session knows a question."""
+    if session.is_ours is False:
+        return sql
+    session.answers[sql] += 1
+    if session.answers[sql] < AGAIN and sql in session.kept:
+        return session.kept[sql]
+    if session.answers[sql] <= _BEFORE:
+        return sql
+    if session.is_ours is None:
+        session.is_ours = _is_with_the_server(connection)
+    return _keep(connection, session, sql) if session.is_ours else sql
+
+
+def _keep(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:
+    known = session.kept.get(sql, "")
+    words = known or f"EXECUTE declarative_cron_{next(_names)}"
+    name = words.removeprefix("EXECUTE ")
+    forget = f"DEALLOCATE {name}; " if known else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{forget}PREPARE {name} AS {sql}")
+    session.kept[sql], session.answers[sql] = words, _BEFORE
+    return words
+
+
+def _is_with_the_server(connection: BaseDatabaseWrapper) -> bool:
+    raw: Any = connection.connection
+    return bool(_fetched(connection, "SELECT pg_backend_pid()", None)[0] == raw.info.backend_pid)
+
+
+def _fetched(connection: BaseDatabaseWrapper, sql: str, parameters: Any) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchone()
