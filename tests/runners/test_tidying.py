@@ -62,12 +62,25 @@ def test_who_ends_while_it_goes_on_is_cleaned_up_after_anew(cleaned: CleanUps) -
     async def two() -> None:
         tidy = Tidying()
         await tidy.clean_up()
-        tidy._next = asyncio.ensure_future(asyncio.sleep(0))  # One that died before it began.
-        await tidy._next
         await tidy.clean_up()
 
     asyncio.run(two())
     assert len(cleaned) == 2
+
+
+def test_one_that_dies_before_it_begins_keeps_nobody_waiting(cleaned: CleanUps) -> None:
+    async def dies() -> None:
+        tidy = Tidying()
+        waits = asyncio.ensure_future(tidy.clean_up())
+        await asyncio.sleep(0)
+        [going] = tidy._under_way
+        going.cancel()
+        await asyncio.wait([waits], timeout=PATIENCE)
+        assert waits.cancelled() and not cleaned
+        await tidy.clean_up()
+
+    asyncio.run(dies())
+    assert len(cleaned) == 1
 
 
 @pytest.mark.parametrize(

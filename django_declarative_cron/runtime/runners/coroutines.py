@@ -31,7 +31,7 @@ class CoroutineRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._busy: set[int] = set()
+        self._busy: dict[int, asyncio.Task[None] | None] = {}
         self._tidying = Tidying(quiet)
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
@@ -45,11 +45,12 @@ class CoroutineRunner:
         """
         if not work.admit(work.id):
             return
-        self._busy.add(work.id)
+        self._busy[work.id] = None
         try:
-            asyncio.run_coroutine_threadsafe(self._run(work), self._running_loop())
+            loop = self._running_loop()
+            loop.call_soon_threadsafe(self._begin, loop, work)
         except BaseException:
-            self._busy.discard(work.id)
+            del self._busy[work.id]
             raise
 
     def look(self) -> None:
@@ -81,11 +82,15 @@ class CoroutineRunner:
                 ).start()
             return self._loop
 
+    def _begin(self, loop: asyncio.AbstractEventLoop, work: Work) -> None:
+        # A loop itself does not keep its tasks from being collected.
+        self._busy[work.id] = loop.create_task(self._run(work))
+
     async def _run(self, work: Work) -> None:
         try:
             await _perform(work, self._clock, self._tidying)
         finally:
-            self._busy.discard(work.id)
+            del self._busy[work.id]
 
 
 async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
@@ -95,8 +100,12 @@ async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
         lasted.end()
         # What is asked from here on comes too late, however long it is put off.
         work.ending.settle()
+        left = _left(work, lasted.seconds)
+        if left is None:
+            await tidying.clean_up()
+            return
         with suppress(TimeoutError):
-            await asyncio.wait_for(tidying.clean_up(), _left(work, lasted.seconds))
+            await asyncio.wait_for(tidying.clean_up(), left)
 
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):

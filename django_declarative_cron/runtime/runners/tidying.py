@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from asgiref.sync import sync_to_async
 
@@ -28,7 +29,7 @@ class Tidying:
 
     def __init__(self, quiet: Callable[[], bool] = bool) -> None:
         self._quiet = quiet
-        self._next: asyncio.Future[None] | None = None
+        self._next: list[asyncio.Future[None]] | None = None
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def clean_up(self) -> None:
@@ -39,12 +40,11 @@ class Tidying:
                 what any of those wrote that go together may be lost with it: it is said to each.
             Exception: whatever else went wrong is said to the first of them.
         """
-        going = self._next
-        is_first = going is None or going.done()
-        if going is None or going.done():
-            self._next = going = self._another()
+        waiting = self._another() if self._next is None else self._next
+        is_first, over = not waiting, asyncio.get_running_loop().create_future()
+        waiting.append(over)
         try:
-            await asyncio.shield(going)
+            await over
         except connections.TransactionLeftOpenError as error:
             raise connections.TransactionLeftOpenError(
                 f"of this and of whatever ended together with it on the event loop: {error}"
@@ -57,16 +57,27 @@ class Tidying:
         """Wait for what is under way: who asked for it may have been cancelled meanwhile."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def _another(self) -> asyncio.Future[None]:
+    def _another(self) -> list[asyncio.Future[None]]:
+        waiting: list[asyncio.Future[None]] = []
+        self._next = waiting
         going = asyncio.ensure_future(self._together())
         self._under_way.add(going)
-        going.add_done_callback(self._over)
-        return going
+        going.add_done_callback(partial(self._over, waiting))
+        return waiting
 
-    def _over(self, going: asyncio.Future[None]) -> None:
+    def _over(self, waiting: list[asyncio.Future[None]], going: asyncio.Future[None]) -> None:
+        """Say how it ended to all who wait for it still: nobody does who was cancelled."""
         self._under_way.discard(going)
-        if not going.cancelled():
-            going.exception()  # Nobody asks where all that waited for it were cancelled.
+        if self._next is waiting:
+            self._next = None
+        error = asyncio.CancelledError() if going.cancelled() else going.exception()
+        for over in waiting:
+            if over.done():
+                continue
+            if error is None:
+                over.set_result(None)
+            else:
+                over.set_exception(error)
 
     async def _together(self) -> None:
         end = asyncio.get_running_loop().time() + LONGEST
