@@ -121,7 +121,7 @@ def parts_of(given: Any) -> Parts | None:
     elif type(given) is dict and type(cron := given.get("cron")) is str and "name" in given:
         with suppress(_TooDeepError):
             said = tuple([_spelled(value) for key, value in given.items() if key not in _APART])
-            if all(type(key) is str for key in given):
+            if set(map(type, given)) == {str}:
                 return given["name"], cron, (tuple(given), said)
     return None
 

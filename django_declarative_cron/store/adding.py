@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from ..core import events
 from ..core.decide import Story, settle
@@ -19,6 +20,9 @@ from .made import made
 
 _ASKED_AT_ONCE: Final = 50_000
 """Of how many names history is asked at once; first it is thought of whether each is due."""
+
+_TEXT: Final = ScheduledTask._meta.get_field("declaration").unread
+"""Under what a row carries its declaration as text."""
 
 _MOST_ALIKE: Final = 2048
 """How many rows are remembered that others may be like: some megabytes."""
@@ -66,7 +70,8 @@ class _Newcomers:
         self._make = bulk.maker(
             ScheduledTask, scheduler_id=held.row.pk, epoch=epoch, created_at=now
         )
-        self._alike: dict[Hashable, ScheduledTask] = {}
+        self._alike: dict[Hashable, dict[str, Any]] = {}
+        self._endings: dict[Hashable, str] = {}
 
     def come(
         self, declarations: Sequence[Declaration], known: Known
@@ -89,13 +94,13 @@ class _Newcomers:
         # Terms that say the same are the same object; the declarations keep it alive.
         first = self._alike.get(key := (id(declaration.terms), *owed))
         if first is not None:
-            data = first.declaration | {"name": declaration.name}
-            own = {"id": None, "name": declaration.name, "declaration": data}
-            row = made(ScheduledTask, vars(first) | own)
+            own = {"name": declaration.name, _TEXT: self._text(declaration)}
+            row = made(ScheduledTask, first | own)
         else:
             row = self._decided(declaration, event, running)
             if len(self._alike) < _MOST_ALIKE:
-                self._alike[key] = row
+                # As it is now: what is written becomes another.
+                self._alike[key] = dict(vars(row))
         row.running_run = running
         return row
 
@@ -103,10 +108,27 @@ class _Newcomers:
         self, declaration: Declaration, event: events.TaskAdded, running: int | None
     ) -> ScheduledTask:
         row = self._make()
-        rows.declare(row, declaration, self._identifier)
+        del vars(row)["declaration"]
+        rows.declare_columns(row, declaration, self._identifier)
+        vars(row)[_TEXT] = self._text(declaration)
         state = first_coming(event)
         if running is not None:
             state = state.but(running=True)
         policy = declaration.overlap_policy
         rows.take(row, settle(Story(state), declaration.schedule, self._now, policy))
         return row
+
+    def _text(self, declaration: Declaration) -> str:
+        """Spell a declaration as data; what tasks say beside name and expression, once."""
+        terms = declaration.terms
+        # Here too, what says the same is the same.
+        key = id(terms.manner), id(terms.rules), terms.dialect
+        ending = self._endings.get(key)
+        if ending is None:
+            data = terms.as_data()
+            del data["cron"]
+            ending = json.dumps(data)[1:]
+            if len(self._endings) < _MOST_ALIKE:
+                self._endings[key] = ending
+        name, cron = json.dumps(declaration.name), json.dumps(terms.cron)
+        return f'{{"name": {name}, "cron": {cron}, {ending}'

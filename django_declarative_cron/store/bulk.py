@@ -15,11 +15,12 @@ from datetime import datetime
 from functools import cache
 from itertools import compress
 from operator import attrgetter, itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..fields import DataField
 from . import limits
 from .made import made
 
@@ -174,6 +175,20 @@ def _columns(rows: Sequence[models.Model], attributes: Sequence[str]) -> list[tu
     return list(zip(*map(itemgetter(*attributes), map(vars, rows)), strict=True))
 
 
+def _texts(rows: Sequence[models.Model], field: models.Field[Any, Any]) -> list[str | None]:
+    """Give data as text; what a row carries as text is not understood for that."""
+    carried = field.unread if isinstance(field, DataField) else None
+    encoder = field.encoder if isinstance(field, models.JSONField) else None
+
+    def text(row: models.Model) -> str | None:
+        if carried in (values := vars(row)):
+            return cast(str, values[carried])
+        value = getattr(row, field.attname)
+        return None if value is None else json.dumps(value, cls=encoder)
+
+    return list(map(text, rows))
+
+
 def _values(rows: Sequence[models.Model], attribute: str) -> list[Any]:
     return list(map(attrgetter(attribute), rows))
 
@@ -218,6 +233,9 @@ def _lines(
     """Give rows as the driver takes them; what is the same in all is made ready once."""
     columns = []
     for field in fields:
+        if isinstance(field, DataField):
+            columns.append(_texts(rows, field))
+            continue
         values, prepare = _values(rows, field.attname), field.get_db_prep_save
         if all(value is values[0] for value in values):
             columns.append([prepare(values[0], connection)] * len(values))
@@ -256,14 +274,11 @@ def _table(
     for field in fields:
         name = connection.ops.quote_name(str(field.column))
         type_ = _type_of(type(rows[0]), field.attname, connection.alias)
-        values = _values(rows, field.attname)
-        is_constant = bool(table.columns) and values.count(values[0]) == len(values)
-        if isinstance(field, models.JSONField):
-            # The one field of ours whose values the driver does not take as they are; and of
-            # data, what is equal need not be the same: 1 and True.
-            is_constant = is_constant and values[0] is None
-            values = [None if v is None else json.dumps(v, cls=field.encoder) for v in values]
-        if is_constant:
+        # The one field of ours whose values the driver does not take as they are; and of
+        # data, what is equal need not be the same: 1 and True.
+        is_data = isinstance(field, models.JSONField)
+        values = _texts(rows, field) if is_data else _values(rows, field.attname)
+        if table.columns and values.count(values[0]) == len(values):
             table.columns[name] = f"%s::{type_}"
             table.constants.append(values[0])
         else:

@@ -81,15 +81,18 @@ class Known:
             declarations: of the names.
             now: the instant of the reconciliation.
         """
-        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-        active = runs.filter(running_slot__isnull=False).exclude(outcome=Outcome.WAITING)
-        running = active.order_by("pk").values_list("task_name", "pk")
         owed: dict[str, datetime] = {}
         with scheduling_each(declarations) as each:
             for declaration in each:
                 occurrence = declaration.schedule.in_minute_of(now)
                 if occurrence is not None:
                     owed[declaration.name] = occurrence
+        if held.is_new:
+            # It has no history, and nobody has acted.
+            return cls({}, {}, owed, set())
+        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+        active = runs.filter(running_slot__isnull=False).exclude(outcome=Outcome.WAITING)
+        running = active.order_by("pk").values_list("task_name", "pk")
         served: set[str] = set()
         for chunk in chunks(owed):
             since = min(owed.values())

@@ -107,7 +107,8 @@ class Locked:
         bid: on what grounds who holds it leads.
         is_new: this transaction has made the row.
 
-    An instance may come whose own row is still to be written, beside this one.
+    An instance may come whose own row is still to be written, beside this one; so may be fields
+    of it.
     """
 
     def __init__(
@@ -125,19 +126,31 @@ class Locked:
         self.events: list[events.Event] = []
         self.newcomer: SchedulerInstance | None = None
         self._has_epoch = False
+        self._later: list[str] = []
 
     def save(self, using: str, fields: Sequence[str]) -> None:
-        """Write fields of the row, and the instance that comes, if there is one.
+        """Write fields of the row and what is still to be written, in one statement.
 
         Args:
             using: database alias.
             fields: their names.
         """
+        fields = [*self._later, *fields]
         if self.newcomer is None:
             self.row.save(using=using, update_fields=fields)
-        else:
+        elif fields:
             bulk.save_with(using, self.row, fields, self.newcomer)
-            self.newcomer = None
+        else:
+            self.newcomer.save(using=using, force_insert=True)
+        self.newcomer, self._later = None, []
+
+    def save_later(self, fields: Sequence[str]) -> None:
+        """Write fields of the row with the next ones, or at the end.
+
+        Args:
+            fields: their names.
+        """
+        self._later += fields
 
     def next_epoch(self, using: str) -> int:
         """Give this transaction a number that no registration of a task has had.

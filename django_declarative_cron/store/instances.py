@@ -42,15 +42,18 @@ class Process:
     release: str = ""
 
 
-def register(held: Locked, member: Member, process: Process) -> None:
+def register(
+    held: Locked, member: Member, process: Process, initialized_at: datetime | None = None
+) -> None:
     """Write the row of a process that begins to schedule; a living row is kept.
 
     Args:
         held: the locked row of the deployment.
         member: who comes.
         process: where it runs.
+        initialized_at: from when its set is the active one, if it is; the first time is kept.
     """
-    bulk.put(member.using, [newcomer(held, member, process)], _SAID_AGAIN)
+    bulk.put(member.using, [newcomer(held, member, process, initialized_at)], _SAID_AGAIN)
 
 
 def newcomer(

@@ -89,12 +89,11 @@ def _reconcile(
         found = survey(held, member, declarations, now)
         todo = found.plan
         if held.is_new:
-            instances.register(held, member, process)
+            instances.register(held, member, process, initialized_at=now)
             told = applying.apply(held, member, todo, now)
-            instances.initialized(member, now)
         elif found.is_calm:
             newcomer = instances.newcomer(held, member, process, initialized_at=now)
-            if todo.is_empty:
+            if todo.is_empty and held.row.digest == member.digest:
                 held.newcomer = newcomer
             else:
                 newcomer.save(using=member.using, force_insert=True)
@@ -105,8 +104,7 @@ def _reconcile(
             tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
             require_match(tasks, declarations)
         standing = _activate(held, member, process, declarations, found, now)
-        if held.newcomer is not None:
-            held.newcomer.save(using=member.using, force_insert=True)
+        held.save(member.using, ())
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
@@ -148,7 +146,7 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
-        row.seal = seal.take(held, member)
+        row.seal = seal.of_what_is_there(held, member)
         registrations.note(held, member, declarations, fresh, now)
     elif is_newer(held, member, process.release):
         row.release = process.release

@@ -41,14 +41,14 @@ def note(
     """Write down what is registered from now on, under a generation of its own.
 
     Args:
-        held: the locked row of the deployment; it is saved.
+        held: the locked row of the deployment; it is still to be saved.
         member: who registers it.
         declarations: the whole set.
         fresh: names of the tasks whose state begins here.
         now: the instant of the registration.
     """
     held.row.generation += 1
-    held.save(member.using, _SAVED)
+    held.save_later(_SAVED)
     newest = TaskRun.objects.using(member.using).aggregate(newest=Max("pk"))["newest"]
     is_large = len(declarations) > PART
     RegistrationSet.objects.using(member.using).create(

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connections
+from django.db.models.expressions import RawSQL
 
 from ..core.decide import BELIEVABLE
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
@@ -25,8 +26,8 @@ from . import dead
 from .guard import Locked, Member
 
 _SEAL: Final = (
-    "bit_xor(hash_record_extended("
-    "ROW(name, cron, timezone, retry_delay, digest, origin), 0)) FILTER (WHERE origin = %(ours)s)"
+    "bit_xor(hash_record_extended(ROW(name, cron, timezone, retry_delay, digest, origin), 0))"
+    f" FILTER (WHERE origin = '{Origin.SETTINGS.value}')"
 )
 
 # The same as ``marks.ahead_of``, and more than ``dead.is_lost`` and ``dead.is_anybody``: Django
@@ -39,7 +40,7 @@ _LOOK: Final = f"""
                 orphaned OR boot_at IS NOT NULL OR run_requested_at IS NOT NULL
                 OR discharged_at > %(ahead)s OR registered_at > %(ahead)s
                 OR pending_retry_until IS NOT NULL
-                OR origin = %(http)s AND broken_reason <> ''
+                OR origin = '{Origin.HTTP.value}' AND broken_reason <> ''
             )
         )
         OR EXISTS (
@@ -48,13 +49,13 @@ _LOOK: Final = f"""
         )
         OR EXISTS (
             SELECT FROM "{{runs}}" WHERE scheduler_id = %(deployment)s
-            AND running_slot IS NOT NULL AND reservation IS NULL AND outcome <> %(waiting)s
-            AND instance_id IS DISTINCT FROM %(me)s
+            AND running_slot IS NOT NULL AND reservation IS NULL
+            AND outcome <> '{Outcome.WAITING.value}' AND instance_id IS DISTINCT FROM %(me)s
         )
     FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s
 """
 
-_TAKE: Final = f'SELECT {_SEAL} FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s'
+_TAKE: Final = f'SELECT {_SEAL} FROM "{{tasks}}" WHERE scheduler_id = %s'
 
 _TABLES: Final = {
     "tasks": ScheduledTask._meta.db_table,
@@ -86,38 +87,30 @@ def look(held: Locked, member: Member, now: datetime) -> Look:
     """
     if not _is_told(member.using):
         return Look(None, is_calm=False)
-    seal, is_to_do = _ask(
-        _LOOK,
-        held,
-        member,
-        now=now,
-        ahead=now + BELIEVABLE,
-        silent_since=dead.silent_since(held, member),
-        me=member.instance,
-        waiting=Outcome.WAITING.value,
-        http=Origin.HTTP.value,
-    )
+    values: dict[str, Any] = {
+        "deployment": held.row.pk,
+        "me": member.instance,
+        "now": now,
+        "ahead": now + BELIEVABLE,
+        "silent_since": dead.silent_since(held, member),
+    }
+    with connections[member.using].cursor() as cursor:
+        cursor.execute(_LOOK.format(**_TABLES), values)
+        [(seal, is_to_do)] = cursor.fetchall()
     # Of what has no instant, nobody knows whether that lies ahead: it does not.
     return Look(seal, is_calm=not is_to_do)
 
 
-def take(held: Locked, member: Member) -> int | None:
-    """Take the seal of the rows as they are now, ``None`` where it cannot be told.
+def of_what_is_there(held: Locked, member: Member) -> Any:
+    """Give what takes the seal of the rows when it is saved, ``None`` where none can be taken.
 
     Args:
         held: the locked row of the deployment.
         member: who has written them.
     """
-    return _ask(_TAKE, held, member)[0] if _is_told(member.using) else None
+    taken = RawSQL(_TAKE.format(**_TABLES), [held.row.pk])  # noqa: S611 - all names are ours
+    return taken if _is_told(member.using) else None
 
 
 def _is_told(using: str) -> bool:
     return connections[using].vendor == "postgresql"
-
-
-def _ask(sql: str, held: Locked, member: Member, **values: Any) -> tuple[Any, ...]:
-    values |= {"deployment": held.row.pk, "ours": Origin.SETTINGS.value}
-    with connections[member.using].cursor() as cursor:
-        cursor.execute(sql.format(**_TABLES), values)
-        [found] = cursor.fetchall()
-        return tuple(found)

@@ -31,6 +31,10 @@ PAUSES = {"paused": NOW + FIVE, "paused-too": NOW + 2 * FIVE, "off": None}
 OF_ITS_DEPLOYMENT = ("id", "scheduler_id", "scheduler_identifier", "epoch")
 
 
+def _work(word: str) -> None:
+    """Do nothing."""
+
+
 def _registered() -> dict[str, dict[str, Any]]:
     """Register tasks: one runs, some are paused; of those due in this minute, one has succeeded."""
     SchedulerState.objects.all().delete()
@@ -75,6 +79,21 @@ def test_what_is_decided_once_is_what_each_would_be_decided(
             for key in OF_ITS_DEPLOYMENT:
                 del row[key]
     assert together == alone
+
+
+def test_declarations_that_are_spelled_at_once_are_what_each_says_as_data() -> None:
+    made = Deployment(0)
+    said = [{"description": f'{word} é"\\', "args": [word]} for word in ("a", "a", "b")]
+    entries = [
+        {"name": f"{n}-{place}", "cron": cron, "callback": _work, **more}
+        for n, more in enumerate(said)
+        for place, cron in enumerate(["*/5 * * * *", "@daily", "@daily"])
+    ]
+    tuples = [(f'é"\\ {n}', cron, nothing, FIVE) for n, cron in enumerate(["1 2 3 4 5", ALWAYS])]
+    made.declarations = conf.declarations([*entries, *tuples])
+    made.initialize()
+    stored = dict(ScheduledTask.objects.values_list("name", "declaration"))
+    assert stored == {each.name: each.as_data() for each in made.declarations}
 
 
 @pytest.mark.django_db(transaction=True)
