@@ -13,6 +13,7 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..exceptions import ScheduleTaskError
 from ..models import Outcome, TaskOverride, TaskRun
+from .active import ACTIVE
 from .database import chunks
 from .guard import Locked, Member
 
@@ -91,7 +92,7 @@ class Known:
             # It has no history, and nobody has acted.
             return cls({}, {}, owed, set())
         runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-        active = runs.filter(running_slot__isnull=False).exclude(outcome=Outcome.WAITING)
+        active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING)
         running = active.order_by("pk").values_list("task_name", "pk")
         served: set[str] = set()
         for chunk in chunks(owed):

@@ -13,6 +13,7 @@ from ..core import events
 from ..core.vigil import Watch
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import database, vigil
+from .active import ACTIVE
 from .declared import is_external
 from .guard import LONG_AGO, Locked, Member
 from .interrupting import interrupt
@@ -120,9 +121,9 @@ def expire(
     if not (external_workers() or any(is_external(row) for row in due)):
         return []
     silent = TaskRun.objects.using(member.using).filter(
+        ACTIVE,
         scheduler=held.row,
         outcome=Outcome.RUNNING,
-        running_slot__isnull=False,
         reservation__isnull=False,
         reserved_until__lte=held.database_now,
     )
@@ -133,7 +134,7 @@ def expire(
 def _bury(held: Locked, member: Member, silent: list[UUID]) -> None:
     """Mark silent instances as stopped; one that lives after all beats again."""
     if silent:
-        open_runs = TaskRun.objects.filter(instance=OuterRef("pk"), running_slot__isnull=False)
+        open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
         buried = SchedulerInstance.objects.using(member.using).filter(~Exists(open_runs))
         buried.filter(pk__in=silent).update(stopped_at=held.database_now)
 
@@ -150,7 +151,7 @@ def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[
 
 def _runs_in_processes(held: Locked, member: Member) -> QuerySet[TaskRun]:
     # What an external worker has reserved is in no process of ours.
-    ours = Q(scheduler=held.row, running_slot__isnull=False, reservation=None)
+    ours = ACTIVE & Q(scheduler=held.row, reservation=None)
     return TaskRun.objects.using(member.using).filter(ours, ~Q(outcome=Outcome.WAITING))
 
 

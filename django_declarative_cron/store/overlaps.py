@@ -16,6 +16,7 @@ from ..core.decide import CONCURRENT
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun, Policy
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from .active import ACTIVE
 from .guard import Locked, Member
 from .rows import runs_beside, told_row
 
@@ -109,9 +110,7 @@ def wake_of(row: ScheduledTask, active: Sequence[ActiveRun], now: datetime) -> d
 
 
 def _active(held: Locked, member: Member) -> QuerySet[TaskRun]:
-    return TaskRun.objects.using(member.using).filter(
-        scheduler=held.row, running_slot__isnull=False
-    )
+    return TaskRun.objects.using(member.using).filter(ACTIVE, scheduler=held.row)
 
 
 def others(

@@ -23,6 +23,7 @@ from ..models import (
     TaskRun,
 )
 from . import planned, vigil
+from .active import ACTIVE
 from .cancelling import to_end
 from .database import DatabaseNow, direct
 from .guard import LONG_AGO, Member, Standing
@@ -168,9 +169,9 @@ def _compiled(
 def _first_reservation() -> Subquery:
     """Give the end of the first reservation: a removed task has no instant that tells of it."""
     reserved = TaskRun.objects.filter(
+        ACTIVE,
         scheduler=OuterRef("pk"),
         outcome=Outcome.RUNNING,
-        running_slot__isnull=False,
         reservation__isnull=False,
         reserved_until__isnull=False,
     )

@@ -14,6 +14,7 @@ from django.db.models import Max, Q, QuerySet
 
 from ..models import Outcome, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from . import database, registrations
+from .active import is_over
 from .guard import Member
 
 BATCH = 500
@@ -52,7 +53,7 @@ def prune_surplus(member: Member, name: str, keep: int) -> int:
     Returns:
         how many were deleted.
     """
-    of_task = _history(member).filter(task_name=name).order_by("-id")
+    of_task = _of_tasks(member, [name]).order_by("-id")
     newest_gone = of_task.values_list("id", flat=True)[keep : keep + 1]
     for limit in newest_gone:
         surplus = of_task.filter(id__lte=limit).values_list("id", flat=True)
@@ -66,13 +67,20 @@ def _history(member: Member) -> QuerySet[TaskRun]:
     )
 
 
+def _of_tasks(member: Member, names: Iterable[str]) -> QuerySet[TaskRun]:
+    """Give what is over of some tasks, by the index of their histories."""
+    states = SchedulerState.objects.filter(deployment=member.deployment)
+    runs = TaskRun.objects.using(member.using).filter(scheduler=states.values("pk")[:1])
+    return runs.filter(is_over(), task_name__in=set(names))
+
+
 def _delete(member: Member, found: Iterable[int], names: Iterable[str], of: str | None) -> int:
-    newest = _history(member).filter(task_name__in=set(names), outcome__in=_REMEMBERED)
+    newest = _of_tasks(member, names).filter(outcome__in=_REMEMBERED)
     kept = newest.values("task_name", "outcome").annotate(newest=Max("id"))
     doomed = set(found) - set(kept.values_list("newest", flat=True))
     if not doomed:
         return 0
-    with database.atomic(member.using):
+    with database.atomic(member.using, member.lease.total_seconds()):
         runs = TaskRun.objects.using(member.using).filter(id__in=doomed)
         _note(member, runs.aggregate(newest=Max("finished_at"))["newest"], of)
         rows, _ = runs.delete()

@@ -49,7 +49,7 @@ _LOOK: Final = f"""
         )
         OR EXISTS (
             SELECT FROM "{{runs}}" WHERE scheduler_id = %(deployment)s
-            AND running_slot IS NOT NULL AND reservation IS NULL
+            AND running_slot >= '' AND reservation IS NULL
             AND outcome <> '{Outcome.WAITING.value}' AND instance_id IS DISTINCT FROM %(me)s
         )
     FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s

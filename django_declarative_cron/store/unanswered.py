@@ -14,6 +14,7 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..models import Origin, ScheduledTask, TaskRun
 from . import database, outbox
+from .active import ACTIVE
 from .claims import Claim
 from .declared import UnreadableError, own
 from .guard import Locked, Member, locked
@@ -40,7 +41,7 @@ def unanswered(
         if held is None:
             return []
         mine = TaskRun.objects.using(member.using).filter(
-            scheduler=held.row, instance=member.instance, running_slot__isnull=False
+            ACTIVE, scheduler=held.row, instance=member.instance
         )
         lost = [run for run in mine.order_by("pk") if run.pk not in known]
         by_name = {**declarations, **dict(_posted(held, member, lost))}

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import limits, overrides, pruning
+from django_declarative_cron.store import dead, guard, limits, overrides, pruning
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
@@ -109,6 +109,35 @@ def test_an_idle_look_reads_none_of_the_runs_that_are_over() -> None:
     assert found
     assert all("instance_id" in line and "Filter" not in line for line in found)
     assert "ddc_run_to_end" in plan
+
+
+def _reaped(made: Deployment) -> object:
+    with guard.locked(made.member) as held:
+        assert held is not None
+        return dead._runs_of_the_dead(held, made.member, [])
+
+
+def _forgotten(made: Deployment) -> object:
+    return pruning.prune_surplus(made.member, "t0", 3990)
+
+
+@pytest.mark.skipif(not is_postgresql, reason="its planner knows how many rows it last counted")
+@pytest.mark.parametrize(
+    ("work", "index"), [(_reaped, "ddc_run_one_at_a_time"), (_forgotten, "ddc_run_history")]
+)
+def test_what_runs_and_what_a_task_has_run_is_found_though_no_row_was_ever_counted(
+    work: Callable[[Deployment], object], index: str
+) -> None:
+    made = initialized(40)
+    write_history(made, 4000)
+    said = statements(lambda: work(made))
+    looks = [sql for sql in said if sql.startswith("SELECT") and "running_slot" in sql]
+    assert looks
+    for look in looks:
+        plan = _plan(look)
+        found = [line for line in plan.splitlines() if "Index" in line and "_run_" in line]
+        assert found and all(index in line or "ddc_run_once" in line for line in found), plan
+        assert "running_slot IS" not in plan, plan
 
 
 def _forgotten_by_age(made: Deployment) -> object:
