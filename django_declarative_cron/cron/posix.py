@@ -95,8 +95,7 @@ def parse_text(text: str) -> Parsed:
     Raises:
         FieldParseError: the leftmost thing that is wrong.
     """
-    foreign = foreign_character(text)
-    if foreign is not None:
+    if not text.isprintable() and (foreign := foreign_character(text)) is not None:
         raise refuse("FORMAT", EXPRESSION, text, f"must not contain {foreign.words}")
     texts = text.split()
     if len(texts) != len(FIELDS) or texts[0].startswith("@"):

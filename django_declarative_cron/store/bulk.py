@@ -102,31 +102,6 @@ def put(using: str, rows: list[M], fields: Sequence[str]) -> None:
     )
 
 
-def save_with(using: str, row: models.Model, fields: Sequence[str], beside: models.Model) -> None:
-    """Write some fields of a stored row and a new row beside it, in one statement if possible.
-
-    Args:
-        using: database alias; in a transaction.
-        row: the stored row; it may refer to the new one.
-        fields: names of the fields to write.
-        beside: the new row, with its primary key.
-    """
-    connection = connections[using]
-    if connection.vendor != "postgresql":
-        beside.save(using=using, force_insert=True)
-        row.save(using=using, update_fields=list(fields))
-        return
-    insert = models.sql.InsertQuery(type(beside))
-    insert.insert_values(beside._meta.concrete_fields, [beside])
-    [(new, values)] = insert.get_compiler(using).as_sql()
-    update: Any = type(row)._base_manager.filter(pk=row.pk).query.chain(models.sql.UpdateQuery)
-    known: dict[str, Any] = {field.name: field for field in row._meta.concrete_fields}
-    update.add_update_fields([(known[n], None, getattr(row, known[n].attname)) for n in fields])
-    changed, parameters = update.get_compiler(using).as_sql()
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH new AS ({new}) {changed}", (*values, *parameters))
-
-
 class Read(Generic[M]):
     """Rows as they were read, locked, in this transaction: of them is written what changed.
 

@@ -31,7 +31,8 @@ from django.db.models.expressions import BaseExpression
 from ..core import events
 from ..core.vigil import Watch
 from ..models import SchedulerInstance, SchedulerState
-from . import bulk, database, vigil
+from . import database, vigil
+from .beside import save_with
 from .prepared import Prepared
 
 
@@ -139,7 +140,7 @@ class Locked:
         if self.newcomer is None:
             self.row.save(using=using, update_fields=fields)
         elif fields:
-            bulk.save_with(using, self.row, fields, self.newcomer)
+            save_with(using, self.row, fields, self.newcomer)
         else:
             self.newcomer.save(using=using, force_insert=True)
         self.newcomer, self._later = None, []
