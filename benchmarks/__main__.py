@@ -14,6 +14,7 @@ from .harness.parts import NAMES, Part, part
 from .harness.rounds import Turns
 from .harness.server import Server
 from .harness.workers import Worker
+from .lateness.waiting import MINUTES
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -27,6 +28,7 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sizes", type=_numbers, help="how much there is, such as 1000,10000")
     parser.add_argument("--only", help="ids of contenders, such as product,limit")
     parser.add_argument("--budget", type=float, default=0, help="minutes, for all parts together")
+    parser.add_argument("--minutes", type=int, default=0, help="of lateness, in a row")
     parser.add_argument("--patience", type=float, help="seconds for one answer")
     parser.add_argument("--durable", action="store_true", help="wait for the disk at each commit")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/PART.json")
@@ -48,7 +50,7 @@ def _measure(one: Part, asked: argparse.Namespace, server: Server, seconds: floa
         _tell,
     )
     facts = {**results.machine(), "postgresql": server.version(), **server.facts()}
-    patience = asked.patience or one.patience
+    patience = asked.patience or one.patience + 60 * asked.minutes
     rows = turns.take(lambda who, size: Worker(one, who, size, server, patience))
     facts["load_after"] = round(os.getloadavg()[0], 2)
     print(tables.text(one, rows), end="\n\n", flush=True)
@@ -69,6 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
         report.write()
         return
     names = NAMES if asked.what == "all" else (asked.what,)
+    if asked.minutes:
+        os.environ[MINUTES] = str(asked.minutes)
     server = Server(is_durable=asked.durable)
     end = time.monotonic() + (asked.budget * 60 or float("inf"))
     chosen = [part(name) for name in names]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django_declarative_cron import Scheduler
 
-from .waiting import Waiting
+from .waiting import Waiting, minutes
 
 _CALLS: list[float] = []
 
@@ -15,7 +15,7 @@ _CALLS: list[float] = []
 class Case(Waiting):
     """What is told is when the callback itself runs: the start is committed by then."""
 
-    instants = 2
+    instants = minutes(2)
 
     def begin(self) -> None:
         """Initialise."""

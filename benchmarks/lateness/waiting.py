@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -13,6 +14,18 @@ from . import DUE
 
 AHEAD = 2.0
 """Seconds that everybody has at least, between being begun and the minute."""
+
+MINUTES = "BENCHMARK_MINUTES"
+"""Names the variable that holds for how many minutes in a row the product is to be looked at."""
+
+
+def minutes(usual: int) -> int:
+    """Give how many minutes in a row are looked at.
+
+    Args:
+        usual: unless somebody has asked for another number.
+    """
+    return int(os.environ.get(MINUTES, usual))
 
 
 class Waiting(ABC):

@@ -14,7 +14,7 @@ from django_declarative_cron.models import TaskRun
 from ..harness.parts import Sample
 from ..lateness import product
 from ..lateness.product import note
-from ..lateness.waiting import AHEAD
+from ..lateness.waiting import AHEAD, minutes
 
 ENDING = 1000
 """How many runs of the minute before end around the minute."""
@@ -29,7 +29,7 @@ AROUND = 0.25
 class Case(product.Case):
     """What lateness asks; the others are due half a minute before each minute."""
 
-    instants = 3
+    instants = minutes(3)
 
     def prepare(self, size: int) -> None:
         """Take the number of tasks; there are at least a few besides those that are due.

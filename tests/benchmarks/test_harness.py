@@ -31,6 +31,7 @@ from benchmarks.harness.contenders import CONTENDERS, Contender
 from benchmarks.harness.parts import Figure, Part, Sample
 from benchmarks.harness.rounds import Row, Turns
 from benchmarks.harness.workers import Worker, WorkerError
+from benchmarks.lateness.waiting import MINUTES, minutes
 
 from ..conftest import CHECKOUT
 
@@ -137,6 +138,19 @@ def test_what_fails_in_one_part_keeps_no_other_from_being_measured(
     shares = sum(parts.part(name).share for name in parts.NAMES)
     assert measured[0][1] == pytest.approx(600 * parts.part("cron").share / shares, rel=0.01)
     assert "ValueError: no" in capsys.readouterr().err
+
+
+def test_lateness_is_looked_at_for_as_many_minutes_as_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(MINUTES, "")
+    monkeypatch.delenv(MINUTES)
+    seen: list[int] = []
+    monkeypatch.setattr(command, "Server", NoServer)
+    monkeypatch.setattr(command, "_measure", lambda *_: seen.append(minutes(2)))
+    command.main(["lateness"])
+    command.main(["lateness", "--minutes", "10"])
+    assert seen == [2, 10]
 
 
 def test_a_cap_leaves_out_who_would_take_too_long() -> None:
