@@ -58,7 +58,9 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
         """Ask PostgreSQL for UTC where Django would read local times."""
         # Without USE_TZ Django reads PostgreSQL's instants as naive local times.
-        if compiler.connection.vendor == "postgresql" and timezone_is_dropped(compiler.connection):
+        # What is asked for inside of a question is not read: done twice it would be undone.
+        is_read = compiler.connection.vendor == "postgresql" and not compiler.query.subquery
+        if is_read and timezone_is_dropped(compiler.connection):
             return f"({sql}) AT TIME ZONE 'UTC'", params
         return sql, params
 

@@ -116,8 +116,9 @@ def test_the_idle_look_sees_what_has_changed_however_often_it_looked() -> None:
     made = Deployment(1)
     made.initialize()
     tasks = ScheduledTask.objects.filter(scheduler__deployment=made.member.deployment)
+    # By turns with instants that Django would read as local times.
     for minute in range(5):
-        with override_settings(USE_TZ=bool(minute % 2)):
+        with override_settings(USE_TZ=bool(minute % 2), TIME_ZONE="America/New_York"):
             tasks.update(wake_at=LATER + timedelta(minutes=minute))
             seen = peek(made.member)
             assert seen is not None and seen.next_wake == LATER + timedelta(minutes=minute)
