@@ -73,7 +73,7 @@ class Housekeeping:
 
     def _get_ready(self, member: Member, now: datetime) -> None:
         if not self._is_ready:
-            claims.get_ready(member.using, now)
+            claims.get_ready(member, now)
             results.get_ready(member.using)
             self._is_ready = True
 

@@ -14,7 +14,7 @@ from django.db import connections, models
 from django.db.models import F
 from django.db.models.lookups import In, Lookup
 
-from .prepared import Prepared
+from .prepared import Asked, Prepared
 
 M = TypeVar("M", bound=models.Model)
 
@@ -68,10 +68,31 @@ def fetch(
         before: parameters before those, as the driver takes them.
         after: parameters after those.
     """
+    return asked(prepared, using, make, keys, before, after).fetch(using)
+
+
+def asked(
+    prepared: Prepared[M],
+    using: str,
+    make: Callable[[], models.QuerySet[M]],
+    keys: Collection[Any],
+    before: Sequence[Any] = (),
+    after: Sequence[Any] = (),
+) -> Asked[M]:
+    """Give a query that has one condition ``Among``, to be asked beside others.
+
+    Args:
+        prepared: the query.
+        using: database alias.
+        make: makes it.
+        keys: of ``Among``.
+        before: parameters before those, as the driver takes them.
+        after: parameters after those.
+    """
     vendor = connections[using].vendor
     if vendor not in _AS_ONE:
-        return list(make())
-    return prepared.fetch(using, make, [*before, _spelled(vendor, keys), *after])
+        return Asked(prepared, make, None)
+    return Asked(prepared, make, [*before, _spelled(vendor, keys), *after])
 
 
 def _spelled(vendor: str, keys: Collection[Any]) -> Any:

@@ -17,14 +17,14 @@ from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
 from ..fields import InstantField
-from ..models import ScheduledTask, TaskRun
+from ..models import ScheduledTask, SchedulerState, TaskRun
 from . import applying, bulk, database, dead, outbox, overlaps, registrations, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
 from .faults import is_lock_timeout
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .mending import mending
-from .prepared import Prepared
+from .prepared import Asked, Prepared
 from .starts import Claim, Started, write_starts
 from .uncollected import uncollected
 
@@ -125,15 +125,16 @@ def _claim(
     unrecorded: Collection[str],
     hold: Hold | None,
 ) -> Claimed:
-    with locked(member, bid) as held:
+    with locked(member, bid, beside=[_asked_first(member, now)]) as held:
         if held is None:
             return Claimed(Standing.SUPERSEDED)
         claimed = Claimed(stand(held, member), events=held.events)
         if claimed.standing is Standing.LEADING:
-            if reaping or held.events:
-                claimed.events += dead.reap(held, member, now)
             # One more, which tells that there are more.
             due = _first_due(held, member, now)
+            if reaping or held.events:
+                claimed.events += dead.reap(held, member, now)
+                due = _first_due(held, member, now)
             ended = dead.expire(held, member, now, due)
             if ended:
                 claimed.events += ended
@@ -158,11 +159,7 @@ def _claim_one_by_one(
     """Find the row that spoils the batch: each task in a transaction of its own."""
     total = Claimed(Standing.LEADING)
     with locked(member) as held:
-        due = (
-            []
-            if held is None
-            else list(_due(member.using, held.row.pk, now).only("pk")[: BATCH + 1])
-        )
+        due = [] if held is None else list(_due(member, now).only("pk")[: BATCH + 1])
         names = [row.pk for row in due]
     for pk in names[:BATCH]:
         try:
@@ -191,7 +188,7 @@ def _claim_single(
         if held is None or stand(held, member) is not Standing.LEADING:
             total.standing = Standing.STANDBY
             return
-        due = list(_due(member.using, held.row.pk, now).filter(pk=pk))
+        due = list(_due(member, now).filter(pk=pk))
         _claim_tasks(held, member, declarations, due, now, single)
     total.claims += single.claims
     total.events += single.events
@@ -211,28 +208,30 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
     return [told]
 
 
-def get_ready(using: str, now: datetime) -> None:
+def get_ready(member: Member, now: datetime) -> None:
     """Word what each claim asks, before anything is due.
 
     Args:
-        using: database alias.
+        member: who asks.
         now: any instant.
     """
-    _tasks.get_ready(using, lambda: _due(using, 0, now)[: BATCH + 1])
+    _tasks.get_ready(member.using, _asked_first(member, now).make)
 
 
 def _first_due(held: Locked, member: Member, now: datetime) -> list[ScheduledTask]:
+    return held.fetch(member.using, _asked_first(member, now))
+
+
+def _asked_first(member: Member, now: datetime) -> Asked[ScheduledTask]:
     instant = _INSTANT.get_db_prep_value(now, connections[member.using])
-    return _tasks.fetch(
-        member.using,
-        lambda: _due(member.using, held.row.pk, now)[: BATCH + 1],
-        [held.row.pk, instant],
-    )
+    return Asked(_tasks, lambda: _due(member, now)[: BATCH + 1], [member.deployment, instant])
 
 
-def _due(using: str, scheduler: int, now: datetime) -> QuerySet[ScheduledTask]:
-    tasks = ScheduledTask.objects.using(using).filter(scheduler=scheduler, wake_at__lte=now)
-    return database.lockable(using, tasks.order_by("wake_at"))
+def _due(member: Member, now: datetime) -> QuerySet[ScheduledTask]:
+    # Asked on the way to the deployment's row: nobody knows its key yet.
+    mine = SchedulerState.objects.filter(deployment=member.deployment).values("pk")[:1]
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=mine, wake_at__lte=now)
+    return database.lockable(member.using, tasks.order_by("wake_at"))
 
 
 def _claim_tasks(

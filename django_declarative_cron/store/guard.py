@@ -17,15 +17,16 @@ commit, so evaluating transactions of one deployment happen one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
@@ -33,7 +34,9 @@ from ..core.vigil import Watch
 from ..models import SchedulerInstance, SchedulerState
 from . import database, vigil
 from .beside import save_with
-from .prepared import Prepared
+from .prepared import Asked, Prepared, together
+
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Locked:
         database_now: the database's time when the row was read.
         bid: on what grounds who holds it leads.
         is_new: this transaction has made the row.
+        beside: what was asked as it was locked, and the rows that were found.
 
     An instance may come whose own row is still to be written, beside this one; so may be fields
     of it.
@@ -119,8 +123,10 @@ class Locked:
         bid: Bid = Bid(),
         *,
         is_new: bool = False,
+        beside: Mapping[Prepared[Any], list[Any]] = MappingProxyType({}),
     ) -> None:
         self.is_new = is_new
+        self._beside = dict(beside)
         self.row = row
         self.database_now = database_now
         self.bid = bid
@@ -128,6 +134,16 @@ class Locked:
         self.newcomer: SchedulerInstance | None = None
         self._has_epoch = False
         self._later: list[str] = []
+
+    def fetch(self, using: str, asked: Asked[M]) -> list[M]:
+        """Give what was found as the row was locked, the first time; or else ask.
+
+        Args:
+            using: database alias.
+            asked: what may have been asked already, of the same parameters.
+        """
+        found = self._beside.pop(asked.prepared, None)
+        return asked.fetch(using) if found is None else found
 
     def save(self, using: str, fields: Sequence[str]) -> None:
         """Write fields of the row and what is still to be written, in one statement.
@@ -173,6 +189,7 @@ def locked(
     *,
     create: bool = False,
     tasks: int = 0,
+    beside: Sequence[Asked[Any]] = (),
 ) -> Iterator[Locked | None]:
     """Hold the deployment's row to the end of one transaction.
 
@@ -183,16 +200,21 @@ def locked(
         bid: on what grounds it leads.
         create: make the row where the deployment is new; otherwise ``None`` is given.
         tasks: how many it is about, where they may be many.
+        beside: what is asked next, on the same way if it may be; ``Locked.fetch`` gives it.
     """
     with database.atomic(member.using, _longest(member.lease, tasks), of_many=create):
-        row, fresh = _lock(member.using, member.deployment, member.database_time), None
+        row, *found = _lock(member.using, member.deployment, member.database_time, beside)
+        fresh = None
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
-            row = _lock(member.using, member.deployment, member.database_time)
+            [row] = _lock(member.using, member.deployment, member.database_time)
         # Somebody else may have been quicker to make it.
         is_new = row is not None and fresh is not None and row.identifier == fresh.identifier
-        yield None if row is None else Locked(row, row.database_now, bid, is_new=is_new)
+        known = dict(zip([each.prepared for each in beside], found, strict=True))
+        yield (
+            None if row is None else Locked(row, row.database_now, bid, is_new=is_new, beside=known)
+        )
 
 
 @contextmanager
@@ -208,7 +230,7 @@ def locked_deployment(
         tasks: how many it is about.
     """
     with database.atomic(using, _longest(lease, tasks), of_many=True):
-        row = _lock(using, deployment, database.DatabaseNow())
+        [row] = _lock(using, deployment, database.DatabaseNow())
         yield None if row is None else Locked(row, row.database_now)
 
 
@@ -217,17 +239,25 @@ def _longest(lease: timedelta, tasks: int) -> float:
     return (lease + tasks * _OF_EACH).total_seconds()
 
 
-def _lock(using: str, deployment: str, database_time: BaseExpression) -> Any:
+def _lock(
+    using: str,
+    deployment: str,
+    database_time: BaseExpression,
+    beside: Sequence[Asked[Any]] = (),
+) -> list[Any]:
+    """Give the locked row, or ``None``, and what was found by what is asked beside it."""
+
     def query() -> QuerySet[SchedulerState]:
         states = SchedulerState.objects.using(using).filter(deployment=deployment)
         return database.current(using, states).annotate(database_now=database.DatabaseNow())
 
-    row: Any = next(iter(_row.fetch(using, query, [deployment])), None)
+    rows, *found = together(using, [Asked(_row, query, [deployment]), *beside])
+    row: Any = next(iter(rows), None)
     virtual = getattr(database_time, "instant", None)
     if row is not None and virtual is not None:
         # The time of a simulation.
         row.database_now = virtual()
-    return row
+    return [row, *found]
 
 
 def stand(held: Locked, member: Member) -> Standing:

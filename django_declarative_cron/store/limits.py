@@ -101,7 +101,9 @@ class _Ahead:
             context["cursor"].cursor.execute(ahead)
             return execute(sql, params, many, context)
         answer = execute(f"{ahead}; {sql}", params, many, context)
-        while context["cursor"].nextset():
+        cursor = context["cursor"]
+        # The first that found anything is the first that was asked.
+        while cursor.description is None and cursor.nextset():
             pass
         return answer
 

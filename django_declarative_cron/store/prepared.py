@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.db import connections, models, transaction
 
 from ..fields import DataField, timezone_is_dropped
-from . import database
+from . import database, limits
 from .made import made
 
 M = TypeVar("M", bound=models.Model)
@@ -73,23 +73,89 @@ class Prepared(Generic[M]):
             make: makes the query, where it has not been worded yet.
             parameters: of this time, as the driver takes them, in the order of the text.
         """
-        worded = self._known.get((using, timezone_is_dropped(connections[using])))
-        if worded is None:
-            worded = self._word(using, make)
+        worded = self.worded(using, make)
         with connections[using].cursor() as cursor:
             cursor.execute(worded.sql, parameters)
-            return list(self._read(using, worded, cursor.fetchall()))
+            return self.read(using, worded, cursor.fetchall())
+
+    def worded(self, using: str, make: Callable[[], models.QuerySet[M]]) -> _Worded:
+        """Give it as SQL, worded the first time.
+
+        Args:
+            using: database alias; in a transaction, where the query locks.
+            make: makes the query.
+        """
+        known = self._known.get((using, timezone_is_dropped(connections[using])))
+        return self._word(using, make) if known is None else known
 
     def _word(self, using: str, make: Callable[[], models.QuerySet[M]]) -> _Worded:
         key = using, timezone_is_dropped(connections[using])
         self._known[key] = _worded(make(), using)
         return self._known[key]
 
-    def _read(self, using: str, worded: _Worded, found: list[Any]) -> Iterator[M]:
+    def read(self, using: str, worded: _Worded, found: list[Any]) -> list[M]:
+        """Give the instances of what was found.
+
+        Args:
+            using: database alias.
+            worded: what was asked.
+            found: rows as the driver gives them.
+        """
         columns = _converted(self.model, using, worded, found)
         names = [*worded.names, *worded.beside]
-        for values in zip(*columns, strict=True):
-            yield made(self.model, dict(zip(names, values, strict=True)), using)
+        return [
+            made(self.model, dict(zip(names, values, strict=True)), using)
+            for values in zip(*columns, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[M]):
+    """What is asked this time.
+
+    Args:
+        prepared: the query.
+        make: makes it, where it has not been worded yet.
+        parameters: as the driver takes them; ``None`` where it is worded anew each time.
+    """
+
+    prepared: Prepared[M]
+    make: Callable[[], models.QuerySet[M]]
+    parameters: Sequence[Any] | None
+
+    def fetch(self, using: str) -> list[M]:
+        """Ask.
+
+        Args:
+            using: database alias; in a transaction, where the query locks.
+        """
+        if self.parameters is None:
+            return list(self.make())
+        return self.prepared.fetch(using, self.make, self.parameters)
+
+
+def together(using: str, asked: Sequence[Asked[Any]]) -> list[list[Any]]:
+    """Ask several things one after the other, on one way to the server if it may be.
+
+    Each sees, and locks, what is stored after the one before it.
+
+    Args:
+        using: database alias; in a transaction.
+        asked: what is asked.
+    """
+    connection = connections[using]
+    if len(asked) < 2 or not limits.takes_several(connection):
+        return [each.fetch(using) for each in asked]
+    worded = [each.prepared.worded(using, each.make) for each in asked]
+    parameters = [value for each in asked for value in each.parameters or ()]
+    found: list[list[Any]] = []
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(each.sql for each in worded), parameters)
+        for each, question in zip(asked, worded, strict=True):
+            if found:
+                cursor.nextset()
+            found.append(each.prepared.read(using, question, cursor.fetchall()))
+    return found
 
 
 def _converted(

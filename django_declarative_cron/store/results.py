@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import DataError, IntegrityError, OperationalError, models
 from django.db.models import QuerySet
@@ -31,7 +31,7 @@ from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
 from .mending import mending
-from .prepared import Prepared
+from .prepared import Asked, Prepared
 from .uncollected import uncollected
 
 __all__ = ["Recorded", "Result", "is_open", "record"]
@@ -140,7 +140,7 @@ def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
 @uncollected()
 def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     recorded = Recorded()
-    with locked(member) as held:
+    with locked(member, beside=_asked(member, results)) as held:
         if held is None:
             return recorded
         free, recorded.held = _free(held, member, results)
@@ -211,8 +211,8 @@ def _lock_tasks(
 ) -> tuple[list[ScheduledTask], set[str]]:
     """Lock the tasks of results by the keys that they had as the runs began, or else by name."""
     names = {result.task_name for result in results}
-    keys = {result.task_key for result in results if result.task_key is not None}
-    found = _locked(_tasks, member, keys) if keys else []
+    keys = _task_keys(results)
+    found = held.fetch(member.using, _by_key(_tasks, member, keys)) if keys else []
     found = [task for task in found if task.scheduler_id == held.row.pk and task.name in names]
     missing = names - {task.name for task in found}
     if not missing:
@@ -228,7 +228,8 @@ def _lock_tasks(
 
 
 def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-    found = _locked(_runs, member, ids)
+    found = held.fetch(member.using, _by_key(_runs, member, ids))
+    found = [run for run in found if run.pk in ids]
     mine = [run for run in found if _is_open(held, member, run)]
     if len(found) == len(ids):
         return mine, set()
@@ -243,14 +244,29 @@ def _is_open(held: Locked, member: Member, run: TaskRun) -> bool:
     return is_ours and run.outcome == Outcome.RUNNING
 
 
-def _locked(prepared: Prepared[M], member: Member, keys: Collection[int]) -> list[M]:
-    """Lock rows by their keys alone.
+def _asked(member: Member, results: Sequence[Result]) -> list[Asked[Any]]:
+    """Give what is locked first, tasks before runs; runs later where tasks have no keys."""
+    keys = _task_keys(results)
+    if not keys or any(result.task_key is None for result in results):
+        return []
+    return [
+        _by_key(_tasks, member, keys),
+        _by_key(_runs, member, {result.run for result in results}),
+    ]
+
+
+def _task_keys(results: Sequence[Result]) -> set[int]:
+    return {result.task_key for result in results if result.task_key is not None}
+
+
+def _by_key(prepared: Prepared[M], member: Member, keys: Collection[int]) -> Asked[M]:
+    """Ask for rows, to be locked, by their keys alone.
 
     Any other condition would let PostgreSQL look by that one, among all rows that there are,
     until it has counted them anew.
     """
 
-    return among.fetch(prepared, member.using, lambda: _with(prepared, member.using, keys), keys)
+    return among.asked(prepared, member.using, lambda: _with(prepared, member.using, keys), keys)
 
 
 def _with(prepared: Prepared[M], using: str, keys: Collection[int]) -> QuerySet[M]:

@@ -138,7 +138,7 @@ def test_what_was_got_ready_is_asked_without_another_word(monkeypatch: pytest.Mo
     monkeypatch.setattr(claims, "_tasks", Prepared(ScheduledTask))
     monkeypatch.setattr(results, "_tasks", Prepared(ScheduledTask))
     monkeypatch.setattr(results, "_runs", Prepared(TaskRun))
-    claims.get_ready("default", made.now)
+    claims.get_ready(made.member, made.now)
     results.get_ready("default")
     if connection.vendor != "mysql":
         # There each key is named, and the query is another one each time.
