@@ -268,12 +268,12 @@ def _claim_tasks(
         registrations.note(held, member, declarations.values(), begun_anew, now)
     replaced = overlaps.request_cancels(held, member, claimed.events)
     claimed.events += overlaps.ends_of(replaced, now)
-    claims = write_starts(held, member, started, unserved)
+    beside = rows.DECLARED_FIELDS if rewrites else ()
+    claims = write_starts(held, member, started, unserved, stored, beside)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     ended = [*unserved, *replaced]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
-    stored.write(member.using, beside=rows.DECLARED_FIELDS if rewrites else ())
 
 
 def _begins_anew(decision: Decision) -> bool:

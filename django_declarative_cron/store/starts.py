@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import connections
@@ -62,14 +62,18 @@ def write_starts(
     member: Member,
     started: list[Started],
     unserved: list[TaskRun],
+    stored: bulk.Read[ScheduledTask] | None = None,
+    beside: Sequence[str] = (),
 ) -> list[Claim]:
-    """Write the runs that start, and what their tasks know of them; the tasks are not saved.
+    """Write the runs that start, and what their tasks know of them.
 
     Args:
         held: the locked row of the deployment.
         member: who runs them.
         started: each task's start, already taken into its row.
         unserved: history rows of occurrences that did not run.
+        stored: the tasks as they were read, to be saved; otherwise they are not.
+        beside: further fields of them to save, changed or not.
     """
     passing.sign(held, member.using, unserved)
     fresh = [each for each in started if each.event.waited is None]
@@ -80,15 +84,33 @@ def write_starts(
         instance_id=member.instance,
         term=held.row.term,
     )
-    runs = [_run_row(make, each) for each in fresh]
-    bulk.insert(member.using, [*unserved, *runs])
-    _with_ids(held, member, [row for row in (*unserved, *runs) if row.running_slot])
-    for each, row in zip(fresh, runs, strict=True):
-        each.row.running_run = row.pk
     overlaps.begin(held, member, [(each.row, each.event) for each in started])
     _offer_waited(held, member, started)
+    aims = [(each.row, _run_row(make, each)) for each in fresh]
+    _write(held, member, [*unserved, *(run for _, run in aims)], aims, stored, beside)
     _consume_requests(held, member, [each.event for each in started])
     return [_claim_of(each, held.row.term) for each in started]
+
+
+def _write(
+    held: Locked,
+    member: Member,
+    new: list[TaskRun],
+    aims: list[tuple[ScheduledTask, TaskRun]],
+    stored: bulk.Read[ScheduledTask] | None,
+    beside: Sequence[str],
+) -> None:
+    """Insert runs and let tasks point at theirs; save the tasks with that, or after it."""
+    using, to_save = member.using, stored
+    if stored is not None and stored.write_pointed(using, new, "running_run", aims, beside):
+        to_save = None
+    else:
+        bulk.insert(using, new)
+        _with_ids(held, member, [run for run in new if run.running_slot])
+    for task, run in aims:
+        task.running_run = run.pk
+    if to_save is not None:
+        to_save.write(using, beside)
 
 
 def _offer_waited(held: Locked, member: Member, started: Iterable[Started]) -> None:

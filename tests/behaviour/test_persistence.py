@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, results
+from django_declarative_cron.store import bulk, claims, columns, results
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -88,14 +88,17 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
 ) -> None:
     sim = simulation("09:30:00")
     sim.initialize([(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in range(10)])
-    real = bulk.insert
 
-    def insert(using: str, rows: Any) -> None:
-        if any(getattr(row, "task_name", "") == "t5" for row in rows):
-            raise IntegrityError("a trigger of the project refuses t5")
-        real(using, rows)
+    def refusing(real: Callable[..., None]) -> Callable[..., None]:
+        def insert(using: str, rows: Any, *rest: Any) -> None:
+            if any(getattr(row, "task_name", "") == "t5" for row in rows):
+                raise IntegrityError("a trigger of the project refuses t5")
+            real(using, rows, *rest)
 
-    monkeypatch.setattr(bulk, "insert", insert)
+        return insert
+
+    monkeypatch.setattr(bulk, "insert", refusing(bulk.insert))
+    monkeypatch.setattr(columns, "insert_pointed", refusing(columns.insert_pointed))
     sim.advance_to("2024-01-01T10:00:00Z")
     assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
     assert "t5" in sim.task("t5").broken_reason
