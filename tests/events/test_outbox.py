@@ -265,13 +265,16 @@ def test_what_is_rolled_back_is_not_told(post_to: Post, monkeypatch: pytest.Monk
     sim = Simulation("2024-01-01T10:01:30Z")
     sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
     seen: list[int] = []
+    insert = outbox.bulk.insert
 
-    def refuse(*_: Any) -> None:
-        seen.append(OutboxEvent.objects.count())
-        raise OperationalError("the disk is full")
+    def refuse(using: str, rows: Any) -> None:
+        insert(using, rows)
+        if count := OutboxEvent.objects.count():
+            seen.append(count)
+            raise OperationalError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(claims.bulk, "upsert", refuse)
+        patched.setattr(outbox.bulk, "insert", refuse)
         sim.advance_to("2024-01-01T11:00Z")
     assert (seen, OutboxEvent.objects.count()) == ([2], 0)
     sim.advance_to("2024-01-01T11:01Z")
