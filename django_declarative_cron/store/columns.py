@@ -67,7 +67,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class _Numbered:
     """A field whose value is found elsewhere.
 
     Args:
@@ -165,7 +165,7 @@ def insert_pointed(
     connection = connections[using]
     new, parameters = _insert(connection, rows)
     key = _quoted(connection, rows[0]._meta.pk)
-    place = Numbered("keys.found[new.nth]", pointer, places)
+    place = _Numbered("keys.found[new.nth]", pointer, places)
     changed, more = _update(connection, pointing, names, place)
     sql = (
         f"WITH begun AS ({new}), keys AS (SELECT array_agg({key}) AS found FROM begun),"
@@ -220,7 +220,7 @@ def _update(
     connection: BaseDatabaseWrapper,
     rows: Sequence[models.Model],
     names: Sequence[str],
-    numbered: Numbered | None = None,
+    numbered: _Numbered | None = None,
 ) -> tuple[str, list[Any]]:
     options = rows[0]._meta
     known: dict[str, Any] = {field.name: field for field in options.concrete_fields}
