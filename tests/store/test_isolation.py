@@ -7,6 +7,7 @@ look at the deployment's locked row first; a caller's may have looked long befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -134,12 +135,16 @@ def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
     assert TaskRun.objects.count() == 3
 
 
+@pytest.mark.parametrize("is_keyed", [True, False])
 def test_who_waited_for_the_lock_records_nothing_a_second_time(
-    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
+    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger, *, is_keyed: bool
 ) -> None:
     ended = deployment.now + timedelta(seconds=1)
-    first = [Result(c.run, c.task_name, ended, succeeded=True) for c in _claim(deployment)]
-    later = [Result(r.run, r.task_name, ended, succeeded=False, error="late") for r in first]
+    first = [
+        Result(c.run, c.task_name, ended, succeeded=True, task_key=c.task_key if is_keyed else None)
+        for c in _claim(deployment)
+    ]
+    later = [replace(result, succeeded=False, error="late") for result in first]
     with guard.locked(deployment.member):
         second = elsewhere(lambda: results.record(deployment.member, later, ended))
         stranger.wait_for_a_waiter()
