@@ -106,7 +106,7 @@ def parse_text(text: str) -> Parsed:
     date = dates(day, month, weekday)
     if not date.ever_comes:
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    # What a class of named fields adds to a tuple takes longer than all of the above.
+    # To make the tuples by their own classes would take almost as long as all of the above.
     masks = _made(Masks, (*time_of_day, *date.named, *_NO_MORE))
     return _made(Parsed, (masks, hour != "*", date.day_restricted, date.weekday_restricted, ()))
 
