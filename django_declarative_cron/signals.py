@@ -168,6 +168,8 @@ def _plain(value: Any) -> Any:
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, float):
+        return round(value, 6)
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, Mapping):
@@ -281,4 +283,6 @@ def safe(text: str) -> str:
 def _word(value: Any) -> str:
     if isinstance(value, str) and value and " " not in value and '"' not in value:
         return value
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
     return json.dumps(value, ensure_ascii=False, default=str)

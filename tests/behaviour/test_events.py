@@ -153,6 +153,26 @@ def test_names_cannot_forge_a_log_line(
     assert len(record.getMessage().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("seconds", "kept", "shown"),
+    [
+        (0.004901182997855358, 0.004901, "0.004901"),
+        (0.00004, 0.00004, "0.00004"),
+        (2.2, 2.2, "2.2"),
+        (0.0, 0.0, "0"),
+        (1e-9, 0.0, "0"),
+        (1200.0, 1200.0, "1200"),
+    ],
+)
+def test_a_duration_is_told_to_the_microsecond(
+    logged: pytest.LogCaptureFixture, seconds: float, kept: float, shown: str
+) -> None:
+    signals.publish([events.TaskRunCompleted(at=utc("10:00"), task_name="t", duration=seconds)])
+    (record,) = _records(logged, "TaskRunCompleted")
+    assert record.duration == kept
+    assert f" duration={shown} " in record.getMessage()
+
+
 def test_events_of_an_act_come_after_the_commit(
     simulation: Started, told: list[Event], django_capture_on_commit_callbacks: Any
 ) -> None:
