@@ -266,6 +266,7 @@ def _claim_tasks(
     claimed.considered += len(due)
     if begun_anew:
         registrations.note(held, member, declarations.values(), begun_anew, now)
+        held.save(member.using, ())
     replaced = overlaps.request_cancels(held, member, claimed.events)
     claimed.events += overlaps.ends_of(replaced, now)
     beside = rows.DECLARED_FIELDS if rewrites else ()

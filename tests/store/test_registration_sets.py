@@ -8,11 +8,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.models import RegistrationPart, RegistrationSet
+from django_declarative_cron.models import (
+    RegistrationPart,
+    RegistrationSet,
+    ScheduledTask,
+    SchedulerState,
+)
 from django_declarative_cron.store import registrations
 from django_declarative_cron.store.mending import mend
 
 from .conftest import Deployment
+from .statements import claim
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +51,19 @@ def test_a_small_set_is_in_its_own_row() -> None:
     Deployment(3).initialize()
     assert [task["name"] for task in RegistrationSet.objects.get().tasks] == ["t0", "t1", "t2"]
     assert RegistrationPart.objects.count() == 0
+
+
+def test_a_task_that_begins_anew_as_it_is_claimed_is_of_a_generation_that_comes_once() -> None:
+    made = Deployment(3)
+    made.initialize()
+    made.owe_all()
+    ScheduledTask.objects.filter(name="t1").update(cron="1 1 1 1 *")
+    assert len(claim(made).claims) == 2
+    newest = RegistrationSet.objects.order_by("-generation")[0]
+    assert {name for name, task in _of_newest().items() if task["fresh"]} == {"t1"}
+    assert SchedulerState.objects.get().generation == newest.generation == 2
+    _change(made, t2="2 2 2 2 *")
+    assert SchedulerState.objects.get().generation == 3
 
 
 def test_a_large_set_is_kept_in_parts_and_read_as_a_whole(made: Deployment) -> None:
