@@ -265,8 +265,7 @@ def _claim_tasks(
             started.append(Started(row, decision.start, declaration))
     claimed.considered += len(due)
     if begun_anew:
-        registrations.note(held, member, declarations.values(), begun_anew, now)
-        held.save(member.using, ())
+        _note(held, member, declarations, begun_anew, now)
     replaced = overlaps.request_cancels(held, member, claimed.events)
     claimed.events += overlaps.ends_of(replaced, now)
     beside = rows.DECLARED_FIELDS if rewrites else ()
@@ -275,6 +274,18 @@ def _claim_tasks(
     starts = [claim.started for claim in claims]
     ended = [*unserved, *replaced]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
+
+
+def _note(
+    held: Locked,
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    begun_anew: set[str],
+    now: datetime,
+) -> None:
+    """Write down from when tasks begin anew, under a generation that is written at once."""
+    registrations.note(held, member, declarations.values(), begun_anew, now)
+    held.save(member.using, ())
 
 
 def _begins_anew(decision: Decision) -> bool:
