@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from django.db.models.expressions import BaseExpression
@@ -13,6 +13,9 @@ from ..store.database import DatabaseNow
 
 AWAKE = 0.0015
 """Seconds before the end of a close wait that are not slept."""
+
+HELD_UP = 5.0
+"""Seconds after which a pass is older than its own instant may be."""
 
 _LOOKS = 200_000
 """How often is looked then, many times as often as it takes: a clock may stand still, in tests."""
@@ -80,3 +83,18 @@ class SystemClock:
 
 
 system_clock: Clock = SystemClock()
+
+
+def later(clock: Clock, now: datetime, began: float) -> datetime:
+    """Give the instant of a pass: the one it began with, or a later one where it was held up.
+
+    A process that is halted in the middle, and still leads, knows of ends that came meanwhile: a
+    start of the instant before them would be dated before the end of the run before it.
+
+    Args:
+        clock: by which it goes.
+        now: the instant it began with.
+        began: monotonic second at which it did.
+    """
+    passed = clock.monotonic() - began
+    return now if passed < HELD_UP else now + timedelta(seconds=passed)

@@ -21,7 +21,7 @@ from . import announce
 from .admission import Admission
 from .ahead import Ahead, Hold
 from .calls import Calls
-from .clock import Clock
+from .clock import Clock, later
 from .connections import renew
 from .housekeeping import Housekeeping
 from .hush import Hush
@@ -159,10 +159,10 @@ class Engine:
         try:
             if self._pace.notice(self._member, now):
                 self._known_wake = None
-            hold = self._hold()
+            then, hold = self.clock.monotonic(), self._hold()
             if hold is None:
                 self._record(now, self._coming())
-            following = self._evaluate(now if hold is None else hold.instant, hold)
+            following = self._evaluate(hold.instant if hold else later(self.clock, now, then), hold)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
             return now + ACTS

@@ -171,6 +171,31 @@ def test_p27_a_loop_that_stalled_for_half_a_minute_starts_what_fell_due(
 
 
 @pytest.mark.beyond_the_theory
+def test_a_pass_that_was_held_up_dates_no_start_before_an_end_that_came_meanwhile(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:00:30")
+    sim.initialize([("t", "* * * * *", sim.job(), FIVE_MINUTES)])
+    assert sim[0].scheduler is not None
+    engine = sim[0].scheduler._engine
+
+    def halted(now: datetime, instant: datetime | None) -> None:
+        monkeypatch.undo()
+        sim.clock.advance(now + timedelta(seconds=40))
+        # As a worker of an engine writes it.
+        ended = now + timedelta(seconds=20)
+        TaskRun.objects.update(finished_at=ended)
+        ScheduledTask.objects.update(freed_at=ended)
+
+    monkeypatch.setattr(engine, "_record", halted)
+    sim.advance_to("2024-01-01T10:02:30Z")
+    before, after = TaskRun.objects.order_by("id")[:2]
+    assert before.finished_at == utc("10:01:20")
+    assert after.started_at == utc("10:01:40")
+    assert after.scheduled_for == utc("10:01")
+
+
+@pytest.mark.beyond_the_theory
 def test_p36_a_leader_that_slept_through_its_lease_writes_nothing_and_says_so_once(
     simulation: Started, told: list[Event]
 ) -> None:
