@@ -162,7 +162,7 @@ class Locked:
         self.newcomer, self._later = None, []
 
     def save_later(self, fields: Sequence[str]) -> None:
-        """Write fields of the row with the next ones, or at the end.
+        """Let the next ``save`` write fields of the row; one has to come.
 
         Args:
             fields: their names.
