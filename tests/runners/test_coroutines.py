@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 
+from django_declarative_cron import Run
+from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
+from django_declarative_cron.runtime.work import Work
+from django_declarative_cron.store.results import Result
+from django_declarative_cron.testing import ManualClock
 
+from ..patience import PATIENCE
 from . import callbacks
 from .conftest import HERE, NEVER_TODAY, Bench, eventually
 
@@ -24,3 +34,36 @@ def test_they_wait_for_one_another_on_one_thread_although_there_is_one_worker(
     results = TaskRun.objects.filter(task_name__in=names).values_list("result", flat=True)
     assert list(results) == ["declarative-cron-asyncio"] * len(names)
     eventually(lambda: bench.load().busy == 1)
+
+
+def test_a_run_that_another_one_cancels_before_it_began_has_ended() -> None:
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    runner, ended = CoroutineRunner(ManualClock(noon)), threading.Event()
+    results, called = list[Result](), list[int]()
+
+    def work(number: int, function: Callable[[], object]) -> Work:
+        run = Run(f"t{number}", noon, noon, 1, "due", "UTC", threading.Event())
+        return Work(number, run, Target("", function), done)
+
+    def done(result: Result) -> None:
+        results.append(result)
+        if len(results) == 2:
+            ended.set()
+
+    def cancel_others(mine: asyncio.Task[None] | None) -> None:
+        for task in asyncio.all_tasks() - {mine}:
+            task.cancel()
+
+    async def begins_one_and_cancels_all() -> None:
+        runner.submit(work(2, never))
+        asyncio.get_running_loop().call_soon(cancel_others, asyncio.current_task())
+
+    async def never() -> None:
+        called.append(2)
+
+    runner.submit(work(1, begins_one_and_cancels_all))
+    assert ended.wait(PATIENCE)
+    eventually(lambda: runner.load.busy == 0)
+    runner.close()
+    outcomes = {each.run: (each.succeeded, each.error.partition(":")[0]) for each in results}
+    assert outcomes[2] == (False, "CancelledError") and called == []

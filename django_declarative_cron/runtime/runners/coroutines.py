@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from ...core.declaration import Declaration
 from ..clock import Clock
@@ -84,13 +85,15 @@ class CoroutineRunner:
 
     def _begin(self, loop: asyncio.AbstractEventLoop, work: Work) -> None:
         # A loop itself does not keep its tasks from being collected.
-        self._busy[work.id] = loop.create_task(self._run(work))
+        task = loop.create_task(_perform(work, self._clock, self._tidying))
+        self._busy[work.id] = task
+        task.add_done_callback(partial(self._over, work))
 
-    async def _run(self, work: Work) -> None:
-        try:
-            await _perform(work, self._clock, self._tidying)
-        finally:
-            del self._busy[work.id]
+    def _over(self, work: Work, task: asyncio.Task[None]) -> None:
+        del self._busy[work.id]
+        if task.cancelled():
+            # By code of another run, before it began: it could not say so itself.
+            work.done(failed(work, asyncio.CancelledError(), self._clock.now(), 0.0))
 
 
 async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
