@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import count
+from functools import cache
+from hashlib import sha256
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,7 +46,6 @@ class _Session:
     answers: Counter[str] = field(default_factory=Counter)
 
 
-_names = count(1)
 _sessions: WeakKeyDictionary[Any, _Session] = WeakKeyDictionary()
 
 
@@ -60,12 +60,10 @@ def first_row(connection: BaseDatabaseWrapper, sql: str, parameters: tuple[Any, 
     Returns:
         the first row of the answer, ``None`` where it has none.
     """
-    if parameters is not None or connection.in_atomic_block:
+    # Where a transaction is open, a name that is not known any more would be its end.
+    if parameters is not None or not connection.get_autocommit() or not _may(connection):
         return _fetched(connection, sql, parameters)
-    connection.ensure_connection()
-    session = _sessions.get(connection.connection)
-    if session is None:
-        session = _sessions[connection.connection] = _Session(None if _may(connection) else False)
+    session = _sessions.setdefault(connection.connection, _Session())
     try:
         return _fetched(connection, _worded(connection, session, sql), None)
     except Error as error:
@@ -81,7 +79,17 @@ def _may(connection: BaseDatabaseWrapper) -> bool:
     is_against = said.get("DISABLE_SERVER_SIDE_CURSORS") or (
         said["OPTIONS"].get("prepare_threshold", "") is None
     )
-    return limits.takes_several(connection) and not is_against
+    if is_against or not limits.takes_several(connection):
+        return False
+    # What stands in for it, as pools of others do, need not tell which process it is with.
+    return isinstance(connection.connection, _driver())
+
+
+@cache
+def _driver() -> type[Any]:
+    import psycopg
+
+    return psycopg.Connection
 
 
 def _worded(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:
@@ -99,14 +107,13 @@ def _worded(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str
 
 
 def _keep(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:
-    known = session.kept.get(sql, "")
-    words = known or f"EXECUTE declarative_cron_{next(_names)}"
-    name = words.removeprefix("EXECUTE ")
-    forget = f"DEALLOCATE {name}; " if known else ""
+    # Named by what is asked: nobody's session answers something else to that name.
+    name = f"declarative_cron_{sha256(sql.encode()).hexdigest()[:32]}"
+    forget = f"DEALLOCATE {name}; " if sql in session.kept else ""
     with connection.cursor() as cursor:
         cursor.execute(f"{forget}PREPARE {name} AS {sql}")
-    session.kept[sql], session.answers[sql] = words, _BEFORE
-    return words
+    session.kept[sql], session.answers[sql] = f"EXECUTE {name}", _BEFORE
+    return session.kept[sql]
 
 
 def _is_with_the_server(connection: BaseDatabaseWrapper) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DataError, connection, transaction
+from django.db import DataError, ProgrammingError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
@@ -75,6 +75,48 @@ def test_nothing_is_kept_in_a_transaction_of_somebody_else(own: BaseDatabaseWrap
         for _ in range(5):
             assert planned.first_row(connection, SQL, None) == (1, "a")
     assert connection.connection not in planned._sessions
+
+
+def test_nor_in_one_that_was_begun_by_hand(own: BaseDatabaseWrapper) -> None:
+    _ask(own, times=4)
+    with own.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    own.set_autocommit(False)
+    assert _ask(own, times=2) == ["SELECT", "SELECT"]
+    own.rollback()
+
+
+def test_nothing_is_kept_on_what_stands_in_for_a_connection(own: BaseDatabaseWrapper) -> None:
+    class Lent:
+        """A connection as pools of others lend it: no word of the process, and not for ever."""
+
+        __slots__ = ("info", "real")
+
+        def __init__(self, real: Any) -> None:
+            self.real, self.info = real, {}
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+    own.ensure_connection()
+    own.connection = Lent(own.connection)
+    assert _ask(own, times=5) == ["SELECT"] * 5
+
+
+def test_a_session_answers_no_other_question_to_a_name_than_the_one_it_was_given_for(
+    own: BaseDatabaseWrapper,
+) -> None:
+    other = own.copy()
+    try:
+        _ask(own, times=3)
+        with CaptureQueriesContext(other) as captured:
+            for _ in range(3):
+                planned.first_row(other, "SELECT 2", None)
+    finally:
+        other.close()
+    # As two would do that a pooler gives the same session, and that took it for their own.
+    with own.cursor() as cursor, pytest.raises(ProgrammingError, match="does not exist"):
+        cursor.execute(captured.captured_queries[-1]["sql"])
 
 
 def test_what_somebody_has_made_the_session_forget_is_asked_as_it_is(
