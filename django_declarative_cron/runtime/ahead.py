@@ -56,7 +56,7 @@ class Hold:
             waits += 1
             self.clock.wait_closely(self.stopping, left.total_seconds())
             left = self._left()
-        self.waited = self.clock.monotonic() - began
+        self.waited += self.clock.monotonic() - began
         is_in_time = left <= _NOW and (not waits or -left < LATE)
         return is_in_time and not self.stopping.is_set()
 

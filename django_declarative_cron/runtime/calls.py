@@ -104,7 +104,10 @@ class Calls:
         def wait(claims: list[Claim]) -> bool:
             self._ready = list(zip(claims, self._made(claims, stopping), strict=True))
             self._runners.expect(work for _, work in self._ready)
-            return hold.ends_well()
+            is_to_be = hold.ends_well()
+            if not is_to_be:
+                self._ready = []
+            return is_to_be
 
         return wait
 

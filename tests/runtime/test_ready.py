@@ -70,6 +70,15 @@ def test_what_was_committed_is_called_and_not_what_was_made_ready_for_a_claim_be
     engine.runners.close()
 
 
+def test_what_was_made_ready_for_a_claim_that_is_taken_back_is_forgotten() -> None:
+    engine, stopping = Scheduler()._engine, threading.Event()
+    stopping.set()
+    hold = Hold(INSTANT, ManualClock(INSTANT), stopping)
+    assert not engine._calls.ready(hold, stopping)(_claims(1))
+    assert engine._calls._ready == []
+    engine.runners.close()
+
+
 def test_threads_are_there_before_what_they_are_to_call() -> None:
     began = {number: threading.Event() for number in range(3)}
     pool = Pool("expected", 2, system_clock, lambda work: began[work.id].set())
@@ -103,4 +112,8 @@ def test_the_loop_makes_way_for_what_was_called_and_does_not_count_that_as_its_o
     engine._calls.call(work, hold)
     assert clock.now() == INSTANT + timedelta(seconds=WAY)
     assert hold.waited == pytest.approx(WAY)
+    # A further batch of the same instant has nothing to wait for.
+    assert hold.ends_well()
+    hold.give_way()
+    assert hold.waited == pytest.approx(2 * WAY)
     engine.runners.close()
