@@ -7,9 +7,12 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import pytest
+
 from django_declarative_cron import Run
 from django_declarative_cron.core.declaration import Target
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.runners import tidying
 from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Result
@@ -67,3 +70,25 @@ def test_a_run_that_another_one_cancels_before_it_began_has_ended() -> None:
     runner.close()
     outcomes = {each.run: (each.succeeded, each.error.partition(":")[0]) for each in results}
     assert outcomes[2] == (False, "CancelledError") and called == []
+
+
+@pytest.mark.skipif(
+    not hasattr(asyncio, "eager_task_factory"), reason="this Python begins no task at once"
+)
+def test_a_run_that_ends_as_it_begins_is_not_busy_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    runner, results = CoroutineRunner(ManualClock(noon)), list[Result]()
+
+    async def nothing() -> None:
+        """Wait for nothing; nor is anything cleaned up."""
+
+    async def eager() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(asyncio.eager_task_factory)
+        run = Run("t", noon, noon, 1, "due", "UTC", threading.Event())
+        runner._begin(loop, Work(1, run, Target("", nothing), results.append))
+        assert [each.succeeded for each in results] == [True]
+
+    monkeypatch.setattr(tidying.Tidying, "clean_up", lambda _: nothing())
+    asyncio.run(eager())
+    assert runner.load.busy == 0
