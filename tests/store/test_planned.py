@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from django.db import DataError, ProgrammingError, connection, transaction
@@ -126,6 +127,26 @@ def test_what_somebody_has_made_the_session_forget_is_asked_as_it_is(
     with own.cursor() as cursor:
         cursor.execute("DISCARD ALL")
     assert _ask(own, times=3) == ["EXECUTE", "SELECT", "SELECT", "SELECT"]
+
+
+def test_what_can_be_kept_no_more_as_a_column_was_added_is_asked_as_it_is(
+    own: BaseDatabaseWrapper,
+) -> None:
+    sql = "SELECT * FROM asked"
+    with own.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE asked AS SELECT 1 AS one, 'a' AS two")
+    _ask(own, sql, times=4)
+    with own.cursor() as cursor:
+        cursor.execute("ALTER TABLE asked ADD later int")
+    assert planned.first_row(own, sql, None) == (1, "a", None)
+
+
+def test_a_name_that_somebody_has_taken_is_left_to_them(
+    own: BaseDatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ask(own, times=4)
+    monkeypatch.setattr(planned, "_sessions", WeakKeyDictionary())
+    assert _ask(own, times=4)[2:] == ["SELECT", "PREPARE", "SELECT", "SELECT"]
 
 
 def test_a_new_connection_knows_nothing_of_what_the_one_before_kept(
