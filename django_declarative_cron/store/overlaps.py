@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, Value, When
 
 from ..core import events
 from ..core.decide import CONCURRENT
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun, Policy
+from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from .active import ACTIVE
 from .guard import Locked, Member
@@ -270,14 +271,30 @@ def begin(
     for row, event in begun:
         row.running_run = event.waited
     for is_alone in (True, False):
-        runs = [e.waited for row, e in begun if e.waited and runs_beside(row) is not is_alone]
+        runs = {
+            event.waited: event.actual_time
+            for row, event in begun
+            if event.waited and runs_beside(row) is not is_alone
+        }
         if not runs:
             continue
         values = {"running_slot": F("task_name")} if is_alone else {}
         _active(held, member).filter(pk__in=runs).update(
             outcome=Outcome.RUNNING,
-            started_at=begun[0][1].actual_time,
+            started_at=_dates(runs),
             instance_id=member.instance,
             term=held.row.term,
             **values,
         )
+
+
+def _dates(runs: Mapping[int, datetime]) -> Case:
+    """Date the start of each run: most of one pass begin at one instant.
+
+    What ended after the pass had begun dates the next start of its task.
+    """
+    common, *_ = runs.values()
+    others = [
+        When(pk=run, then=Value(at, InstantField())) for run, at in runs.items() if at != common
+    ]
+    return Case(*others, default=Value(common, InstantField()))

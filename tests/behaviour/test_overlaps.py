@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.events import Event
-from django_declarative_cron.models import TaskRun
+from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.jobs import Job
 
@@ -325,6 +325,30 @@ def test_a_removal_ends_those_that_wait(simulation: Started) -> None:
         ("succeeded", utc("10:05")),
         ("cancelled", None),
     ]
+
+
+@pytest.mark.beyond_the_theory
+def test_runs_that_waited_are_each_dated_by_the_end_of_the_run_before(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("10:01:00")
+    job, late = sim.job(["ok"], timedelta(minutes=8)), {"t": 0, "u": 3, "v": 1}
+    sim.initialize([entry(job, "enqueue", name=name) for name in late])
+    sim.advance_to("2024-01-01T10:12:00Z")
+    assert sim[0].scheduler is not None
+    engine = sim[0].scheduler._engine
+    record = engine._record
+
+    def ends_while_the_pass_waits(now: datetime, instant: datetime | None) -> None:
+        record(now, instant)
+        for name, seconds in late.items():
+            ended = utc("10:13") + timedelta(seconds=seconds)
+            ScheduledTask.objects.filter(name=name, freed_at=utc("10:13")).update(freed_at=ended)
+
+    monkeypatch.setattr(engine, "_record", ends_while_the_pass_waits)
+    sim.advance_to("2024-01-01T10:14:00Z")
+    begun = [sim.runs(name)[1].started_at for name in late]
+    assert begun == [utc("10:13:00"), utc("10:13:03"), utc("10:13:01")]
 
 
 @pytest.mark.parametrize("policy", ["skip", "enqueue", "allow", "cancel_previous"])
