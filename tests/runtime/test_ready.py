@@ -9,6 +9,7 @@ import pytest
 
 from django_declarative_cron import Scheduler, conf
 from django_declarative_cron.core import events
+from django_declarative_cron.core.runners import THREAD
 from django_declarative_cron.runtime.ahead import LEAD, WAY, Hold
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners.pool import Pool
@@ -46,19 +47,23 @@ def _made(found: list[claims.Claim]) -> list[Work]:
 
 def test_what_is_to_be_called_is_ready_before_the_wait_for_its_instant_ends() -> None:
     engine, stopping = Scheduler()._engine, threading.Event()
-    found, made = _claims(2), list[int]()
+    found, made = _claims(2), list[tuple[int, int]]()
+    pool = engine.runners._by_name[THREAD]
+    assert isinstance(pool, Pool)
 
     def meanwhile(clock: Going) -> None:
-        made.append(len(engine._calls._ready))
+        made.append((len(engine._calls._ready), pool._threads))
         clock.go(LEAD)
 
     hold = Hold(INSTANT, Going(INSTANT - LEAD, meanwhile), stopping)  # type: ignore[arg-type]
     assert engine._calls.ready(hold, stopping)(found)
-    assert made == [2]
+    assert made == [(2, 2)]
     ready = [work for _, work in engine._calls._ready]
     taken = engine._calls.take(found, stopping)
     assert [id(each) for each in taken] == [id(each) for each in ready]
     assert [each.id for each in taken] == [claim.run for claim in found]
+    # Nothing is called twice.
+    assert not {id(each) for each in engine._calls.take(found, stopping)} & {*map(id, taken)}
     engine.runners.close()
 
 
