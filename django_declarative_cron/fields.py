@@ -78,6 +78,11 @@ class _ReadWhenAsked(DeferredAttribute):
             del values[self.field.unread]
         return super().__get__(instance, cls)
 
+    def __set__(self, instance: Any, value: Any) -> None:
+        # What was there is not asked for any more, nor to be written again.
+        vars(instance).pop(self.field.unread, None)
+        vars(instance)[self.field.attname] = value
+
 
 class DataField(models.JSONField):
     """Hold data that rows may carry as text until somebody asks for it.

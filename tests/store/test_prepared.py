@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, guard, prepared, results, rows
+from django_declarative_cron.store import bulk, claims, columns, guard, prepared, results, rows
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.endings import Result
 from django_declarative_cron.store.made import made
@@ -43,6 +43,7 @@ def test_a_text_is_carried_along_until_somebody_asks_for_what_it_says() -> None:
     row = made(ScheduledTask, {"_declaration_unread": '{"a": 1}'}, "default")
     row.declaration = {"b": 2}
     assert row.declaration == {"b": 2}
+    assert columns.texts_of([row], ScheduledTask._meta.get_field("declaration")) == ['{"b": 2}']
 
 
 def test_a_text_that_means_nothing_says_so_whenever_somebody_asks() -> None:

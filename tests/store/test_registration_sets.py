@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from django_declarative_cron.core.damage import UNREADABLE
 from django_declarative_cron.models import (
     RegistrationPart,
     RegistrationSet,
@@ -64,6 +65,18 @@ def test_a_task_that_begins_anew_as_it_is_claimed_is_of_a_generation_that_comes_
     assert SchedulerState.objects.get().generation == newest.generation == 2
     _change(made, t2="2 2 2 2 *")
     assert SchedulerState.objects.get().generation == 3
+
+
+def test_a_task_whose_row_could_not_be_read_is_declared_anew_as_it_is_claimed() -> None:
+    made = Deployment(1)
+    made.initialize()
+    made.owe_all()
+    known = ScheduledTask.objects.values("digest", "declaration")
+    before = known.get()
+    lost = {"digest": f"{UNREADABLE}retry_delay", "declaration": {"name": "t0", "cron": "?"}}
+    assert known.update(**lost) == 1
+    assert claim(made).claims == []
+    assert known.get() == before
 
 
 def test_a_large_set_is_kept_in_parts_and_read_as_a_whole(made: Deployment) -> None:
