@@ -44,24 +44,20 @@ _LOOK: Final = f"""
             )
         )
         OR EXISTS (
-            SELECT FROM "{{instances}}" WHERE id = %(me)s OR scheduler_id = %(deployment)s
+            SELECT FROM {{instances}} WHERE id = %(me)s OR scheduler_id = %(deployment)s
             AND stopped_at IS NULL AND heartbeat_at <= %(silent_since)s
         )
         OR EXISTS (
-            SELECT FROM "{{runs}}" WHERE scheduler_id = %(deployment)s
+            SELECT FROM {{runs}} WHERE scheduler_id = %(deployment)s
             AND running_slot >= '' AND reservation IS NULL
             AND outcome <> '{Outcome.WAITING.value}' AND instance_id IS DISTINCT FROM %(me)s
         )
-    FROM "{{tasks}}" WHERE scheduler_id = %(deployment)s
+    FROM {{tasks}} WHERE scheduler_id = %(deployment)s
 """
 
-_TAKE: Final = f'SELECT {_SEAL} FROM "{{tasks}}" WHERE scheduler_id = %s'
+_TAKE: Final = f"SELECT {_SEAL} FROM {{tasks}} WHERE scheduler_id = %s"
 
-_TABLES: Final = {
-    "tasks": ScheduledTask._meta.db_table,
-    "runs": TaskRun._meta.db_table,
-    "instances": SchedulerInstance._meta.db_table,
-}
+_TABLES: Final = {"tasks": ScheduledTask, "runs": TaskRun, "instances": SchedulerInstance}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ def look(held: Locked, member: Member, now: datetime) -> Look:
         "silent_since": dead.silent_since(held, member),
     }
     with connections[member.using].cursor() as cursor:
-        cursor.execute(_LOOK.format(**_TABLES), values)
+        cursor.execute(_worded(_LOOK, member.using), values)
         [(seal, is_to_do)] = cursor.fetchall()
     # Of what has no instant, nobody knows whether that lies ahead: it does not.
     return Look(seal, is_calm=not is_to_do)
@@ -108,8 +104,13 @@ def of_what_is_there(held: Locked, member: Member) -> Any:
         held: the locked row of the deployment.
         member: who has written them.
     """
-    taken = RawSQL(_TAKE.format(**_TABLES), [held.row.pk])  # noqa: S611 - all names are ours
+    taken = RawSQL(_worded(_TAKE, member.using), [held.row.pk])  # noqa: S611 - all names are ours
     return taken if _is_told(member.using) else None
+
+
+def _worded(sql: str, using: str) -> str:
+    quote = connections[using].ops.quote_name
+    return sql.format(**{name: quote(model._meta.db_table) for name, model in _TABLES.items()})
 
 
 def _is_told(using: str) -> bool:
