@@ -154,7 +154,8 @@ class Locked:
         """
         fields = [*self._later, *fields]
         if self.newcomer is None:
-            self.row.save(using=using, update_fields=fields)
+            if fields:
+                self.row.save(using=using, update_fields=fields)
         elif fields:
             save_with(using, self.row, fields, self.newcomer)
         else:
@@ -162,7 +163,7 @@ class Locked:
         self.newcomer, self._later = None, []
 
     def save_later(self, fields: Sequence[str]) -> None:
-        """Let the next ``save`` write fields of the row; one has to come.
+        """Let the next ``save`` write fields of the row, at the latest the end of the transaction.
 
         Args:
             fields: their names.
@@ -211,10 +212,13 @@ def locked(
             [row] = _lock(member.using, member.deployment, member.database_time)
         # Somebody else may have been quicker to make it.
         is_new = row is not None and fresh is not None and row.identifier == fresh.identifier
+        if row is None:
+            yield None
+            return
         known = dict(zip([each.prepared for each in beside], found, strict=True))
-        yield (
-            None if row is None else Locked(row, row.database_now, bid, is_new=is_new, beside=known)
-        )
+        held = Locked(row, row.database_now, bid, is_new=is_new, beside=known)
+        yield held
+        held.save(member.using, ())
 
 
 @contextmanager

@@ -104,7 +104,6 @@ def _reconcile(
             tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
             require_match(tasks, declarations)
         standing = _activate(held, member, process, declarations, found, now)
-        held.save(member.using, ())
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
