@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from django_declarative_cron.core.decide import BELIEVABLE
 from django_declarative_cron.core.reconcile import Plan
 from django_declarative_cron.models import (
     Outcome,
@@ -118,9 +119,9 @@ def test_a_row_that_is_gone_or_doubled_is_noticed(left: Deployment) -> None:
 
 def _task(**values: Any) -> Callable[[Deployment], object]:
     def write(made: Deployment) -> object:
-        wakes = {"wake_at": made.now + FAR, **values}
-        ahead = {key: made.now + FAR if value is FAR else value for key, value in wakes.items()}
-        return ScheduledTask.objects.filter(name="t1").update(**ahead)
+        known = {"wake_at": FAR, **values}
+        said = {k: made.now + v if isinstance(v, timedelta) else v for k, v in known.items()}
+        return ScheduledTask.objects.filter(name="t1").update(**said)
 
     return write
 
@@ -146,6 +147,20 @@ def _instance(**values: Any) -> Callable[[Deployment], object]:
     return write
 
 
+def _elsewhere(made: Deployment) -> object:
+    """Let everything be to do in another deployment."""
+    _run()(made)
+    other = SchedulerState.objects.create(deployment="elsewhere")
+    TaskRun.objects.update(scheduler=other)
+    long_ago = datetime(1500, 1, 1, tzinfo=UTC)
+    SchedulerInstance.objects.create(
+        scheduler=other, pid=1, started_at=long_ago, heartbeat_at=long_ago
+    )
+    row = ScheduledTask.objects.get(name="t1")
+    row.pk, row.scheduler, row.orphaned, row.wake_at = None, other, True, made.now + FAR
+    return row.save(force_insert=True)
+
+
 def _own(made: Deployment) -> object:
     made.member = replace(made.member, instance=SchedulerInstance.objects.get().pk)
     return made.member
@@ -167,12 +182,17 @@ TO_DO = {
 NOT_TO_DO = {
     "nothing": _task(),
     "no instants": _task(discharged_at=None, wake_at=None),
+    "discharged just now by another clock": _task(discharged_at=BELIEVABLE),
+    "registered just now by another clock": _task(registered_at=BELIEVABLE),
+    "posted": _task(origin="http"),
     "pending, and awake": _task(pending_retry_until=FAR, wake_at=None),
     "set aside in settings": _task(broken_reason="gone"),
     "a run that waits": _run(outcome=Outcome.WAITING),
     "a run that has ended": _run(outcome=Outcome.SUCCEEDED, running_slot=None),
     "a run of an external worker": _run(reservation=uuid.uuid4()),
     "heard of": _instance(stopped_at=None),
+    "silent since it left": _instance(heartbeat_at="1500-01-01T00:00Z"),
+    "elsewhere": _elsewhere,
 }
 
 
