@@ -217,3 +217,12 @@ def test_what_is_to_be_done_is_done_where_all_rows_are_sealed(sealed: Deployment
     assert found.plan == Plan(unchanged=tuple(sealed.declarations))
     sealed.initialize()
     assert ScheduledTask.objects.get(name="t1").wake_at == sealed.now
+
+
+def test_a_set_is_sealed_without_the_rows_of_other_deployments(sealed: Deployment) -> None:
+    before = SchedulerState.objects.get().seal
+    _elsewhere(sealed)
+    # As another set: it is sealed anew.
+    SchedulerState.objects.filter(deployment="default").update(digest="", seal=None)
+    sealed.initialize()
+    assert SchedulerState.objects.get(deployment="default").seal == before
