@@ -100,12 +100,25 @@ class _Ahead:
             # Without what surrounds our statements: that is for the one that follows.
             context["cursor"].cursor.execute(ahead)
             return execute(sql, params, many, context)
-        answer = execute(f"{ahead}; {sql}", params, many, context)
+        begin = _begin_along(self._connection)
+        answer = execute(f"{begin}{ahead}; {sql}", params, many, context)
         cursor = context["cursor"]
         # The first that found anything is the first that was asked.
         while cursor.description is None and cursor.nextset():
             pass
         return answer
+
+
+def _begin_along(connection: BaseDatabaseWrapper) -> str:
+    """Let a transaction begin by the text that is sent: the driver would wait for it to begin."""
+    from psycopg.pq import TransactionStatus
+
+    raw: Any = connection.connection
+    if raw.info.transaction_status != TransactionStatus.IDLE:
+        return ""
+    # Of its own transactions only: one that is open, the driver commits and rolls back as ever.
+    raw.autocommit = True
+    return "BEGIN; "
 
 
 def takes_several(connection: BaseDatabaseWrapper) -> bool:

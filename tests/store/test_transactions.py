@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,6 +174,34 @@ def test_who_is_halted_as_it_says_that_it_lives_or_goes_keeps_no_row_for_longer(
     limited = [q["sql"] for q in captured if "idle_in_transaction_session_timeout" in q["sql"]]
     assert limited
     assert [sql for sql in limited if "'2500ms'" not in sql] == []
+
+
+@postgres
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_transaction_begins_on_the_way_of_its_first_statement(
+    deployment: Deployment, fails: bool, tmp_path: Path
+) -> None:
+    if not limits.takes_several(connection):
+        pytest.skip("each statement goes alone")
+    said = tmp_path / "said"
+    raw = connection.connection.pgconn
+    with said.open("w") as told, suppress(LookupError):
+        raw.trace(told.fileno())
+        try:
+            with database.atomic(connection.alias):
+                SchedulerState.objects.update(release="new")
+                if fails:
+                    raise LookupError
+        finally:
+            raw.untrace()
+    sent = re.findall(r'F\t\d+\tQuery\t "(\w+)', said.read_text())
+    assert sent == ["BEGIN", "ROLLBACK" if fails else "COMMIT"]
+    # What follows is a transaction of the driver's again, and each statement one of its own.
+    assert SchedulerState.objects.filter(release="new").exists() is not fails
+    assert connection.connection.autocommit
+    with transaction.atomic():
+        connection.cursor().execute("SELECT 1")
+        assert not connection.connection.autocommit
 
 
 mysql = pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
