@@ -97,6 +97,16 @@ def test_threads_are_there_before_what_they_are_to_call() -> None:
     pool.close()
 
 
+def test_no_threads_are_started_for_runs_that_others_wait_for() -> None:
+    pool = Pool("waiting", 5, system_clock, lambda work: None)
+    pool._idle = 2
+    pool.expect(3)
+    assert pool._threads == 1
+    pool.expect(2)
+    assert pool._threads == 1
+    pool.close()
+
+
 def test_a_thread_that_cannot_be_started_ahead_of_an_instant_is_missed_by_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
