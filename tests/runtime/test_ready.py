@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners.pool import Pool
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store import claims
+from django_declarative_cron.store.guard import Standing
 from django_declarative_cron.testing import ManualClock
 
 from ..patience import PATIENCE
@@ -81,6 +84,30 @@ def test_what_was_made_ready_for_a_claim_that_is_taken_back_is_forgotten() -> No
     hold = Hold(INSTANT, ManualClock(INSTANT), stopping)
     assert not engine._calls.ready(hold, stopping)(_claims(1))
     assert engine._calls._ready == []
+    engine.runners.close()
+
+
+def test_a_pass_ahead_of_an_instant_gives_way_to_what_it_has_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, found = Scheduler()._engine, _claims(2)
+    engine.standing = Standing.LEADING
+    member: Any = SimpleNamespace(instance="here")
+    engine._member = member
+    hold = Hold(INSTANT, ManualClock(INSTANT), threading.Event())
+    called = list[tuple[list[int], Hold | None]]()
+
+    def claim(*_: object, hold: claims.Hold, **__: object) -> claims.Claimed:
+        assert hold(found)
+        return claims.Claimed(Standing.LEADING, found)
+
+    def call(work: list[Work], hold: Hold | None = None) -> None:
+        called.append(([each.id for each in work], hold))
+
+    monkeypatch.setattr(claims, "claim_due", claim)
+    monkeypatch.setattr(engine._calls, "call", call)
+    engine._claim(member, INSTANT, hold)
+    assert called == [([0, 1], hold)]
     engine.runners.close()
 
 

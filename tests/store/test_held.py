@@ -90,6 +90,15 @@ def test_a_result_whose_row_is_held_waits_and_the_others_are_recorded(
     assert not ScheduledTask.objects.exclude(running_run=None).exists()
 
 
+def test_tasks_are_locked_before_runs_also_where_some_have_to_be_looked_for_by_name(
+    deployment: Deployment,
+) -> None:
+    started = _claim(deployment)
+    for keyed, asked in {(): 0, ("t0",): 0, ("t0", "t1", "t2"): 2}.items():
+        found = results._asked(deployment.member, _results(deployment, started, keyed))
+        assert len(found) == asked
+
+
 @row_locks
 def test_a_row_that_cannot_be_left_out_holds_up_its_own_task_only(
     deployment: Deployment, stranger: Stranger
