@@ -181,6 +181,17 @@ def test_rows_point_at_new_ones_that_are_written_with_them() -> None:
     assert list(found) == [(7, keys["r2"]), (0, 77), (0, keys["r1"]), (0, 99)]
 
 
+def test_starts_that_one_statement_does_not_take_are_all_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk, "_MOST", 2)
+    started, _ = one_pass(initialized(5))
+    runs = TaskRun.objects.order_by("task_name").values_list("task_name", "outcome")
+    assert list(runs) == [(f"t{n}", Outcome.SUCCEEDED) for n in range(5)]
+    if is_postgresql:
+        assert sum("INSERT INTO" in sql for sql in started) == 3
+
+
 def test_texts_numbers_and_instants_of_many_rows_are_kept_letter_for_letter() -> None:
     initialized(6)
     tasks = list(ScheduledTask.objects.order_by("pk"))
