@@ -298,6 +298,16 @@ def test_r10_its_success_counts_for_its_occurrence() -> None:
     assert said(check(_handed(text))) == {"S1 8", "S2 8"}
 
 
+def test_r10_what_follows_it_is_the_schedulers_own_again() -> None:
+    first = "init 10 [a] · 60 Due a · 61 RS a · 62 REs a · "
+    records = trace(
+        first + "120 Due a · 121 RS a · 125 Crash · init 130 [a] · 131 RS a · 132 REs a"
+    )
+    for record in [each for each in records if each.get("task") == "a"][:3]:
+        record["handed"] = True
+    assert check(records) == []
+
+
 def test_r10_the_letter_knows_of_no_workers() -> None:
     assert said(check(_handed(OUTLIVED), "letter")) == {"S3 5"}
 
