@@ -18,6 +18,7 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 from django_declarative_cron.store import overrides
+from django_declarative_cron.store.history.flights import Busy, Flights
 from django_declarative_cron.store.instances import heartbeat
 from django_declarative_cron.testing import Simulation
 
@@ -755,3 +756,14 @@ def test_an_interrupted_run_that_is_not_restarted_breaks_l1(interrupted: bool) -
     if interrupted:
         TaskRun.objects.filter(reason="orphaned").delete()
     assert judged(sim).broken == ([("L1", "t")] if interrupted else [])
+
+
+def test_a_stop_neither_waits_for_nor_ends_what_workers_call() -> None:
+    soon, late = utc("12:00"), utc("13:00")
+    flights = Flights(())
+    flights["own"] = Busy(1, soon, is_told=False, is_handed=False)
+    flights["handed"] = Busy(2, late, is_told=False, is_handed=True)
+    assert flights.untold_until() == soon
+    flights.left()
+    assert list(flights) == ["handed"]
+    assert flights.untold_until() is None
