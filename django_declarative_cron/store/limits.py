@@ -100,8 +100,8 @@ class _Ahead:
             # Without what surrounds our statements: that is for the one that follows.
             context["cursor"].cursor.execute(ahead)
             return execute(sql, params, many, context)
-        begin = _begin_along(self._connection)
-        answer = execute(f"{begin}{ahead}; {sql}", params, many, context)
+        with _beginning(self._connection) as begin:
+            answer = execute(f"{begin}{ahead}; {sql}", params, many, context)
         cursor = context["cursor"]
         # The first that found anything is the first that was asked.
         while cursor.description is None and cursor.nextset():
@@ -109,16 +109,43 @@ class _Ahead:
         return answer
 
 
-def _begin_along(connection: BaseDatabaseWrapper) -> str:
+@contextmanager
+def _beginning(connection: BaseDatabaseWrapper) -> Iterator[str]:
     """Let a transaction begin by the text that is sent: the driver would wait for it to begin."""
+    raw: Any = connection.connection
+    if not is_drivers_own(raw) or not _is_idle(raw):
+        yield ""
+        return
+    # What is open already, the driver commits and rolls back as ever.
+    raw.autocommit = True
+    try:
+        yield "BEGIN; "
+    finally:
+        # It was never sent: what follows is not to be committed statement by statement.
+        if _is_idle(raw):
+            raw.autocommit = False
+
+
+def _is_idle(raw: Any) -> bool:
     from psycopg.pq import TransactionStatus
 
-    raw: Any = connection.connection
-    if raw.info.transaction_status != TransactionStatus.IDLE:
-        return ""
-    # Of its own transactions only: one that is open, the driver commits and rolls back as ever.
-    raw.autocommit = True
-    return "BEGIN; "
+    return bool(raw.info.transaction_status == TransactionStatus.IDLE)
+
+
+def is_drivers_own(raw: object) -> bool:
+    """Tell whether a connection is psycopg's, and not what pools of others lend in its place.
+
+    Args:
+        raw: what Django takes for the driver's connection.
+    """
+    return _is_psycopg3() and isinstance(raw, _driver())
+
+
+@cache
+def _driver() -> type[Any]:
+    import psycopg
+
+    return psycopg.Connection
 
 
 def takes_several(connection: BaseDatabaseWrapper) -> bool:

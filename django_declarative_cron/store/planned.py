@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -82,14 +81,7 @@ def _may(connection: BaseDatabaseWrapper) -> bool:
     if is_against or not limits.takes_several(connection):
         return False
     # What stands in for it, as pools of others do, need not tell which process it is with.
-    return isinstance(connection.connection, _driver())
-
-
-@cache
-def _driver() -> type[Any]:
-    import psycopg
-
-    return psycopg.Connection
+    return limits.is_drivers_own(connection.connection)
 
 
 def _worded(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.contrib.auth.models import User
@@ -202,6 +202,51 @@ def test_a_transaction_begins_on_the_way_of_its_first_statement(
     with transaction.atomic():
         connection.cursor().execute("SELECT 1")
         assert not connection.connection.autocommit
+
+
+@postgres
+def test_what_follows_a_first_statement_that_was_never_sent_is_a_transaction_still(
+    deployment: Deployment,
+) -> None:
+    with suppress(LookupError), database.atomic(connection.alias):
+        with suppress(DatabaseError):
+            connection.cursor().execute("SELECT 1 FROM WHERE")
+        SchedulerState.objects.update(release="new")
+        raise LookupError
+    assert not SchedulerState.objects.filter(release="new").exists()
+
+
+@postgres
+def test_what_a_pool_lends_in_place_of_a_connection_begins_its_transactions_itself(
+    deployment: Deployment,
+) -> None:
+    class Lent:
+        """Has of the driver's connection what Django asks for."""
+
+        info: ClassVar[dict[str, str]] = {}
+
+        def __init__(self, own: Any) -> None:
+            self.own = own
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(vars(self)["own"], name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name == "own":
+                vars(self)[name] = value
+            else:
+                setattr(self.own, name, value)
+
+    own = connection.connection
+    connection.connection = Lent(own)
+    try:
+        with guard.locked(deployment.member) as held:
+            assert held is not None
+            held.row.release = "new"
+            held.save(connection.alias, ["release"])
+    finally:
+        connection.connection = own
+    assert SchedulerState.objects.filter(release="new").exists()
 
 
 mysql = pytest.mark.skipif(connection.vendor != "mysql", reason="it is about MariaDB and MySQL")
