@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ STORIES = 80
 """How many stories are played for each fault to make the record."""
 
 _CATCHING = f"stories of {STORIES} that catch it"
+_REFUSING = "refusing"
 _PROFILES: tuple[Profile, ...] = ("theory", "world")
 
 
@@ -54,6 +55,15 @@ def _refusing() -> Iterator[Story]:
         yield Story("theory", "2024-01-01T10:00:00", 1, None, (*steps, ("advance", 180)))
 
 
+def _told(first: str) -> Story:
+    """Give a story by the name under which it is recorded."""
+    kind, _, number = first.partition(":")
+    if kind == _REFUSING:
+        return next(islice(_refusing(), int(number), None))
+    [seed] = named(first)
+    return story(*seed)
+
+
 def _objecting(made: Story) -> set[str]:
     return play(made, to_the_end=True).rules
 
@@ -63,7 +73,7 @@ def _objecting(made: Story) -> set[str]:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(stage: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     planted = FAULTS[name]
-    recorded = [story(*seed) for seed in named(",".join(_recorded()[name]["first"].values()))]
+    recorded = [_told(first) for first in dict.fromkeys(_recorded()[name]["first"].values())]
     innocent = set().union(*map(_objecting, recorded))
     planted.plant(monkeypatch)
     # With another number of statements in the engine it may take another story.
@@ -79,7 +89,8 @@ def test_there_are_enough_faults_and_a_record_of_each() -> None:
     assert recorded.keys() == FAULTS.keys()
     for name, planted in FAULTS.items():
         assert recorded[name]["first"].keys() == planted.rules
-        assert recorded[name]["caught"] > 0
+        are_by_chance = any(_REFUSING not in first for first in recorded[name]["first"].values())
+        assert (recorded[name]["caught"] > 0) is are_by_chance
 
 
 def test_the_table_of_faults_is_the_record() -> None:
@@ -107,4 +118,7 @@ def _catches(planted: Planted) -> dict[str, Any]:
             caught["any"] += bool(rules & planted.rules)
             for rule in sorted(rules & planted.rules):
                 first.setdefault(rule, f"{profile}:{seed}")
+        for number, made in enumerate(_refusing()):
+            for rule in sorted(_objecting(made) & planted.rules):
+                first.setdefault(rule, f"{_REFUSING}:{number}")
     return {"caught": caught["any"], "first": dict(sorted(first.items()))}

@@ -72,10 +72,11 @@ def test_nothing_is_kept_where_the_project_is_against_it(
 
 
 def test_nothing_is_kept_in_a_transaction_of_somebody_else(own: BaseDatabaseWrapper) -> None:
-    with transaction.atomic():
+    asked = f"{SQL} -- in a transaction"
+    with transaction.atomic(), CaptureQueriesContext(connection) as captured:
         for _ in range(5):
-            assert planned.first_row(connection, SQL, None) == (1, "a")
-    assert connection.connection not in planned._sessions
+            assert planned.first_row(connection, asked, None) == (1, "a")
+    assert [query["sql"] for query in captured.captured_queries] == [asked] * 5
 
 
 def test_nor_in_one_that_was_begun_by_hand(own: BaseDatabaseWrapper) -> None:
