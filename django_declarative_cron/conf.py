@@ -11,6 +11,7 @@ RENEW               5 s        how often a process says that it is alive
 DEAD_AFTER          ``LEASE``  how long a process counts as alive unheard of
 GRACE               25 s       how long a stopping process waits for its runs
 COMPANION           True       keep a process beside it that says that it lives
+ADMIN_ACTS          True       whether people may act in the admin, or only look
 DEPLOYMENT          "default"  which of several schedulers in one database this is
 RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept

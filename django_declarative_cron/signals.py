@@ -207,6 +207,20 @@ def tell_starvation(runner: str, size: int, busy: int, queued: int, waited: floa
         )
 
 
+def tell_slow_pass(seconds: float) -> None:
+    """Say that one pass of the loop took so long that others come late.
+
+    Args:
+        seconds: how long it took.
+    """
+    with suppress(Exception):
+        logger.warning(
+            "A pass of the scheduler took %.1f s: what fell due meanwhile starts late. "
+            "It waited for the database, for a receiver of a signal, or for the processor.",
+            seconds,
+        )
+
+
 def tell_stuck(task_name: str, run: int, patience: float) -> None:
     """Say that a run in a thread does not end, and that another thread takes its thread's place.
 

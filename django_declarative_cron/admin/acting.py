@@ -81,8 +81,7 @@ class ActingAdmin(AttendedAdmin):
             request: of the user.
             act: to be done.
         """
-        allowed = request.user.has_perm(f"{self.opts.app_label}.{act.codename}")
-        return allowed and self.has_view_permission(request)
+        return self.may_do(request, act.codename) and self.has_view_permission(request)
 
     @admin.action(description=acts.RUN.label, permissions=["run"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[ScheduledTask]) -> HttpResponse:

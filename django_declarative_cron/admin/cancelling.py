@@ -57,8 +57,7 @@ class CancellingAdmin(LiveAdmin):
         return self.address(TaskRun, "cancel", run.pk)
 
     def _may(self, request: HttpRequest) -> bool:
-        allowed = request.user.has_perm(f"{self.opts.app_label}.cancel_taskrun")
-        return allowed and self.has_view_permission(request)
+        return self.may_do(request, "cancel_taskrun") and self.has_view_permission(request)
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Show the confirmation page, and ask once it is confirmed.

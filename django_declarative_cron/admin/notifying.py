@@ -48,7 +48,7 @@ class NotifyingAdmin(AttendedAdmin):
         return {"names": names, "url": self.address(SchedulerInstance, "notify")}
 
     def _may_notify(self, request: HttpRequest) -> bool:
-        allowed = request.user.has_perm(f"{self.opts.app_label}.notify_schedulerinstance")
+        allowed = self.may_do(request, "notify_schedulerinstance")
         return allowed and self.has_view_permission(request)
 
     def notify_view(self, request: HttpRequest) -> HttpResponse:

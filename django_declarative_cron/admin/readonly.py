@@ -67,6 +67,16 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Refuse: rows are made by schedulers alone."""
         return False
 
+    def may_do(self, request: HttpRequest, codename: str) -> bool:
+        """Tell whether the project lets people act here, and this one may.
+
+        Args:
+            request: of the user.
+            codename: of the permission for it.
+        """
+        may = options().ADMIN_ACTS
+        return may and request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Refuse: what is stored is shown, and not edited."""
         return False

@@ -71,11 +71,11 @@ class AccessTokenAdmin(ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Tell whether the user may make tokens."""
-        return request.user.has_perm(f"{self.opts.app_label}.add_accesstoken")
+        return self.may_do(request, "add_accesstoken")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may revoke tokens."""
-        return request.user.has_perm(f"{self.opts.app_label}.revoke_accesstoken")
+        return self.may_do(request, "revoke_accesstoken")
 
     def add_view(
         self,

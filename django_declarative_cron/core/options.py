@@ -37,6 +37,7 @@ class Options:
         DEAD_AFTER: how long a process counts as alive unheard of; ``LEASE`` unless given.
         GRACE: how long a stopping process waits for its runs.
         COMPANION: whether ``runscheduler`` keeps a process beside it that says that it lives.
+        ADMIN_ACTS: whether people may act in the admin, or only look.
         DEPLOYMENT: which of several schedulers in one database this is.
         RELEASE: of the project; it is shown with each scheduler.
         HISTORY_MAX_AGE: how long finished runs are kept.
@@ -59,6 +60,7 @@ class Options:
     DEAD_AFTER: timedelta | None = None
     GRACE: timedelta = timedelta(seconds=25)
     COMPANION: bool = True
+    ADMIN_ACTS: bool = True
     DEPLOYMENT: str = "default"
     RELEASE: str = ""
     HISTORY_MAX_AGE: timedelta = timedelta(days=90)
@@ -250,6 +252,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "DEAD_AFTER": _unless_none(_duration(_SECOND)),
     "GRACE": _duration(timedelta(0)),
     "COMPANION": _truth,
+    "ADMIN_ACTS": _truth,
     "DEPLOYMENT": _text(1),
     "RELEASE": _text(0),
     "HISTORY_MAX_AGE": _duration(_SECOND),

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from django.db import connections
 
-from ..signals import report
+from ..signals import report, tell_slow_pass
 from .clock import Clock
 from .pulse import Pulse
 
 Tick = Callable[[datetime], datetime | None]
+
+SLOW = 5.0
+"""Seconds after which a pass is told of: whatever falls due during it waits for its end."""
 
 
 class Loop:
@@ -70,7 +73,11 @@ class Loop:
             self._woken.clear()
             self.pulse.begin()
             sleep = self._seconds_after_tick()
+            took = self.pulse.age()
             self.pulse.end(sleep)
+            if took >= SLOW and not self.pulse.last.refused:
+                # A refusal is told of by itself, and is what took so long.
+                tell_slow_pass(took)
             self._clock.wait(self._woken, sleep)
         connections.close_all()
 

@@ -88,5 +88,14 @@ def test_nobody_else_is_offered_it_or_may(
     assert receiver.got == []
 
 
+def test_where_the_project_lets_nobody_act_nobody_may(
+    root: Client, receiver: Receiver, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "ADMIN_ACTS": False}
+    assert b'name="channel"' not in root.get(reverse(LIST)).content
+    assert root.post(reverse(SEND), {"channel": "chat"}).status_code == 403
+    assert receiver.got == []
+
+
 def test_without_channels_there_is_no_button(login: Login) -> None:
     assert b'name="channel"' not in login(VIEW, NOTIFY).get(reverse(LIST)).content

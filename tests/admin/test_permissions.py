@@ -207,7 +207,7 @@ ACTS: dict[str, Act] = {
     "make a token": Act(
         needs={TOKENS, "add_accesstoken"},
         ready=lambda: rows.deployment(),
-        offered=lambda state: [(pages.changelist("accesstoken"), 'href="[^"]*/add/" class="addl')],
+        offered=lambda state: [(pages.changelist("accesstoken"), '/accesstoken/add/" class="addl')],
         url=lambda state: reverse(f"admin:{pages.APP}_accesstoken_add"),
         said=lambda state: {"name": "deploy", "rights": ["read"]},
         did=lambda state: AccessToken.objects.filter(name="deploy").exists(),
@@ -272,3 +272,20 @@ def test_whoever_may_not_is_not_offered_it_and_cannot(
     assert not act.did(row)
     assert not TaskOverride.objects.exists()
     assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_p47_where_the_project_lets_nobody_act_the_pages_only_show(
+    root: Client, settings: Any, name: str
+) -> None:
+    act = ACTS[name]
+    row = act.ready()
+    settings.DECLARATIVE_CRON = {"ADMIN_ACTS": False}
+    assert offers(root, act, row) == {False}
+    assert asking(root, act, row) <= {403}
+    assert root.post(act.url(row), act.said(row)).status_code == 403
+    row.refresh_from_db()
+    assert not act.did(row)
+    assert not TaskOverride.objects.exists()
+    assert not LogEntry.objects.exists()
+    assert {root.get(url).status_code for url, _ in act.offered(row)} == {200}

@@ -51,6 +51,27 @@ def test_p19_a_minutely_task_down_for_a_day_leaves_one_run_and_one_row(
     assert TaskRun.objects.get(outcome="missed").count == 1439
 
 
+def test_p70_passes_that_take_longer_than_the_interval_lose_no_occurrence(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:30")
+    names = ("a", "b")
+    sim.initialize([(name, "* * * * *", sim.job(), FIVE_MINUTES) for name in names])
+    for seconds in (90, 180, 270, 360):
+        sim.clock.advance(utc("10:00:30") + timedelta(seconds=seconds))
+        sim.poll()
+    for name in names:
+        rows = [(r.outcome, r.scheduled_for, r.count) for r in sim.runs(name)][1:]
+        assert rows == [
+            ("missed", utc("10:01"), 1),
+            ("succeeded", utc("10:02"), 1),
+            ("succeeded", utc("10:03"), 1),
+            ("missed", utc("10:04"), 1),
+            ("succeeded", utc("10:05"), 1),
+            ("succeeded", utc("10:06"), 1),
+        ]
+
+
 def test_cu02_many_polls_after_a_leap_give_one_run(simulation: Started) -> None:
     sim = simulation("01:00:00")
     sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])

@@ -24,8 +24,12 @@ QUARTER = timedelta(minutes=15)
 
 def _task(sim: Simulation, **said: Any) -> dict[str, Any]:
     return {
-        **{"name": "t", "cron": HOURLY, "timezone": "UTC", "callback": sim.job()},
-        **{"retry_delay": FIVE_MINUTES, **said},
+        "name": "t",
+        "cron": HOURLY,
+        "timezone": "UTC",
+        "callback": sim.job(),
+        "retry_delay": FIVE_MINUTES,
+        **said,
     }
 
 
