@@ -153,6 +153,23 @@ def test_clear_retry_forgets_the_retry(simulation: Started, told: list[Event]) -
     assert [run.outcome for run in sim.runs("t")] == ["failed", "succeeded"]
 
 
+def test_p66_acts_right_before_a_minute_keep_nothing_from_starting_in_it(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:58:00")
+    named = [f"t{number}" for number in range(5)]
+    sim.initialize([(name, HOURLY, sim.job(), FIVE_MINUTES) for name in (*named, "other")])
+    for hour in (11, 12):
+        sim.advance_to(utc(f"{hour - 1}:59:58"), at_least_every=FIVE_MINUTES)
+        for name in named:
+            overrides.pause([name], _act(sim))
+            sim.poll()
+            overrides.resume([name], _act(sim))
+        sim.advance_to(utc(f"{hour}:00"))
+    assert [sim.starts(name) for name in (*named, "other")] == [[utc("11:00"), utc("12:00")]] * 6
+    assert not TaskRun.objects.exclude(outcome="succeeded").exists()
+
+
 @pytest.mark.parametrize(
     "damage", [{"cron": "garbage"}, {"timezone": "Nowhere/At_All"}, {"declaration": ["no object"]}]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -122,3 +123,21 @@ def test_what_a_gap_has_moved_is_in_the_minute_it_was_moved_to(
     moved = datetime.fromisoformat(resumed)
     found = schedule.in_minute_of(moved + timedelta(seconds=59))
     assert found == _by_search(schedule, moved + timedelta(seconds=59)) == moved
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p11_what_is_shown_beforehand_is_what_the_engine_asks_for(seed: int) -> None:
+    random = Random(seed)
+    zones = ("America/New_York", "America/Santiago", "Europe/Berlin", "Asia/Kathmandu")
+    for _ in range(10):
+        zone = random.choice(zones)
+        start = random.choice(change_instants(zone, 1985, 2030)) - timedelta(days=2)
+        rules, cron = random.choice(RULES), parse(random_text(random))
+        schedule = Schedule(cron, ZoneInfo(zone), *rules)
+        shown, walked = islice(schedule.upcoming(start), 50), start
+        for instant in shown:
+            (gap, fold), before = rules, walked
+            asked = cron.next_after(before, schedule.zone, gap=gap, fold=fold)
+            assert asked is not None
+            assert (instant, schedule.next_after(before)) == (asked, asked), (cron, zone, start)
+            walked = asked

@@ -14,6 +14,8 @@ from django_declarative_cron import Scheduler
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 
+RunNow = Callable[..., None]
+
 WORKERS = 4
 ROUNDS = 5
 OURS = 4  # The loop, the heartbeat, the test, and one that is just being closed.
@@ -21,7 +23,7 @@ OURS = 4  # The loop, the heartbeat, the test, and one that is just being closed
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="it asks the server who is there")
 def test_p73_connections_do_not_pile_up(
-    scheduler: Scheduler, heard: Heard, run_now: Callable[..., None], settings: Any
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, settings: Any
 ) -> None:
     settings.DECLARATIVE_CRON = {"WORKERS": WORKERS}
     scheduler._be_new()
@@ -51,3 +53,30 @@ def test_p73_connections_do_not_pile_up(
     assert len(seen) == ROUNDS * len(names)
     assert max(seen) <= WORKERS + OURS
     assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(("age", "is_kept"), [(0, False), (600, True), (None, True)])
+def test_p73_a_connection_of_a_worker_grows_as_old_as_the_project_lets_it(
+    scheduler: Scheduler,
+    heard: Heard,
+    run_now: RunNow,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    age: int | None,
+    is_kept: bool,
+) -> None:
+    # The connections of all threads read the one dictionary.
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", age)
+    settings.DECLARATIVE_CRON = {"WORKERS": 1}
+    scheduler._be_new()
+    seen: list[Any] = []
+
+    def ask() -> None:
+        assert User.objects.count() == 0
+        seen.append(connection.connection)
+
+    scheduler.initialize([("t", NEVER_TODAY, ask, FIVE_MINUTES)])
+    for turn in (1, 2):
+        run_now("t")
+        heard.wait_for("TaskRunCompleted", turn)
+    assert (seen[0] is seen[1]) is is_kept
