@@ -5,6 +5,7 @@
 ``DDC_TEST_ADMIN_INTERFACE``: ``0`` without django-admin-interface, ``1`` with it,
 unset: with it where it is installed.
 ``DDC_TEST_AUTO_FIELD``: the project's ``DEFAULT_AUTO_FIELD``.
+``DDC_TEST_LANGUAGE``: the project's ``LANGUAGE_CODE``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 DATABASES = {"default": from_environment()}
 DEFAULT_AUTO_FIELD = os.environ.get("DDC_TEST_AUTO_FIELD", "django.db.models.BigAutoField")
 
-LANGUAGE_CODE = "en-us"
+LANGUAGE_CODE = os.environ.get("DDC_TEST_LANGUAGE", "en-us")
 TIME_ZONE = "UTC"
 USE_TZ = os.environ.get("DDC_TEST_USE_TZ", "1") == "1"
 

@@ -119,9 +119,15 @@ def test_an_unknown_name_is_refused() -> None:
         _ = django_declarative_cron.Schedular
 
 
-@pytest.mark.parametrize("field", ["AutoField", "BigAutoField"])
-def test_the_migrations_are_complete(field: str, project_environment: dict[str, str]) -> None:
-    environment = {**project_environment, "DDC_TEST_AUTO_FIELD": f"django.db.models.{field}"}
+@pytest.mark.parametrize(("field", "language"), [("AutoField", "de"), ("BigAutoField", "uk")])
+def test_p80_the_migrations_are_complete_for_every_project(
+    field: str, language: str, project_environment: dict[str, str]
+) -> None:
+    environment = {
+        **project_environment,
+        "DDC_TEST_AUTO_FIELD": f"django.db.models.{field}",
+        "DDC_TEST_LANGUAGE": language,
+    }
     child = subprocess.run(
         [sys.executable, "-m", "django", "makemigrations", "--check", "--dry-run"],
         env=environment,

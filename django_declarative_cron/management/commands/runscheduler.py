@@ -194,10 +194,13 @@ class Command(BaseCommand):
 
     def _once(self, scheduler: Scheduler, shutdown: Shutdown, grace: timedelta) -> None:
         scheduler.tick_once()
-        while not scheduler.stop(grace=_LOOK_AT_THE_SIGNAL):
-            if shutdown.received is not None:
-                self._end(scheduler, grace)
-                return
+        try:
+            while not scheduler.stop(grace=_LOOK_AT_THE_SIGNAL):
+                if shutdown.received is not None:
+                    self._end(scheduler, grace)
+                    return
+        except StopSchedulerError as error:
+            raise CommandError(error.message, returncode=1) from error
 
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         while not shutdown.wait(_LOOK_AT_THE_LOOP):
