@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -132,3 +133,58 @@ def test_a_retry_after_a_step_back_does_not_use_up_the_attempts_of_what_comes_ag
         (utc("12:00"), 3),
     ]
     assert sim.task("t").broken_reason == ""
+
+
+@pytest.mark.beyond_the_theory
+@pytest.mark.parametrize("policy", ["coalesce", "skip", "enqueue"])
+@pytest.mark.parametrize("outcome", ["ok", "fail"])
+def test_a_run_that_goes_on_as_the_clock_steps_back_silences_nothing_after_its_end(
+    simulation: Started, policy: str, outcome: str
+) -> None:
+    sim = simulation("11:55:00")
+    job = sim.job([outcome], duration=timedelta(minutes=7))
+    task = {"name": "t", "cron": "*/10 * * * *", "callback": job, "overlap_policy": policy}
+    sim.initialize([{**task, "timezone": "UTC", "retry_delay": FIVE_MINUTES}])
+    sim.advance_to("2024-01-01T12:01:00Z")
+    sim.jump_to("2024-01-01T10:01:00Z")
+    # It takes as long as it takes: its end is told by the hands of the new time.
+    sim._ends[:] = [replace(end, at=utc("10:07")) for end in sim._ends]
+    job.duration, job.outcomes = timedelta(0), ["ok"]
+    sim.advance_to("2024-01-01T10:30:00Z", at_least_every=FIVE_MINUTES)
+    assert sim.starts("t")[1:] == [utc("10:10"), utc("10:20"), utc("10:30")]
+
+
+@pytest.mark.beyond_the_theory
+@pytest.mark.parametrize("how", ["in one process", "with a crash between"])
+def test_a_clock_that_was_years_ahead_for_a_minute_leaves_nothing_behind(
+    simulation: Started, how: str
+) -> None:
+    sim = simulation("10:15:30")
+    tasks = [
+        ("often", "0,20,40 * * * *", sim.job(["fail", "ok"]), FIVE_MINUTES),
+        ("daily", "0 11 * * *", sim.job(), FIVE_MINUTES),
+        {"name": "every", "cron": "@every 30m", "callback": sim.job(), "timezone": "UTC"},
+    ]
+    sim.initialize(tasks)
+    for moment in ("2030-01-01T00:00:10Z", "2024-01-01T10:16:00Z"):
+        if how == "with a crash between":
+            sim.crash()
+        sim.jump_to(moment)
+        sim.initialize(tasks)
+    sim.advance_to("2024-01-01T11:00:00Z", at_least_every=FIVE_MINUTES)
+    starts = {name: sim.starts(name)[1:] for name in ("often", "daily", "every")}
+    # The failure ahead of time is tried again five minutes after the clock is right again.
+    assert starts["often"] == [utc(each) for each in ("10:20", "10:40", "11:00")]
+    assert (starts["daily"], starts["every"]) == ([utc("11:00")], [utc("10:45:30")])
+
+
+@pytest.mark.beyond_the_theory
+@pytest.mark.parametrize(("cron", "start"), [("@every 10m", "10:10:30"), ("30 10 * * *", "10:30")])
+def test_a_task_that_was_registered_ahead_of_time_does_not_wait_for_that_time(
+    simulation: Started, cron: str, start: str
+) -> None:
+    sim = simulation("12:00:00")
+    sim.initialize([{"name": "t", "cron": cron, "callback": sim.job(), "timezone": "UTC"}])
+    sim.jump_to("2024-01-01T10:00:30Z")
+    sim.advance_to("2024-01-01T10:31:00Z", at_least_every=FIVE_MINUTES)
+    assert sim.starts("t")[0] == utc(start)

@@ -152,6 +152,20 @@ def test_a_failed_commit_is_a_failure(scheduler: Scheduler, heard: Heard, run_no
     assert failure.error.startswith("IntegrityError")
 
 
+def test_p94_a_transaction_in_a_coroutine_is_a_failure_that_says_what_to_do(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow
+) -> None:
+    async def callback() -> None:
+        with transaction.atomic():
+            raise AssertionError("no transaction begins in a coroutine")
+
+    scheduler.initialize(_registrations(t=callback))
+    run_now("t")
+    (failure,) = heard.wait_for("TaskRunFailed")
+    assert failure.error.startswith("SynchronousOnlyOperation: You cannot call this from an async")
+    assert "sync_to_async" in failure.error
+
+
 @pytest.mark.parametrize(
     ("command", "ends"),
     [(["check"], "TaskRunCompleted"), (["migrate", "--database", "none"], "TaskRunFailed")],

@@ -82,6 +82,10 @@ def test_beyond_the_newest_ones_the_rest_goes(member: Member) -> None:
     assert pruning.prune_surplus(member, "t", 4) == 0
 
 
+def test_p69_a_batch_is_a_thousand_rows_at_most() -> None:
+    assert pruning.BATCH <= 1000
+
+
 def test_batches_are_bounded_and_go_on_until_all_is_done(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
