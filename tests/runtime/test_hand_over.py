@@ -6,17 +6,21 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connections
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
+from django_declarative_cron.runtime.watch import patience_for
 from django_declarative_cron.store import claims, instances
+from django_declarative_cron.store.peek import Peek
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
 
 RunNow = Callable[..., None]
+ACTS_OF_PEOPLE = 1.0
 
 
 def _wait_until(is_so: Callable[[], object]) -> None:
@@ -83,6 +87,21 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
     finally:
         may_end.set()
         stopping.join(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("lapses_in", "seconds"), [(None, 1.0), (15.0, 0.5), (0.5, 0.5), (0.2, 0.2), (-3.0, 0.02)]
+)
+def test_p61_a_lead_that_is_given_up_is_seen_within_a_second(
+    lapses_in: float | None, seconds: float
+) -> None:
+    """A standby looks closer than a leader, and at the end of the lease at the latest."""
+    seen = None
+    if lapses_in is not None:
+        now = datetime(2026, 12, 1, tzinfo=UTC)
+        until = now + timedelta(seconds=lapses_in)
+        seen = Peek(uuid4(), 1, until, "", 1, now, None, None, None)
+    assert patience_for(seen, ACTS_OF_PEOPLE) == pytest.approx(seconds)
 
 
 def _stop(scheduler: Scheduler) -> None:
