@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from django.db.models.expressions import BaseExpression
 
@@ -16,6 +16,11 @@ AWAKE = 0.0015
 
 HELD_UP = 5.0
 """Seconds after which a pass is older than its own instant may be."""
+
+TOGETHER = 0.1
+"""Seconds within which two clocks have been read at once."""
+
+_READINGS = 5
 
 _LOOKS = 200_000
 """How often is looked then, many times as often as it takes: a clock may stand still, in tests."""
@@ -85,7 +90,32 @@ class SystemClock:
 system_clock: Clock = SystemClock()
 
 
-def later(clock: Clock, now: datetime, began: float) -> datetime:
+class Moment(NamedTuple):
+    """The present by two clocks.
+
+    Args:
+        monotonic: its second, which stands still while the machine sleeps.
+        at: its instant on the wall.
+    """
+
+    monotonic: float
+    at: datetime
+
+
+def moment(clock: Clock) -> Moment:
+    """Read both clocks at once: a process halted between them takes the halt for a leap.
+
+    Args:
+        clock: gives both.
+    """
+    for _ in range(_READINGS):
+        read = Moment(clock.monotonic(), clock.now())
+        if clock.monotonic() - read.monotonic < TOGETHER:
+            break
+    return read
+
+
+def later(clock: Clock, began: Moment) -> datetime:
     """Give the instant of a pass: the one it began with, or a later one where it was held up.
 
     A process that is halted in the middle, and still leads, knows of ends that came meanwhile: a
@@ -93,8 +123,7 @@ def later(clock: Clock, now: datetime, began: float) -> datetime:
 
     Args:
         clock: by which it goes.
-        now: the instant it began with.
-        began: monotonic second at which it did.
+        began: when it began.
     """
-    passed = clock.monotonic() - began
-    return now if passed < HELD_UP else now + timedelta(seconds=passed)
+    passed = clock.monotonic() - began.monotonic
+    return began.at if passed < HELD_UP else began.at + timedelta(seconds=passed)

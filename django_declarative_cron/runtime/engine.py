@@ -21,7 +21,7 @@ from . import announce
 from .admission import Admission
 from .ahead import Ahead, Hold
 from .calls import Calls
-from .clock import Clock, later
+from .clock import Clock, Moment, later
 from .connections import renew
 from .housekeeping import Housekeeping
 from .hush import Hush
@@ -70,7 +70,7 @@ class Engine:
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
         self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
-        self._pace, self._vigil, self._resignation = Pace(clock), Vigil(), Resignation()
+        self._pace, self._vigil, self._resignation = Pace(), Vigil(), Resignation()
 
     # --- what the scheduler tells the engine ---
 
@@ -147,22 +147,22 @@ class Engine:
 
     # --- one pass ---
 
-    def tick(self, now: datetime) -> datetime | None:
+    def tick(self, began: Moment) -> datetime | None:
         """Do one pass.
 
         Args:
-            now: the instant it takes for the present, throughout.
+            began: the moment it takes for the present, throughout.
 
         Returns:
             when something is to be done next, as far as is known.
         """
+        now = began.at
         try:
-            if self._pace.notice(self._member, now):
+            if self._pace.notice(self._member, began):
                 self._known_wake = None
-            then, hold = self.clock.monotonic(), self._hold()
-            if hold is None:
+            if (hold := self._hold()) is None:
                 self._record(now, self._coming())
-            following = self._evaluate(hold.instant if hold else later(self.clock, now, then), hold)
+            following = self._evaluate(hold.instant if hold else later(self.clock, began), hold)
         except DatabaseError as error:
             self.refused("evaluating", error, now)
             return now + ACTS

@@ -12,7 +12,7 @@ from ..signals import report, tell_slow_pass
 from .clock import Clock
 from .pulse import Pulse
 
-Tick = Callable[[datetime], datetime | None]
+Tick = Callable[[], datetime | None]
 
 SLOW = 5.0
 """Seconds after which a pass is told of: whatever falls due during it waits for its end."""
@@ -82,9 +82,8 @@ class Loop:
         connections.close_all()
 
     def _seconds_after_tick(self) -> float:
-        now = self._clock.now()
         try:
-            following = self._tick(now)
+            following = self._tick()
         except BaseException as error:
             # Whatever it was, a receiver that raises SystemExit too: the next pass comes.
             report("A pass of the scheduler", error)

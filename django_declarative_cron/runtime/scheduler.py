@@ -20,7 +20,7 @@ from ..store.succession import Terms
 from . import announce
 from .activation import Activation
 from .ahead import LEAD
-from .clock import Clock, system_clock
+from .clock import Clock, Moment, moment, system_clock
 from .companion import Companion
 from .connections import then_close
 from .drain import drain
@@ -201,14 +201,14 @@ class Scheduler:
         Returns:
             when something is to be done next, as far as is known.
         """
-        now = now or self.clock.now()
+        began = Moment(self.clock.monotonic(), now) if now else moment(self.clock)
         with inside(self._life):
-            following = self._engine.tick(now)
-            if self._activate_again(now):
-                following = self._engine.tick(now)
+            following = self._engine.tick(began)
+            if self._activate_again(began.at):
+                following = self._engine.tick(began)
         if self._engine.has_tasks or not self._engine.unfinished:
             # Tasks may come and go from outside, beside the set.
-            announce.tell(self._life.poll(active=self._engine.has_tasks), now)
+            announce.tell(self._life.poll(active=self._engine.has_tasks), began.at)
         self._stop_if_only_asked()
         return following
 

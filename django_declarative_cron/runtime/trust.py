@@ -7,12 +7,9 @@ taken over, and nothing is believed that is not asked.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from .clock import Clock
-
-Moment = tuple[float, datetime]
-"""Monotonic second, which stands still while the machine sleeps, and instant on the wall."""
+from .clock import Clock, Moment, moment
 
 
 class Trust:
@@ -28,7 +25,7 @@ class Trust:
 
     def moment(self) -> Moment:
         """Give the present, to be kept while a sign of life is under way."""
-        return self._clock.monotonic(), self._clock.now()
+        return moment(self._clock)
 
     def renew(self, began: Moment) -> None:
         """Take note of a sign of life that the database has taken down.

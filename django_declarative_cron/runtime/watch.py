@@ -10,7 +10,7 @@ from ..signals import publish
 from ..store import dead, instances, marks
 from ..store.guard import Member, Standing
 from ..store.peek import Peek, is_whole, peek
-from .clock import Clock
+from .clock import Moment
 from .housekeeping import PATIENCE, QUIET
 
 STANDBY = timedelta(seconds=0.5)
@@ -26,24 +26,19 @@ LEAP = 2.0
 
 
 class Pace:
-    """Compare the clock on the wall with the monotonic one.
+    """Compare the clock on the wall with the monotonic one."""
 
-    Args:
-        clock: gives both.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._before: tuple[datetime, float] | None = None
+    def __init__(self) -> None:
+        self._before: Moment | None = None
         self._lapses: list[instances.Lapse] = []
         self._stepped_back = False
 
-    def notice(self, member: Member | None, now: datetime) -> bool:
+    def notice(self, member: Member | None, present: Moment) -> bool:
         """Tell of a leap of the wall clock; after one backwards, reconsider the marks.
 
         Args:
             member: who this instance is, ``None`` before it has a registration set.
-            now: the instant of the tick.
+            present: the moment of the tick.
 
         Returns:
             whether what was known of the next start holds no more.
@@ -51,9 +46,8 @@ class Pace:
         Raises:
             django.db.Error: what is to be written is kept for the next tick.
         """
-        monotonic = self._clock.monotonic()
-        before, self._before = self._before or (now, monotonic), (now, monotonic)
-        leap = (now - before[0]).total_seconds() - (monotonic - before[1])
+        before, self._before, now = self._before or present, present, present.at
+        leap = (now - before.at).total_seconds() - (present.monotonic - before.monotonic)
         if member is None:
             return False
         if abs(leap) >= LEAP:

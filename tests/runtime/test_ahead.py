@@ -17,7 +17,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.ahead import LATE, LEAD, Ahead, Hold
-from django_declarative_cron.runtime.clock import AWAKE, system_clock
+from django_declarative_cron.runtime.clock import AWAKE, Moment, system_clock
 from django_declarative_cron.runtime.hush import Hush
 from django_declarative_cron.store import claims
 from django_declarative_cron.store.guard import Standing
@@ -175,9 +175,9 @@ def test_results_that_a_claim_ahead_left_are_written_at_once(
     later, now = INSTANT + timedelta(minutes=1), INSTANT - A_BIT
     monkeypatch.setattr(engine, "_hold", lambda: _hold(Going(now)) if is_ahead else None)
     monkeypatch.setattr(engine, "_evaluate", lambda *_: later)
-    assert engine.tick(now) == later
+    assert engine.tick(Moment(0.0, now)) == later
     engine._calls._waiting = [Result(1, "a", now, succeeded=True)]
-    assert engine.tick(now) == (now if is_ahead else later)
+    assert engine.tick(Moment(0.0, now)) == (now if is_ahead else later)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_results_make_way_only_for_what_this_instance_starts(
     engine.standing, engine._known_wake = standing, INSTANT
     if is_stopping:
         engine.stopping.set()
-    engine.tick(INSTANT - A_BIT)
+    engine.tick(Moment(0.0, INSTANT - A_BIT))
     assert made_way == [waits]
 
 

@@ -8,7 +8,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -104,7 +103,7 @@ def test_without_a_database_it_is_alive_and_not_ready_until_it_comes_back(
 def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
     woken, passed = threading.Event(), threading.Event()
 
-    def fail(now: datetime) -> None:
+    def fail() -> None:
         passed.set()
         raise ValueError("a secret")
 
@@ -162,7 +161,7 @@ def test_a_loop_that_has_ended_is_not_alive(scheduler: Scheduler) -> None:
 def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
     ticked = threading.Event()
 
-    def tick(now: datetime) -> None:
+    def tick() -> None:
         ticked.set()
 
     woken = threading.Event()
