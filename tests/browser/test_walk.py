@@ -13,6 +13,7 @@ from .walk import NOTE
 
 
 @pytest.mark.slow
+@pytest.mark.own_database
 @pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 def test_an_operator_finds_and_mends_what_failed(project_environment: dict[str, str]) -> None:
     done = subprocess.run(
