@@ -141,10 +141,17 @@ def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings:
     assert "paused after 5 failures in a row" in lines
 
 
-def test_show_says_that_nothing_is_caught_up(cron: Cron, sim: Simulation) -> None:
-    sim.initialize([_task(sim, "a", catch_up=0)])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [({"catch_up": 0}, "never"), ({}, "of what was missed, however late")],
+    ids=["nothing", "unsaid"],
+)
+def test_p27_show_says_how_late_an_occurrence_may_start(
+    cron: Cron, sim: Simulation, said: dict[str, Any], told: str
+) -> None:
+    sim.initialize([_task(sim, "a", **said)])
     lines = [" ".join(line.split()) for line in cron("show", "a", clock=sim.clock).lines]
-    assert "catch-up never" in lines
+    assert f"catch-up {told}" in lines
 
 
 def test_next_says_what_moves_its_instants_and_leaves_some_out(

@@ -142,13 +142,18 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield "overlap", [str(declared["overlap_policy"])]
     if "spread" in declared:
         yield "spread", [f"by less than {duration(declared['spread'])}"]
-    if "catch_up" in declared:
-        window = duration(declared["catch_up"])
-        yield "catch-up", [f"of what is {window} late at most" if declared["catch_up"] else "never"]
+    yield "catch-up", [_window(declared.get("catch_up"))]
     if "exclude" in declared:
         yield "not on days of", [", ".join(map(str, declared["exclude"]))]
     if "pause_after_failures" in declared:
         yield "paused after", [f"{declared['pause_after_failures']:,} failures in a row"]
+
+
+def _window(seconds: float | None) -> str:
+    """Say how late an occurrence may start; whoever did not say it is not to guess."""
+    if seconds is None:
+        return "of what was missed, however late"
+    return f"of what is {duration(seconds)} late at most" if seconds else "never"
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
