@@ -49,6 +49,8 @@ def test_nothing_is_said_of_what_is_usual(cron: str) -> None:
         ("30 * */2 * * *", "W002", "did you mean `30 0 */2 * * *`?"),
         ("* 30 4 * * *", "W002", "did you mean `0 30 4 * * *`?"),
         ("0 5 1-7 * 1", "W001", "it runs when either matches"),
+        ("0 0 */2 * 1-5", "W001", "it runs when either matches"),
+        ("0 0 31 2 0", "W013", "day 31 does not exist in February"),
         ("0 0 31 * *", "W013", "day 31 does not exist in February, April"),
         ("0 0 29 2 *", "I001", "runs only in some years, next 2028-02-29"),
         ("@every 500ms", "W013", "second"),
@@ -57,6 +59,13 @@ def test_nothing_is_said_of_what_is_usual(cron: str) -> None:
 def test_what_is_surprising_is_said(cron: str, check: str, words: str) -> None:
     messages = dict(said(cron))
     assert words in messages[check]
+
+
+def test_p72_what_people_mean_by_the_first_week_and_a_weekday_is_written_out() -> None:
+    entry = {"name": "a", "cron": "0 5 1-7 * 1", "callback": send_mail, "timezone": "UTC"}
+    declared, problems = conf.survey([entry])
+    (problem,) = [*problems, *advise(declared, NOW, ZoneInfo("UTC"))]
+    assert "The first Monday is `1#1` as the weekday." in problem.hint
 
 
 @pytest.mark.parametrize(
