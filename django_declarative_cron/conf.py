@@ -42,11 +42,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .calendars import Calendars
 from .core.declaration import Declaration
+from .core.declarations import Declarations
 from .core.options import Options, read_options
 from .core.posting import FORBIDDEN
 from .core.problem import Check, Problem, Problems
 from .core.reading import Declared, UnresolvableError
-from .core.registration import read
+from .core.registration import read, read_set
 from .exceptions import RegistrationShapeError
 from .targets import Targets, Types
 
@@ -72,6 +73,19 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
     """
     problems, zone = Problems(stop_at_first=True), partial(project_zone, time_zone)
     return [d.declaration for d in read(registrations, Targets(), zone, calendars(), problems)]
+
+
+def registration_set(registrations: object, *, time_zone: str | None = None) -> Declarations:
+    """Understand registrations but for expressions, which whoever relies on the set may trust.
+
+    Args:
+        registrations: as for ``declarations``.
+        time_zone: likewise.
+
+    Raises:
+        DeclarativeCronError: likewise; ``understand`` of what is given raises the others.
+    """
+    return read_set(registrations, Targets(), partial(project_zone, time_zone), calendars())
 
 
 def posted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -22,7 +22,6 @@ from .terms import (
     Said,
     Target,
     Terms,
-    digest_of,
 )
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "Manner",
     "Target",
     "Terms",
-    "digest_of_set",
 ]
 
 
@@ -100,15 +98,6 @@ class Declaration:
     def digest(self) -> str:
         """Give a short text that changes whenever anything declared for its name does."""
         return self.terms.row()[3]
-
-
-def digest_of_set(declarations: Iterable[Declaration]) -> str:
-    """Give a short text that changes whenever the registration set does.
-
-    Args:
-        declarations: the whole set; their order says nothing.
-    """
-    return digest_of("\n".join(sorted([f"{d.name}\0{d.terms.row()[3]}" for d in declarations])))
 
 
 @lru_cache(maxsize=64)

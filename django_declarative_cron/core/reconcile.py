@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -77,14 +77,14 @@ class Plan:
 
     new: tuple[Declaration, ...] = ()
     updated: tuple[Declaration, ...] = ()
-    unchanged: tuple[Declaration, ...] = ()
+    unchanged: Sequence[Declaration] = ()
     overridden: tuple[Override, ...] = ()
     orphaned: tuple[str, ...] = ()
 
     @property
     def preserved(self) -> tuple[Declaration, ...]:
         """Give every declaration whose state is kept (001 Preserved Task)."""
-        return self.updated + self.unchanged
+        return (*self.updated, *self.unchanged)
 
     @property
     def is_empty(self) -> bool:

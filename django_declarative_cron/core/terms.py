@@ -252,13 +252,19 @@ class Terms:
     def row(self) -> Row:
         """Give what a row says that was written by these terms."""
         if self._known_row is None:
-            manner, rules, expression = self.manner, self.rules, self.expression
-            cron, zone = expression.text, rules.zone.key
+            manner, cron, zone = self.manner, self.cron, self.timezone
             # The last is the only one that may be any text.
-            said = (manner.digest(), zone, expression.dialect, rules.gap, rules.fold, cron)
-            digest = digest_of("\0".join(said))
+            digest = digest_of("\0".join((*self._said_beside(), cron)))
             self._known_row = (cron, zone, manner.retry_delay, digest, manner.origin)
         return self._known_row
+
+    def digest_beside(self) -> str:
+        """Give a short text that changes whenever any of them but the expression does."""
+        return digest_of("\0".join(self._said_beside()))
+
+    def _said_beside(self) -> tuple[str, ...]:
+        rules = self.rules
+        return (self.manner.digest(), rules.zone.key, self.dialect, rules.gap, rules.fold)
 
     def as_data(self) -> dict[str, Any]:
         """Give them as JSON-native data, without the callable."""

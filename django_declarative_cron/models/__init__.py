@@ -69,6 +69,7 @@ class SchedulerState(models.Model):
     watched_since = InstantField(_("watched without a gap since"), null=True, blank=True)
     watched_until = InstantField(_("watched without a gap until"), null=True, blank=True)
     digest = models.CharField(_("digest of the active set"), max_length=64, blank=True)
+    read_by = models.CharField(_("read in full by"), max_length=100, blank=True)
     seal = models.BigIntegerField(_("seal of its tasks"), null=True, blank=True)
     generation = models.BigIntegerField(_("generation of the active set"), default=0)
     epoch = models.BigIntegerField(_("newest epoch given to a task"), default=0)

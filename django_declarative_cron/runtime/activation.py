@@ -9,7 +9,8 @@ from datetime import datetime
 from uuid import UUID
 
 from ..conf import Options
-from ..core.declaration import Declaration, digest_of_set
+from ..core.declaration import Declaration
+from ..core.declarations import digest_of_set, trust, understand
 from ..exceptions import ScheduleTaskError
 from ..signals import publish
 from ..store import database, reconcile, survey
@@ -61,6 +62,7 @@ class Activation:
         member = self._member(declarations)
         try:
             if running and _is_active(engine, member):
+                trust(declarations)
                 engine.replace(declarations)
                 return 0
             # A run whose callback has ended is none in flight to the new set.
@@ -69,6 +71,8 @@ class Activation:
         except ScheduleTaskError:
             raise
         except Exception as error:
+            # What is wrong in the set comes first, whatever else is.
+            understand(declarations)
             raise ScheduleTaskError(*_suspect(declarations, member), error) from error
         publish(done.events)
         if done.standing is Standing.SUPERSEDED:
@@ -115,6 +119,7 @@ class Activation:
             began = engine.trust.moment()
             done = mending(member.using, member.deployment, swap)
             engine.trust.renew(began)
+            trust(declarations)
             engine.adopt(member, declarations, done.standing)
         return done
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import Error as DatabaseError
 
 from ..core.declaration import Declaration
+from ..core.declarations import ByName
 from ..core.options import Options
 from ..core.vigil import Watch
 from ..signals import publish
@@ -55,16 +56,15 @@ class Engine:
         self.clock = clock
         self.woken = threading.Event()
         self.stopping = threading.Event()
-        self.gate = threading.RLock()
         hush = Hush(clock, self.woken.set, self.stopping)
         self.ahead = Ahead(clock, self.stopping, hush)
-        self.standing = Standing.STANDBY
+        self.gate, self.standing = threading.RLock(), Standing.STANDBY
         self.runners = Runners(options, clock, lambda: self._member, runner, lambda: hush.is_on)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
         self._calls = Calls(clock, self.runners, life, hush.ended, admission)
         self._life, self._housekeeping = life, Housekeeping(options)
-        self._declarations: Mapping[str, Declaration] = {}
+        self._declarations = ByName()
         self._member: Member | None = None
         self._recording = Recording(clock, self._calls, lambda: self._member, hush)
         self._known_wake: datetime | None = None
@@ -86,7 +86,7 @@ class Engine:
         """
         with self.gate:
             self._member, self.standing = member, standing
-            self._declarations = {d.name: d for d in declarations}
+            self._declarations = ByName(declarations)
             self._known_wake = self._seen = None
             self._audit = Audit()
         self.runners.prepare(declarations)
@@ -99,7 +99,7 @@ class Engine:
             declarations: a set with the digest of the adopted one.
         """
         with self.gate:
-            self._declarations = {d.name: d for d in declarations}
+            self._declarations = ByName(declarations)
         self.runners.prepare(declarations)
 
     @property
@@ -108,9 +108,9 @@ class Engine:
         return self._member
 
     @property
-    def declarations(self) -> list[Declaration]:
+    def declarations(self) -> Sequence[Declaration]:
         """Give the registration set it evaluates."""
-        return list(self._declarations.values())
+        return self._declarations.in_order
 
     @property
     def has_tasks(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
@@ -59,7 +59,7 @@ class Scheduler:
         runner: Runner | None = None,
         background: bool = True,
         options: Callable[[], conf.Options] = conf.options,
-        declare: Callable[[object], list[Declaration]] = conf.declarations,
+        declare: Callable[[object], Sequence[Declaration]] = conf.registration_set,
         companion: Companion | None = None,
         force: bool = False,
     ) -> None:
@@ -96,7 +96,7 @@ class Scheduler:
         return self._engine.runners.loads
 
     @property
-    def declarations(self) -> list[Declaration]:
+    def declarations(self) -> Sequence[Declaration]:
         """Give the registration set this scheduler holds."""
         return self._engine.declarations
 

@@ -18,6 +18,7 @@ from . import (
     marks,
     registrations,
     seal,
+    soundness,
 )
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
 from .held import naming_what_is_held
@@ -56,13 +57,14 @@ def reconcile(
     Args:
         member: who initialises.
         process: where it runs.
-        declarations: the whole set, validated.
+        declarations: the whole set, validated; expressions may be left to be read.
         now: the instant of the initialisation.
         terms: on which the set takes the place of another one; where it may not, nothing
             is written but that the instance is there.
         bid: on what grounds it leads.
 
     Raises:
+        DeclarativeCronError: an expression that was left to be read cannot be.
         ScheduleTaskError: one task cannot be scheduled.
         TaskListMismatchError: the database did not keep what was written.
         django.db.Error: everything stands as before, in each of these cases.
@@ -83,6 +85,7 @@ def _reconcile(
     with locked(member, bid, create=True, tasks=len(declarations)) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
+        soundness.require_sound(held, member, declarations)
         if not may_take(held, member, process.release, terms):
             instances.register(held, member, process)
             return _superseded(held, terms, now)
@@ -138,6 +141,7 @@ def _activate(
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
     row, digest, todo = held.row, member.digest, found.plan
+    soundness.note(held)
     is_other = row.digest != digest
     # Of the same set, rows may have been lost or damaged: their state begins anew.
     fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}

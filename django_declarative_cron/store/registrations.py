@@ -14,7 +14,8 @@ from typing import Any
 
 from django.db.models import Max
 
-from ..core.declaration import MICROSECOND, Declaration, Terms, digest_of_set
+from ..core.declaration import MICROSECOND, Declaration, Terms
+from ..core.declarations import digest_of_set
 from ..models import RegistrationPart, RegistrationSet, TaskRun
 from . import bulk, database
 from .guard import Locked, Member

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -73,7 +73,7 @@ class Survey:
 
 
 def survey(
-    held: Locked, member: Member, declarations: Collection[Declaration], now: datetime
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
 ) -> Survey:
     """Compare what is declared with the rows, and see whether that is all.
 
@@ -92,7 +92,7 @@ def survey(
         return _compared(held, member, declarations, now)
     seen = seal.look(held, member, now)
     if seen.seal is not None and seen.seal == held.row.seal:
-        return Survey(Plan(unchanged=tuple(declarations)), seen.is_calm, seen.seal)
+        return Survey(Plan(unchanged=declarations), seen.is_calm, seen.seal)
     return replace(_compared(held, member, declarations, now), seal=seen.seal)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from .. import conf
 from ..core import events
 from ..core.declaration import Declaration
+from ..core.declarations import Declarations
 from ..core.monitor import Definition, Monitoring, define
 from ..runtime.clock import Clock, system_clock
 from ..runtime.watchers import Whose
@@ -52,6 +53,8 @@ class Monitors:
         option = conf.options().MONITOR
         if declarations is None:
             declarations = _declared(option)
+        elif option is None and not _is_any_watched(declarations):
+            declarations = []
         now = self._clock.now()
         found = ((each.name, define(each, option, now)) for each in declarations)
         self._definitions = {name: each for name, each in found if each is not None}
@@ -103,6 +106,11 @@ class Monitors:
         made = Lanes(partial(Courier, f"declarative-cron-{monitor}", tell, self._clock))
         # Runs end in threads: of two that come first, one keeps what the other has made.
         self._lanes.setdefault(monitor, made).send(attempt, whose.slug)
+
+
+def _is_any_watched(declarations: Sequence[Declaration]) -> bool:
+    kinds = Declarations.of(declarations).one_of_each_kind()
+    return any(each.monitor is not None for each in kinds)
 
 
 def _declared(option: Monitoring | None) -> Sequence[Declaration]:

@@ -13,7 +13,7 @@ import pytest
 from django.db import OperationalError, connections
 
 from django_declarative_cron import Scheduler, conf, signals
-from django_declarative_cron.core.declaration import digest_of_set
+from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.exceptions import (
     DeclarativeCronError,
     ScheduleTaskError,

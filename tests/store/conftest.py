@@ -15,7 +15,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration, digest_of_set
+from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store import reconcile
 from django_declarative_cron.store.database import DatabaseNow

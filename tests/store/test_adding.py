@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import digest_of_set
+from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.store import adding, database, limits, reconcile
 from django_declarative_cron.store.guard import Locked

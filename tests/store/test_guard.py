@@ -12,7 +12,8 @@ import pytest
 from django.db import connections
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration, digest_of_set
+from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.models import (
     ScheduledTask,
     SchedulerInstance,

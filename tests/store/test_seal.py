@@ -216,7 +216,7 @@ def test_what_is_to_be_done_is_done_where_all_rows_are_sealed(sealed: Deployment
     with locked(sealed.member) as held:
         assert held is not None
         found = survey.survey(held, sealed.member, sealed.declarations, sealed.now)
-    assert found.plan == Plan(unchanged=tuple(sealed.declarations))
+    assert found.plan == Plan(unchanged=sealed.declarations)
     sealed.initialize()
     assert ScheduledTask.objects.get(name="t1").wake_at == sealed.now
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.declaration import digest_of_set
+from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
 from django_declarative_cron.store import claims, dead, instances, reconcile
 from django_declarative_cron.store.guard import Bid, Member, Standing

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from ...core.declaration import Declaration
+from ...core.declarations import Declarations
 from ...core.options import Options
 from ...core.runners import DJANGO_TASKS, PROCESS, THREAD, is_async
 from ...store.guard import Member
@@ -55,9 +56,9 @@ class Runners:
         Args:
             declarations: the set.
         """
-        declarations = list(declarations)
+        kinds = Declarations.of(declarations).one_of_each_kind()
         for runner in self._by_name.values():
-            runner.prepare(declarations)
+            runner.prepare(kinds)
 
     def submit(self, work: Work) -> None:
         """Have a run called by the runner of its task.
