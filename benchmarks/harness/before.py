@@ -36,7 +36,8 @@ CHANGES = (
         "what only some deployments need is asked for in the statement that is sent anyway; then"
         " each field of an expression is read once, and what tasks say alike beside it; then"
         " PostgreSQL says by the seal of a set that its rows are as they were, and fetches none;"
-        " then no expression is read that was read before, and none is put together before it is due",
+        " then no expression is read that was read before, and nothing is put together that is"
+        " not due",
     ),
     Change(
         "restart, unchanged, 10,000 tasks",
