@@ -106,6 +106,15 @@ def is_heard(kind: type[events.Event]) -> bool:
     return issubclass(kind, TELLING) and is_heard_outside()
 
 
+def is_received(event: events.Event) -> bool:
+    """Tell whether any code of the project is called with an event.
+
+    Args:
+        event: any.
+    """
+    return bool(_BY_EVENT[type(event)].receivers) or is_heard_outside()
+
+
 def publish_on_commit(told: Iterable[events.Event], using: str) -> None:
     """Publish events once the transaction around them is committed.
 

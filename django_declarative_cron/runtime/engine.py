@@ -54,8 +54,7 @@ class Engine:
         self, clock: Clock, life: Lifecycle, options: Options, runner: Runner | None = None
     ) -> None:
         self.clock = clock
-        self.woken = threading.Event()
-        self.stopping = threading.Event()
+        self.woken, self.stopping = threading.Event(), threading.Event()
         hush = Hush(clock, self.woken.set, self.stopping)
         self.ahead = Ahead(clock, self.stopping, hush)
         self.gate, self.standing = threading.RLock(), Standing.STANDBY
@@ -87,8 +86,7 @@ class Engine:
         with self.gate:
             self._member, self.standing = member, standing
             self._declarations = ByName(declarations)
-            self._known_wake = self._seen = None
-            self._audit = Audit()
+            self._known_wake, self._seen, self._audit = None, None, Audit()
         self.runners.prepare(declarations)
         self.woken.set()
 
@@ -179,6 +177,7 @@ class Engine:
             django.db.Error: the results are kept.
         """
         self._record(now, None)
+        self._recording.behind.forget()
 
     def _record(self, now: datetime, instant: datetime | None) -> None:
         self.runners.look()
@@ -232,7 +231,7 @@ class Engine:
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
-        seen = peek(member)
+        seen = self._recording.behind.take(member) or peek(member)
         if seen is not None:
             self._vigil.look(member, seen.database_now)
         with self.gate:
@@ -281,6 +280,7 @@ class Engine:
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
+            self._recording.saw(member, claimed.seen, claimed.events)
             more, reaping = claimed.more, False
             if claimed.strangers:
                 self._audit.suspect()

@@ -10,6 +10,8 @@ from ..core.events import Event
 from ..signals import publish
 from ..store import results
 from ..store.guard import Member
+from ..store.peek import Peek
+from .behind import Behind
 from .calls import Calls
 from .clock import Clock
 from .hush import HUSH, Hush
@@ -49,6 +51,7 @@ class Recording:
         self._member = member
         self._hush = hush
         self._turn = threading.Lock()
+        self.behind = Behind()
         self.is_behind = False
         self._kept_for: datetime | None = None
         self._hushed_from: datetime | None = None
@@ -78,6 +81,7 @@ class Recording:
             self._hush.end()
             self._calls.gather(GATHERING)
         told: list[Event] = []
+        self.behind.forget()
         try:
             with self._turn:
                 return self._write(now, instant, told)
@@ -90,9 +94,20 @@ class Recording:
             instant = None  # Not twice for one instant: what is due may wait for just these.
         left = found = len(self._calls.waiting)
         while left and (size := self._size(left, instant)):
-            left -= self._batch(now, size, told)
+            left -= self._batch(now, size, told, is_last=size == left)
         self._leave(left, now, instant)
         return found > 0
+
+    def saw(self, member: Member, seen: Peek | None, told: list[Event]) -> None:
+        """Keep a look that went behind what was written, unless somebody may have acted since.
+
+        Args:
+            member: who looked.
+            seen: what was found, if anything was asked.
+            told: what was told since then.
+        """
+        # Whose run has ended already may have acted.
+        self.behind.keep(member, None if self._calls.waiting else seen, told)
 
     def following(
         self, now: datetime, instant: datetime | None, *, was_held: bool = False
@@ -131,14 +146,15 @@ class Recording:
         times = (to_come - HUSH) / self._took
         return min(left, int(self._number * times), MOST) if times >= 1 else 0
 
-    def _batch(self, now: datetime, size: int, told: list[Event]) -> int:
+    def _batch(self, now: datetime, size: int, told: list[Event], *, is_last: bool) -> int:
         member, batch = self._member(), self._calls.waiting[:size]
         if member is not None:
             began = self._clock.monotonic()
-            recorded = results.record(member, batch, now)
+            recorded = results.record(member, batch, now, looks=is_last)
             self._note(timedelta(seconds=self._clock.monotonic() - began), len(batch))
             self._calls.recorded(batch, recorded.held)
             told += recorded.events
+            self.saw(member, recorded.seen, told)
         return len(batch)
 
     def _note(self, took: timedelta, number: int) -> None:

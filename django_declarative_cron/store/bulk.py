@@ -17,6 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import DataField
 from . import columns, limits
+from .last import OTHERS_FOLLOW, Last
 from .made import made
 
 _MOST = 5000
@@ -126,6 +127,7 @@ class Read(Generic[M]):
         pointer: str,
         aims: Sequence[tuple[M, models.Model]],
         beside: Sequence[str] = (),
+        last: Last = OTHERS_FOLLOW,
     ) -> bool:
         """Write new rows, and with their ids what changed here, in one statement where that can be.
 
@@ -135,6 +137,7 @@ class Read(Generic[M]):
             pointer: name of the field that is to hold the id of a new row.
             aims: rows, each with the new row that it is to point at.
             beside: further fields to write, changed or not.
+            last: what goes behind it.
 
         Returns:
             whether that can be; otherwise nothing was written.
@@ -145,20 +148,21 @@ class Read(Generic[M]):
         aimed = {id(row): number[id(aim)] for row, aim in aims}
         places = [aimed.get(id(row)) for row in self._rows]
         names = dict.fromkeys([*beside, *self._changed(), pointer])
-        columns.insert_pointed(using, fresh, self._rows, list(names), pointer, places)
+        columns.insert_pointed(using, fresh, self._rows, list(names), pointer, places, last)
         return True
 
-    def write_with(self, using: str, other: Read[Any]) -> None:
+    def write_with(self, using: str, other: Read[Any], last: Last = OTHERS_FOLLOW) -> None:
         """Write what changed here and in other rows, on one way to the server if it may be.
 
         Args:
             using: database alias.
             other: rows of another model.
+            last: what goes behind it, unless each is written alone.
         """
         both = [(self._rows, self._changed()), (other._rows, other._changed())]
         work = [(rows, names) for rows, names in both if names]
-        if len(work) == 2 and limits.takes_several(connections[using]):
-            columns.update(using, *work)
+        if work and limits.takes_several(connections[using]):
+            columns.update(using, *work, last=last)
             return
         for rows, names in work:
             upsert(using, rows, names)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from django.db import DataError, IntegrityError, OperationalError, connections
 from django.db.models import QuerySet
 
 from ..core import events, suspicion
-from ..core.damage import lost
-from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
-from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
 from ..fields import InstantField
-from ..models import ScheduledTask, SchedulerState, TaskRun
-from . import applying, bulk, database, dead, outbox, overlaps, registrations, rows
-from .coming import open_pauses
-from .declared import StrangerError, declaration_of
+from ..models import ScheduledTask, SchedulerState
+from . import bulk, database, dead, outbox, overlaps, peek, registrations, rows
+from .deciding import ASIDE, decide_each
 from .faults import is_lock_timeout
 from .guard import Bid, Locked, Member, Standing, locked, stand
+from .last import OTHERS_FOLLOW
 from .mending import mending
 from .prepared import Asked, Prepared
 from .starts import Claim, Started, write_starts
@@ -33,15 +30,9 @@ __all__ = ["Claim", "Claimed", "Started", "claim_due", "write_starts"]
 BATCH = 1000
 """The most tasks considered in one transaction."""
 
-ASIDE = timedelta(minutes=5)
-"""How long a row that cannot be considered is left alone."""
-
 _INSTANT = InstantField()
 
 _tasks = Prepared(ScheduledTask)
-
-_BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
-
 
 Hold = Callable[[list[Claim]], bool]
 
@@ -61,6 +52,7 @@ class Claimed:
         considered: number of tasks looked at.
         more: whether further tasks may be due.
         strangers: whether a row of a task was met that is not in the set.
+        seen: what a look behind it has found, where one went with it.
     """
 
     standing: Standing
@@ -69,6 +61,7 @@ class Claimed:
     considered: int = 0
     more: bool = False
     strangers: bool = False
+    seen: peek.Peek | None = None
 
 
 def claim_due(
@@ -145,7 +138,7 @@ def _claim(
                 due = [row for row in due if row.running_run is None]
             claimed.more = is_full and bool(due)
             due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
-            _claim_tasks(held, member, declarations, due, now, claimed)
+            _claim_tasks(held, member, declarations, due, now, claimed, is_last=hold is None)
             if hold is not None and (due or claimed.events):
                 database.check_now(member.using)
                 if not hold(claimed.claims):
@@ -241,38 +234,27 @@ def _claim_tasks(
     due: list[ScheduledTask],
     now: datetime,
     claimed: Claimed,
+    *,
+    is_last: bool = False,
 ) -> None:
-    started: list[Started] = []
-    unserved: list[TaskRun] = []
-    begun_anew: set[str] = set()
-    rewrites = False
-    active = overlaps.active_runs(held, member, due)
     stored = bulk.Read(due, rows.STATE_FIELDS)
-    for row in due:
-        considered = _considered(held, member, row, declarations, now, claimed, active)
-        if considered is None:
-            continue
-        declaration, decision = considered
-        rows.take(row, decision)
-        row.wake_at = overlaps.wake_of(row, active.get(row.name, ()), now)
-        claimed.events += decision.events
-        unserved += rows.unserved_rows(held.row, row, decision.events)
-        unserved += overlaps.waiting_rows(held.row, row, decision.events)
-        if _begins_anew(decision):
-            rewrites = True
-            begun_anew.update({row.name} & declarations.keys())
-        if decision.start is not None:
-            started.append(Started(row, decision.start, declaration))
+    decided = decide_each(held, member, declarations, due, now)
+    claimed.events += decided.events
+    claimed.strangers |= decided.strangers
     claimed.considered += len(due)
-    if begun_anew:
-        _note(held, member, declarations, begun_anew, now)
+    if decided.begun_anew:
+        _note(held, member, declarations, decided.begun_anew, now)
     replaced = overlaps.request_cancels(held, member, claimed.events)
     claimed.events += overlaps.ends_of(replaced, now)
-    beside = rows.DECLARED_FIELDS if rewrites else ()
-    claims = write_starts(held, member, started, unserved, stored, beside)
+    beside = rows.DECLARED_FIELDS if decided.rewrites else ()
+    last = OTHERS_FOLLOW
+    if is_last and outbox.asks_nothing():
+        last = peek.behind(held, member, is_asked=not claimed.more)
+    claims = write_starts(held, member, decided.started, decided.unserved, stored, beside, last)
+    claimed.seen = peek.read(last.row, member)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
-    ended = [*unserved, *replaced]
+    ended = [*decided.unserved, *replaced]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
 
 
@@ -286,52 +268,3 @@ def _note(
     """Write down from when tasks begin anew, under a generation that is written at once."""
     registrations.note(held, member, declarations.values(), begun_anew, now)
     held.save(member.using, ())
-
-
-def _begins_anew(decision: Decision) -> bool:
-    return any(isinstance(event, _BEGINS_ANEW) for event in decision.events)
-
-
-def _considered(
-    held: Locked,
-    member: Member,
-    row: ScheduledTask,
-    declarations: Mapping[str, Declaration],
-    now: datetime,
-    claimed: Claimed,
-    active: overlaps.Active,
-) -> tuple[Declaration, Decision] | None:
-    """Decide for one row; a row that cannot be decided for is set aside."""
-    try:
-        declaration = declaration_of(row, declarations)
-        runs = active.get(row.name, [])
-        return declaration, _decided(held, member, row, declaration, now, runs)
-    except Exception as error:
-        claimed.strangers |= isinstance(error, StrangerError)
-        reason = f"{type(error).__name__}: {error}"
-        claimed.events.append(rows.set_aside(row, reason, now, ASIDE))
-        return None
-
-
-def _decided(
-    held: Locked,
-    member: Member,
-    row: ScheduledTask,
-    declaration: Declaration,
-    now: datetime,
-    active: Sequence[ActiveRun],
-) -> Decision:
-    identity = (row.cron, row.timezone, row.retry_delay)
-    if lost(row.digest) or identity != declaration.terms.row()[:3]:
-        pause = open_pauses(held, member, now).get(row.name)
-        return applying.overridden(held, member, row, declaration, now, pause)
-    state = rows.state_of(row)
-    if state.waiting:
-        state = state.but(waiting=sum(run.waiting for run in active))
-    schedule, policy = declaration.schedule, declaration.overlap_policy
-    catch_up = declaration.operating.catch_up
-    decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
-    if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
-        # The names of occurrences may come a second time: not the same runs.
-        row.epoch = held.next_epoch(member.using)
-    return decision

@@ -18,6 +18,7 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import DataField
+from .last import OTHERS_FOLLOW, Last
 
 
 def values_of(rows: Sequence[models.Model], attribute: str) -> list[Any]:
@@ -151,6 +152,7 @@ def insert_pointed(
     names: Sequence[str],
     pointer: str,
     places: Sequence[int | None],
+    last: Last = OTHERS_FOLLOW,
 ) -> None:
     """Write new rows, and stored ones that point at them, in one statement.
 
@@ -161,6 +163,7 @@ def insert_pointed(
         names: of their fields to write; ``pointer`` is among them.
         pointer: name of the field that holds the id of a new row.
         places: which of the new rows, counted from 1; ``None`` for one whose field is right.
+        last: what goes behind it.
     """
     connection = connections[using]
     new, parameters = _insert(connection, rows)
@@ -172,8 +175,11 @@ def insert_pointed(
         f" pointed AS ({changed}) SELECT {key} FROM begun"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*parameters, *more])
+        last.send(cursor, [sql], [*parameters, *more])
+        while cursor.description is None:
+            cursor.nextset()  # Of what lets the session keep it.
         _take_keys(using, rows, cursor.fetchall())
+        last.read(cursor)
 
 
 def _insert(connection: BaseDatabaseWrapper, rows: Sequence[models.Model]) -> tuple[str, list[Any]]:
@@ -198,13 +204,18 @@ def _quoted(connection: BaseDatabaseWrapper, field: models.Field[Any, Any]) -> s
     return str(connection.ops.quote_name(str(field.column)))
 
 
-def update(using: str, *updates: tuple[Sequence[models.Model], Sequence[str]]) -> None:
+def update(
+    using: str,
+    *updates: tuple[Sequence[models.Model], Sequence[str]],
+    last: Last = OTHERS_FOLLOW,
+) -> None:
     """Write fields of stored rows, of several models on one way where that can be.
 
     Args:
         using: database alias.
         updates: instances of one model with the names of their fields; more than one only where
             several statements may be sent as one text.
+        last: what goes behind them.
     """
     connection = connections[using]
     texts, parameters = [], list[Any]()
@@ -213,7 +224,8 @@ def update(using: str, *updates: tuple[Sequence[models.Model], Sequence[str]]) -
         texts.append(sql)
         parameters += more
     with connection.cursor() as cursor:
-        cursor.execute("; ".join(texts), parameters)
+        last.send(cursor, texts, parameters)
+        last.read(cursor)
 
 
 def _update(

@@ -8,13 +8,13 @@ from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from django.db import OperationalError, connections, models, router, transaction
+from django.db import Error, connections, models, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.functions import Now
 
 from ..fields import InstantField
 from ..models import ScheduledTask
-from . import limits
+from . import limits, planned
 from .faults import is_conflict
 from .stall import watchdog
 
@@ -64,7 +64,9 @@ def keeps_anything(using: str) -> bool:
 
 
 @contextmanager
-def atomic(using: str, idle: float | None = None, *, of_many: bool = False) -> Iterator[None]:
+def atomic(
+    using: str, idle: float | None = None, *, of_many: bool = False
+) -> Iterator[limits.Way | None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
@@ -78,7 +80,7 @@ def atomic(using: str, idle: float | None = None, *, of_many: bool = False) -> I
     connection = connections[using]
     if _is_callers(connection):
         with transaction.atomic(using=using):
-            yield
+            yield None
         return
     of_many = of_many or idle is None
     idle = limits.IDLE if idle is None else idle
@@ -86,9 +88,9 @@ def atomic(using: str, idle: float | None = None, *, of_many: bool = False) -> I
         direct(using),
         limits.around(connection, idle),
         transaction.atomic(using=using),
-        limits.inside(connection, idle, of_many=of_many),
+        limits.inside(connection, idle, of_many=of_many) as way,
     ):
-        yield
+        yield way
 
 
 @contextmanager
@@ -146,7 +148,7 @@ def check_now(using: str) -> None:
 def again_after_conflict(
     function: Callable[Concatenate[A, P], R],
 ) -> Callable[Concatenate[A, P], R]:
-    """Do a transaction again where it had to give in to another one.
+    """Do a transaction again where it had to give in to another one, or its words are unknown.
 
     Args:
         function: one transaction; its first argument names the database.
@@ -157,8 +159,10 @@ def again_after_conflict(
         for _ in range(_TRIES - 1):
             try:
                 return function(who, *args, **kwargs)
-            except OperationalError as error:
-                if not is_conflict(error) or connections[who.using].in_atomic_block:
+            except Error as error:
+                connection = connections[who.using]
+                has_lost = is_conflict(error) or planned.is_forgotten(connection, error)
+                if not has_lost or connection.in_atomic_block:
                     raise
         return function(who, *args, **kwargs)
 

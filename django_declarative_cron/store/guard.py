@@ -34,6 +34,8 @@ from ..core.vigil import Watch
 from ..models import SchedulerInstance, SchedulerState
 from . import database, vigil
 from .beside import save_with
+from .last import OTHERS_FOLLOW, Last
+from .limits import Way
 from .prepared import Asked, Prepared, together
 
 M = TypeVar("M", bound=Model)
@@ -111,6 +113,7 @@ class Locked:
         bid: on what grounds who holds it leads.
         is_new: this transaction has made the row.
         beside: what was asked as it was locked, and the rows that were found.
+        way: of the transaction's statements, where it may end by one of them.
 
     An instance may come whose own row is still to be written, beside this one; so may be fields
     of it.
@@ -124,8 +127,10 @@ class Locked:
         *,
         is_new: bool = False,
         beside: Mapping[Prepared[Any], list[Any]] = MappingProxyType({}),
+        way: Way | None = None,
     ) -> None:
         self.is_new = is_new
+        self._way = way
         self._beside = dict(beside)
         self.row = row
         self.database_now = database_now
@@ -170,6 +175,17 @@ class Locked:
         """
         self._later += fields
 
+    def last(self, look: Callable[[], str]) -> Last:
+        """Let the next write be the last one, with the commit behind it, where that can be.
+
+        Args:
+            look: words what is asked behind it, for the caller to read.
+        """
+        is_done = self.newcomer is None and not self._later
+        if self._way is None or not self._way.may_end or not is_done:
+            return OTHERS_FOLLOW
+        return Last(self._way, look())
+
     def next_epoch(self, using: str) -> int:
         """Give this transaction a number that no registration of a task has had.
 
@@ -203,20 +219,22 @@ def locked(
         tasks: how many it is about, where they may be many.
         beside: what is asked next, on the same way if it may be; ``Locked.fetch`` gives it.
     """
-    with database.atomic(member.using, _longest(member.lease, tasks), of_many=create):
-        row, *found = _lock(member.using, member.deployment, member.database_time, beside)
+    longest = _longest(member.lease, tasks)
+    with database.atomic(member.using, longest, of_many=create) as way:
+        asked = member.using, member.deployment, member.database_time
+        row, *found = _lock(*asked, beside, is_ours=way is not None)
         fresh = None
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
-            [row] = _lock(member.using, member.deployment, member.database_time)
+            [row] = _lock(*asked)
         # Somebody else may have been quicker to make it.
         is_new = row is not None and fresh is not None and row.identifier == fresh.identifier
         if row is None:
             yield None
             return
         known = dict(zip([each.prepared for each in beside], found, strict=True))
-        held = Locked(row, row.database_now, bid, is_new=is_new, beside=known)
+        held = Locked(row, row.database_now, bid, is_new=is_new, beside=known, way=way)
         yield held
         held.save(member.using, ())
 
@@ -248,6 +266,8 @@ def _lock(
     deployment: str,
     database_time: BaseExpression,
     beside: Sequence[Asked[Any]] = (),
+    *,
+    is_ours: bool = False,
 ) -> list[Any]:
     """Give the locked row, or ``None``, and what was found by what is asked beside it."""
 
@@ -255,7 +275,7 @@ def _lock(
         states = SchedulerState.objects.using(using).filter(deployment=deployment)
         return database.current(using, states).annotate(database_now=database.DatabaseNow())
 
-    rows, *found = together(using, [Asked(_row, query, [deployment]), *beside])
+    rows, *found = together(using, [Asked(_row, query, [deployment]), *beside], is_ours=is_ours)
     row: Any = next(iter(rows), None)
     virtual = getattr(database_time, "instant", None)
     if row is not None and virtual is not None:

@@ -108,7 +108,7 @@ def heartbeat(member: Member, watched: Watch | None = None) -> bool:
         return _heartbeat(member, watched)
 
 
-def _briefly(member: Member) -> AbstractContextManager[None]:
+def _briefly(member: Member) -> AbstractContextManager[object]:
     """Open a transaction that who is halted in it keeps open no longer than a lease."""
     return database.atomic(member.using, member.lease.total_seconds())
 

@@ -22,7 +22,7 @@ from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from django.db import Error
+from django.db import Error, InternalError
 
 from ..models import SchedulerState
 
@@ -65,7 +65,7 @@ _MYSQL_AS_BEFORE = (
 @contextmanager
 def inside(
     connection: BaseDatabaseWrapper, idle: float = IDLE, *, of_many: bool = False
-) -> Iterator[None]:
+) -> Iterator[Way | None]:
     """Limit what happens in a transaction, from its first statement on.
 
     Args:
@@ -76,24 +76,43 @@ def inside(
     if connection.vendor == "postgresql":
         sql = _POSTGRESQL.format(lock=LOCK, statement=STATEMENT, idle=1000 * min(idle, IDLE))
         sql = sql if of_many else f"{sql}; {BY_KEY}"
-        with connection.execute_wrapper(_Ahead(connection, sql)):
-            yield
+        way = Way(connection, sql)
+        with connection.execute_wrapper(way):
+            yield way
         return
     limit(connection)
-    yield
+    yield None
 
 
-class _Ahead:
-    """Say something ahead of the first statement, on the same way to the server."""
+class Way:
+    """The way of a transaction's statements to the server.
+
+    Args:
+        connection: in its outermost transaction.
+        sql: goes ahead of the first statement.
+    """
 
     def __init__(self, connection: BaseDatabaseWrapper, sql: str) -> None:
         self._connection = connection
         self._sql = sql
+        self._is_ending = self._is_over = False
+        self.may_end = False
+
+    def end_with_the_next(self) -> None:
+        """Expect the commit with the next text; what comes after that is refused.
+
+        Only where ``may_end`` says so: it began by such a text itself.
+        """
+        self._is_ending = True
 
     def __call__(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
-        ahead, self._sql = self._sql, ""
+        """Send a statement; what Django calls."""
+        if self._is_over:
+            # It would be committed alone.
+            raise InternalError("The transaction has ended with the statement before.")
+        ahead, self._sql, self._is_over = self._sql, "", self._is_ending
         if not ahead:
             return execute(sql, params, many, context)
         if many or not takes_several(self._connection):
@@ -102,6 +121,7 @@ class _Ahead:
             return execute(sql, params, many, context)
         with _beginning(self._connection) as begin:
             answer = execute(f"{begin}{ahead}; {sql}", params, many, context)
+            self.may_end = bool(begin)
         cursor = context["cursor"]
         # The first that found anything is the first that was asked.
         while cursor.description is None and cursor.nextset():

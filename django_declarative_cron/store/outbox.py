@@ -60,6 +60,11 @@ def tell(
     return told
 
 
+def asks_nothing() -> bool:
+    """Tell whether nothing is asked or written for others: nobody outside is told."""
+    return conf.options().EVENT_SINK is None and not is_heard_outside()
+
+
 def recall(
     held: Locked, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:

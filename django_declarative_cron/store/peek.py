@@ -26,7 +26,8 @@ from . import planned, vigil
 from .active import ACTIVE
 from .cancelling import to_end
 from .database import DatabaseNow, direct
-from .guard import LONG_AGO, Member, Standing
+from .guard import LONG_AGO, Locked, Member, Standing
+from .last import Last
 from .mending import mending
 
 _COLUMNS = (
@@ -118,16 +119,42 @@ def peek(member: Member) -> Peek | None:
     Returns:
         what is seen, ``None`` where the deployment has no row.
     """
-    connection, outside = connections[member.using], external_workers()
-    is_dropped = timezone_is_dropped(connection)
-    asked = _compiled(member.using, member.deployment, member.instance, outside, is_dropped)
+    asked = _asked(member)
 
     def look() -> Peek | None:
         with direct(member.using):
-            row = planned.first_row(connection, *asked)
-        return None if row is None else _read(row, member)
+            row = planned.first_row(connections[member.using], *asked)
+        return read(row, member)
 
     return mending(member.using, member.deployment, look)
+
+
+def behind(held: Locked, member: Member, *, is_asked: bool) -> Last:
+    """Let the next write of a transaction be its last one, with the same look behind it.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who asks.
+        is_asked: whether anybody is to look then.
+
+    Returns:
+        what goes behind the write; nothing where each statement goes alone.
+    """
+
+    def look() -> str:
+        return planned.inside(connections[member.using], _asked(member)[0])
+
+    return held.last(look if is_asked else str)
+
+
+def read(row: tuple[Any, ...] | None, member: Member) -> Peek | None:
+    """Give what a look has found.
+
+    Args:
+        row: of its answer, if it has one.
+        member: who asked.
+    """
+    return None if row is None else _read(row, member)
 
 
 def is_whole(member: Member, tasks: int) -> bool:
@@ -145,6 +172,12 @@ def is_whole(member: Member, tasks: int) -> bool:
 
 
 # Building a query costs several times what running it does.
+
+
+def _asked(member: Member) -> tuple[str, tuple[Any, ...] | None]:
+    is_dropped = timezone_is_dropped(connections[member.using])
+    who = member.using, member.deployment, member.instance
+    return _compiled(*who, external_workers(), is_dropped)
 
 
 @lru_cache(maxsize=64)

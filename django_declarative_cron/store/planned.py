@@ -26,6 +26,12 @@ AGAIN = 1000
 _BEFORE = 2
 """So often it is asked as it is: who looks twice and leaves has nothing planned."""
 
+_MOST = 50
+"""So many statements a session keeps: what is written is worded by which columns have changed."""
+
+_COUNTED = 500
+"""So many are counted that may be kept."""
+
 _GONE = {"26000", "42P05", "0A000"}
 """What the server says of a name that it does not know, or knows otherwise, or cannot keep."""
 
@@ -73,6 +79,70 @@ def first_row(connection: BaseDatabaseWrapper, sql: str, parameters: tuple[Any, 
     return _fetched(connection, sql, None)
 
 
+def inside(connection: BaseDatabaseWrapper, sql: str) -> str:
+    """Give the words of a question that goes with others, and with their parameters.
+
+    Args:
+        connection: in a transaction; ``is_forgotten`` tells of its failure whether to do it again.
+        sql: with its values inside.
+    """
+    session = _sessions.get(connection.connection)
+    kept = None if session is None or not session.is_ours else session.kept.get(sql)
+    return kept or sql.replace("%", "%%")
+
+
+def with_places(connection: BaseDatabaseWrapper, sql: str) -> str:
+    """Give the words of a statement with places, that goes with others and with their parameters.
+
+    From the third time on the session keeps it, on the way of that: what it reads and writes is
+    planned for any values.
+
+    Args:
+        connection: in a transaction; ``is_forgotten`` tells of its failure whether to do it again.
+        sql: with places for values, whose types it tells.
+    """
+    raw = connection.connection
+    session = _sessions.get(raw) if limits.is_drivers_own(raw) else None
+    if session is None or not session.is_ours:
+        return sql
+    session.answers[sql] += 1
+    if sql in session.kept:
+        if session.answers[sql] < AGAIN:
+            return session.kept[sql]
+    elif session.answers[sql] <= _BEFORE or len(session.kept) >= _MOST:
+        _forget_counts(session)
+        return sql
+    first, *others = sql.split("%s")
+    numbered = first + "".join(f"${number}{rest}" for number, rest in enumerate(others, 1))
+    values = f"({', '.join(['%s'] * len(others))})" if others else ""
+    prepare = _prepare(session, sql, numbered)
+    session.kept[sql], session.answers[sql] = f"EXECUTE {_name(sql)}{values}", _BEFORE
+    return f"{prepare}; {session.kept[sql]}"
+
+
+def _forget_counts(session: _Session) -> None:
+    """Let statements be forgotten that are worded otherwise each time."""
+    if len(session.answers) > _COUNTED:
+        session.answers = Counter({sql: session.answers[sql] for sql in session.kept})
+
+
+def is_forgotten(connection: BaseDatabaseWrapper, error: Error) -> bool:
+    """Tell whether the session has forgotten its words; then it is asked by them no more.
+
+    Args:
+        connection: in no transaction any more.
+        error: what has ended it.
+    """
+    if getattr(error.__cause__, "sqlstate", None) not in _GONE:
+        return False
+    raw = connection.connection
+    session = _sessions.get(raw) if limits.is_drivers_own(raw) else None
+    if session is None or not session.is_ours:
+        return False
+    session.is_ours = False
+    return True
+
+
 def _may(connection: BaseDatabaseWrapper) -> bool:
     said = connection.settings_dict
     is_against = said.get("DISABLE_SERVER_SIDE_CURSORS") or (
@@ -99,13 +169,21 @@ def _worded(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str
 
 
 def _keep(connection: BaseDatabaseWrapper, session: _Session, sql: str) -> str:
-    # Named by what is asked: nobody's session answers something else to that name.
-    name = f"declarative_cron_{sha256(sql.encode()).hexdigest()[:32]}"
-    forget = f"DEALLOCATE {name}; " if sql in session.kept else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"{forget}PREPARE {name} AS {sql}")
-    session.kept[sql], session.answers[sql] = f"EXECUTE {name}", _BEFORE
+        cursor.execute(_prepare(session, sql, sql))
+    session.kept[sql], session.answers[sql] = f"EXECUTE {_name(sql)}", _BEFORE
     return session.kept[sql]
+
+
+def _prepare(session: _Session, sql: str, numbered: str) -> str:
+    name = _name(sql)
+    forget = f"DEALLOCATE {name}; " if sql in session.kept else ""
+    return f"{forget}PREPARE {name} AS {numbered}"
+
+
+def _name(sql: str) -> str:
+    # Named by what is asked: nobody's session answers something else to that name.
+    return f"declarative_cron_{sha256(sql.encode()).hexdigest()[:32]}"
 
 
 def _is_with_the_server(connection: BaseDatabaseWrapper) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from django.db import connections, models, transaction
 
 from ..fields import DataField, timezone_is_dropped
-from . import database, limits
+from . import database, limits, planned
 from .made import made
 
 M = TypeVar("M", bound=models.Model)
@@ -134,7 +134,7 @@ class Asked(Generic[M]):
         return self.prepared.fetch(using, self.make, self.parameters)
 
 
-def together(using: str, asked: Sequence[Asked[Any]]) -> list[list[Any]]:
+def together(using: str, asked: Sequence[Asked[Any]], *, is_ours: bool) -> list[list[Any]]:
     """Ask several things one after the other, on one way to the server if it may be.
 
     Each sees, and locks, what is stored after the one before it.
@@ -142,6 +142,7 @@ def together(using: str, asked: Sequence[Asked[Any]]) -> list[list[Any]]:
     Args:
         using: database alias; in a transaction.
         asked: what is asked.
+        is_ours: the transaction is not a part of somebody else's, and may be done again.
     """
     connection = connections[using]
     if len(asked) < 2 or not limits.takes_several(connection):
@@ -150,10 +151,15 @@ def together(using: str, asked: Sequence[Asked[Any]]) -> list[list[Any]]:
     parameters = [value for each in asked for value in each.parameters or ()]
     found: list[list[Any]] = []
     with connection.cursor() as cursor:
-        cursor.execute("; ".join(each.sql for each in worded), parameters)
+        texts = [each.sql for each in worded]
+        if is_ours:
+            texts = [planned.with_places(connection, sql) for sql in texts]
+        cursor.execute("; ".join(texts), parameters)
         for each, question in zip(asked, worded, strict=True):
             if found:
                 cursor.nextset()
+            while cursor.description is None:
+                cursor.nextset()  # Of what lets the session keep it.
             found.append(each.prepared.read(using, question, cursor.fetchall()))
     return found
 

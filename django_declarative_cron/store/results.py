@@ -24,12 +24,14 @@ from . import (
     database,
     outbox,
     overlaps,
+    peek,
     rows,
 )
 from .among import Among
 from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
+from .last import OTHERS_FOLLOW
 from .mending import mending
 from .prepared import Asked, Prepared
 from .uncollected import uncollected
@@ -55,10 +57,12 @@ class Recorded:
     Args:
         events: what happened, in causal order.
         held: results that were not written, because somebody else holds their rows.
+        seen: what a look behind it has found, where one went with it.
     """
 
     events: list[events.Event] = field(default_factory=list)
     held: list[Result] = field(default_factory=list)
+    seen: peek.Peek | None = None
 
 
 def is_open(member: Member, run: int) -> bool:
@@ -73,18 +77,21 @@ def is_open(member: Member, run: int) -> bool:
         return mine.filter(outcome=Outcome.RUNNING).exists()
 
 
-def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
+def record(
+    member: Member, results: Sequence[Result], now: datetime, *, looks: bool = False
+) -> Recorded:
     """Write results, fenced: only a run that is still this instance's is ended.
 
     Args:
         member: whose runs ended; it need not lead.
         results: one for each run.
         now: the instant of the tick.
+        looks: look at the deployment behind it, where a look may go with it.
 
     Raises:
         django.db.Error: nothing was written; the results must be kept.
     """
-    batch = partial(_record, member, results, now)
+    batch = partial(_record, member, results, now, looks)
     try:
         return mending(member.using, member.deployment, batch)
     except (DataError, IntegrityError):
@@ -138,7 +145,9 @@ def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
 
 @database.again_after_conflict
 @uncollected()
-def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
+def _record(
+    member: Member, results: Sequence[Result], now: datetime, looks: bool = False
+) -> Recorded:
     recorded = Recorded()
     with locked(member, beside=_asked(member, results)) as held:
         if held is None:
@@ -156,7 +165,12 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        stored.write_with(member.using, states)
+        last = OTHERS_FOLLOW
+        # What is told in the transaction comes after it.
+        if outbox.asks_nothing() and not autopause.is_to_note(recorded.events):
+            last = peek.behind(held, member, is_asked=looks)
+        stored.write_with(member.using, states, last)
+        recorded.seen = peek.read(last.row, member)
         autopause.note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()

@@ -18,6 +18,7 @@ from . import (
     rows,
 )
 from .guard import Locked, Member
+from .last import OTHERS_FOLLOW, Last
 from .offering import offer
 
 
@@ -64,6 +65,7 @@ def write_starts(
     unserved: list[TaskRun],
     stored: bulk.Read[ScheduledTask] | None = None,
     beside: Sequence[str] = (),
+    last: Last = OTHERS_FOLLOW,
 ) -> list[Claim]:
     """Write the runs that start, and what their tasks know of them.
 
@@ -74,6 +76,7 @@ def write_starts(
         unserved: history rows of occurrences that did not run.
         stored: the tasks as they were read, to be saved; otherwise they are not.
         beside: further fields of them to save, changed or not.
+        last: what goes behind it, where it is one statement and no request is answered.
     """
     passing.sign(held, member.using, unserved)
     fresh = [each for each in started if each.event.waited is None]
@@ -87,7 +90,10 @@ def write_starts(
     overlaps.begin(held, member, [(each.row, each.event) for each in started])
     _offer_waited(held, member, started)
     aims = [(each.row, _run_row(make, each)) for each in fresh]
-    _write(held, member, [*unserved, *(run for _, run in aims)], aims, stored, beside)
+    if any(each.event.answers_request for each in started):
+        last = OTHERS_FOLLOW
+    new = [*unserved, *(run for _, run in aims)]
+    _write(held, member, new, aims, stored, beside, last)
     _consume_requests(held, member, [each.event for each in started])
     return [_claim_of(each, held.row.term) for each in started]
 
@@ -99,10 +105,11 @@ def _write(
     aims: list[tuple[ScheduledTask, TaskRun]],
     stored: bulk.Read[ScheduledTask] | None,
     beside: Sequence[str],
+    last: Last,
 ) -> None:
     """Insert runs and let tasks point at theirs; save the tasks with that, or after it."""
     using, to_save = member.using, stored
-    if stored is not None and stored.write_pointed(using, new, "running_run", aims, beside):
+    if stored is not None and stored.write_pointed(using, new, "running_run", aims, beside, last):
         to_save = None
     else:
         bulk.insert(using, new)

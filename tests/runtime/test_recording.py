@@ -59,7 +59,9 @@ class Desk:
     def _wake(self) -> None:
         self.wakes += 1
 
-    def _record(self, member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
+    def _record(
+        self, member: Any, batch: Sequence[Result], now: datetime, *, looks: bool
+    ) -> Recorded:
         self.batches.append(len(batch))
         self.clock.advance(self.clock.now() + self.takes)
         return Recorded(held=[result for result in batch if result.run in self.held])

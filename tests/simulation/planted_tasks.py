@@ -13,7 +13,15 @@ from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import adding, applying, claims, coming, endings, overrides, rows
+from django_declarative_cron.store import (
+    adding,
+    applying,
+    coming,
+    deciding,
+    endings,
+    overrides,
+    rows,
+)
 
 from .planting import after, around, fault
 
@@ -101,7 +109,7 @@ def _decide_by(patch: pytest.MonkeyPatch, **rules: Any) -> None:
     def decided(real: Any, state: Any, schedule: Any, *more: Any) -> Any:
         return real(state, replace(schedule, **rules), *more)
 
-    around(patch, claims, "decide", decided)
+    around(patch, deciding, "decide", decided)
 
 
 @fault("lost minutes are told once")
@@ -171,7 +179,7 @@ def _ignore_pre_emption(patch: pytest.MonkeyPatch) -> None:
         waits = pending is not None and decision.wake_at is not None
         return replace(decision, wake_at=max(pending, decision.wake_at)) if waits else decision
 
-    around(patch, claims, "decide", decided)
+    around(patch, deciding, "decide", decided)
     for module in (decide, endings):
         around(patch, module, "settle", settled)
 
