@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.events import Event
-from ..signals import is_received
+from ..signals import are_received
 from ..store.guard import Member
 from ..store.peek import Peek
 
@@ -24,7 +24,7 @@ class Behind:
             seen: what was found, if anything was asked.
             told: what was told since then: who receives that may act, and is to be seen to.
         """
-        self._kept = None if seen is None or any(map(is_received, told)) else (member, seen)
+        self._kept = None if seen is None or are_received(told) else (member, seen)
 
     def take(self, member: Member) -> Peek | None:
         """Give it once.

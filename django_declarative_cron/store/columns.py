@@ -18,6 +18,7 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..fields import DataField
+from . import limits
 from .last import OTHERS_FOLLOW, Last
 
 
@@ -176,7 +177,7 @@ def insert_pointed(
     )
     with connection.cursor() as cursor:
         last.send(cursor, [sql], [*parameters, *more])
-        while cursor.description is None:
+        while not limits.has_rows(cursor):
             cursor.nextset()  # Of what lets the session keep it.
         _take_keys(using, rows, cursor.fetchall())
         last.read(cursor)

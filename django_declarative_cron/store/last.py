@@ -54,7 +54,7 @@ class Last:
             cursor: that has sent the write, and of which nothing else is read.
         """
         while self._look and self.row is None and cursor.nextset():
-            if cursor.description is not None:
+            if limits.has_rows(cursor):
                 self.row = cursor.fetchone()
 
 

@@ -124,7 +124,7 @@ class Way:
             self.may_end = bool(begin)
         cursor = context["cursor"]
         # The first that found anything is the first that was asked.
-        while cursor.description is None and cursor.nextset():
+        while not has_rows(cursor) and cursor.nextset():
             pass
         return answer
 
@@ -178,6 +178,15 @@ def takes_several(connection: BaseDatabaseWrapper) -> bool:
     if connection.vendor != "postgresql" or features.uses_server_side_binding:
         return False
     return _is_psycopg3()
+
+
+def has_rows(cursor: Any) -> bool:
+    """Tell whether what was asked answers by rows; a cursor's description is made each time.
+
+    Args:
+        cursor: of Django's or of psycopg's.
+    """
+    return bool(cursor.pgresult.nfields)
 
 
 @cache

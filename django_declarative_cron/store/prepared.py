@@ -158,7 +158,7 @@ def together(using: str, asked: Sequence[Asked[Any]], *, is_ours: bool) -> list[
         for each, question in zip(asked, worded, strict=True):
             if found:
                 cursor.nextset()
-            while cursor.description is None:
+            while not limits.has_rows(cursor):
                 cursor.nextset()  # Of what lets the session keep it.
             found.append(each.prepared.read(using, question, cursor.fetchall()))
     return found

@@ -114,10 +114,10 @@ def test_a_result_whose_texts_are_refused_is_recorded_without_them(
 ) -> None:
     real = results._record
 
-    def record(member: Any, batch: Any, now: Any) -> Any:
+    def record(member: Any, batch: Any, *rest: Any) -> Any:
         if any("poison" in result.error for result in batch):
             raise DataError("invalid byte sequence")
-        return real(member, batch, now)
+        return real(member, batch, *rest)
 
     monkeypatch.setattr(results, "_record", record)
     sim = simulation("10:00:00")

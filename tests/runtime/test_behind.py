@@ -24,13 +24,13 @@ from django_declarative_cron.testing.jobs import Queue
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-LEFT = events.TaskRunLate(at=NOON, task_name="t", run=1, success=True)
+ENDED = events.TaskRunCompleted(at=NOON, task_name="t", duration=0.0, run=1)
 
 
 def test_it_is_given_once_to_who_looked_unless_somebody_was_told_since() -> None:
     mine, other = cast(Member, object()), cast(Member, object())
     seen, behind = cast(Peek, object()), Behind()
-    behind.keep(mine, seen, [LEFT])
+    behind.keep(mine, seen, [ENDED])
     assert (behind.take(mine), behind.take(mine)) == (seen, None)
     behind.keep(mine, seen, [])
     assert behind.take(other) is None
@@ -44,10 +44,13 @@ def test_it_is_given_once_to_who_looked_unless_somebody_was_told_since() -> None
     def receive(**_: object) -> None:
         """May do anything."""
 
-    for signal in (signals.signal_of(events.TaskRunLate), signals.TOLD_OUTSIDE["job_completed"]):
+    for signal in (
+        signals.signal_of(events.TaskRunCompleted),
+        signals.TOLD_OUTSIDE["job_completed"],
+    ):
         signal.connect(receive)
         try:
-            behind.keep(mine, seen, [LEFT])
+            behind.keep(mine, seen, [ENDED])
             assert behind.take(mine) is None
         finally:
             signal.disconnect(receive)

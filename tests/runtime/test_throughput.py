@@ -57,10 +57,10 @@ def busy(monkeypatch: pytest.MonkeyPatch, policy: str, takes: timedelta) -> Coun
     counted, sim = Counted(), Simulation(start="2024-01-01T12:00:00Z", time_zone="UTC")
     real = recording.results.record
 
-    def record(member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
+    def record(member: Any, batch: Sequence[Result], now: datetime, **how: Any) -> Recorded:
         counted.batches.append(len(batch))
         sim.clock.advance(sim.now + takes)
-        return real(member, batch, now)
+        return real(member, batch, now, **how)
 
     monkeypatch.setattr(recording, "FEW", TASKS // 6)
     monkeypatch.setattr(recording, "MOST", TASKS)
