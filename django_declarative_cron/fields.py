@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -13,6 +13,8 @@ from django.utils import timezone
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class InstantField(models.DateTimeField):  # type: ignore[type-arg]
@@ -51,18 +53,31 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         """Read what the database stored as UTC."""
         if value is None or value.tzinfo is UTC:
             return value  # type: ignore[no-any-return]
-        if connection.vendor == "postgresql" and value.tzinfo is not None:
-            return value.astimezone(UTC)  # type: ignore[no-any-return]
+        if connection.vendor == "postgresql":
+            return as_utc(value)
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
+    def get_db_converters(self, connection: BaseDatabaseWrapper) -> list[Any]:
+        """Give the ways to read what this connection gives."""
+        return [self._from_count] if _is_counted(connection) else [self.from_db_value]
+
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
-        """Ask PostgreSQL for UTC where Django would read local times."""
-        # Without USE_TZ Django reads PostgreSQL's instants as naive local times.
-        # What is asked for inside of a question is not read: done twice it would be undone.
-        is_read = compiler.connection.vendor == "postgresql" and not compiler.query.subquery
-        if is_read and timezone_is_dropped(compiler.connection):
-            return f"({sql}) AT TIME ZONE 'UTC'", params
+        """Have PostgreSQL count where Django would make local times of its instants.
+
+        What is asked for inside of a question is not read, but compared.
+        """
+        if _is_counted(compiler.connection) and not compiler.query.subquery:
+            return f"(EXTRACT(EPOCH FROM {sql}) * 1000000)::bigint", params
         return sql, params
+
+    def _from_count(
+        self, value: Any, expression: Any, connection: BaseDatabaseWrapper
+    ) -> datetime | None:
+        # A count cannot be taken for what nobody asked to be counted: a row that another's SQL
+        # found, and what a statement gives back of that which it wrote, are local times.
+        if isinstance(value, int):
+            return from_count(value)
+        return self.from_db_value(value, expression, connection)
 
 
 class _ReadWhenAsked(DeferredAttribute):
@@ -126,6 +141,19 @@ def as_utc(value: datetime) -> datetime:
     if timezone.is_naive(value):
         value = timezone.make_aware(value, timezone.get_default_timezone())
     return value.astimezone(UTC)
+
+
+def from_count(microseconds: int) -> datetime:
+    """Give the instant that lies so long after the beginning of 1970.
+
+    Args:
+        microseconds: as PostgreSQL counts them where the project has no ``USE_TZ``.
+    """
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _is_counted(connection: BaseDatabaseWrapper) -> bool:
+    return connection.vendor == "postgresql" and timezone_is_dropped(connection)
 
 
 def timezone_is_dropped(connection: BaseDatabaseWrapper) -> bool:

@@ -54,6 +54,7 @@ def pytest_report_header() -> list[str]:
     vendor = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
     return [
         f"django: {django.__version__}, {vendor}, USE_TZ={settings.USE_TZ},"
+        f" TIME_ZONE={settings.TIME_ZONE},"
         f" admin_interface={'admin_interface' in settings.INSTALLED_APPS}",
         f"package: {PACKAGE}",
     ]

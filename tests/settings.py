@@ -2,6 +2,8 @@
 
 ``DDC_TEST_DATABASE`` and ``DATABASE_URL``: see ``tests/database.py``.
 ``DDC_TEST_USE_TZ``: ``0`` for a project that keeps local times.
+``DDC_TEST_TIME_ZONE``: the project's ``TIME_ZONE``, ``UTC`` unless set.
+``DDC_TEST_DATABASE_TIME_ZONE``: the zone that other programs write to the database in.
 ``DDC_TEST_ADMIN_INTERFACE``: ``0`` without django-admin-interface, ``1`` with it,
 unset: with it where it is installed.
 ``DDC_TEST_AUTO_FIELD``: the project's ``DEFAULT_AUTO_FIELD``.
@@ -22,10 +24,12 @@ _with_interface = os.environ.get("DDC_TEST_ADMIN_INTERFACE") or (
 SECRET_KEY = "for tests only"
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 DATABASES = {"default": from_environment()}
+if _database_zone := os.environ.get("DDC_TEST_DATABASE_TIME_ZONE"):
+    DATABASES["default"]["TIME_ZONE"] = _database_zone
 DEFAULT_AUTO_FIELD = os.environ.get("DDC_TEST_AUTO_FIELD", "django.db.models.BigAutoField")
 
 LANGUAGE_CODE = os.environ.get("DDC_TEST_LANGUAGE", "en-us")
-TIME_ZONE = "UTC"
+TIME_ZONE = os.environ.get("DDC_TEST_TIME_ZONE", "UTC")
 USE_TZ = os.environ.get("DDC_TEST_USE_TZ", "1") == "1"
 
 INSTALLED_APPS = [

@@ -18,6 +18,7 @@ from django.utils.translation import get_language, gettext, ngettext, override
 from django.utils.translation import gettext_lazy as _
 
 from ..cron import CronExpression, describe
+from ..cron.zones import is_shown_twice
 
 _NAMES_SHOWN = 10
 _SECOND = timedelta(seconds=1)
@@ -41,15 +42,16 @@ def moment(value: datetime) -> SafeString:
 
 
 def occurrence(value: datetime, zone: tzinfo) -> SafeString:
-    """Show an occurrence in the zone of its schedule.
+    """Show an occurrence in the zone of its schedule; which one, where the clocks show two.
 
     Args:
         value: aware.
         zone: of the task.
     """
     local = value.astimezone(zone)
-    minute = f"{local:%Y-%m-%d %H:%M}"
-    return _time(value, f"{minute}:{local:%S} {zone}" if local.second else f"{minute} {zone}")
+    civil = f"{local:%Y-%m-%d %H:%M:%S}" if local.second else f"{local:%Y-%m-%d %H:%M}"
+    which = f" {local.tzname()}" if is_shown_twice(value, zone) else ""
+    return _time(value, f"{civil}{which} {zone}")
 
 
 def _time(value: datetime, text: str) -> SafeString:

@@ -31,7 +31,7 @@ class FutureField(forms.DateTimeField):
         if given is None:
             return None
         if timezone.is_naive(given):
-            given = given.replace(tzinfo=timezone.get_current_timezone())
+            given = _in_zone(given)
         try:
             given = given.astimezone(UTC)
         except OverflowError:
@@ -39,6 +39,15 @@ class FutureField(forms.DateTimeField):
         if given <= system_clock.now():
             raise ValidationError(self.past)
         return given
+
+
+def _in_zone(given: datetime) -> datetime:
+    """Read a local time as Django does where ``USE_TZ`` is on: not one that is two, or none."""
+    zone = timezone.get_current_timezone()
+    first, second = (given.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.utcoffset() != second.utcoffset():
+        raise ValidationError(_("The clocks show this time twice, or never; choose another one."))
+    return first
 
 
 class ActForm(forms.Form):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from django.utils.translation import gettext
 
 from ..core.schedule import Schedule
 from ..core.suspicion import is_suspicious
+from ..cron.zones import is_shown_twice
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.reading import Reading, read
 from . import formats, marks, portrait
@@ -239,18 +240,11 @@ def _remark(schedule: Schedule, before: datetime, instant: datetime) -> str:
         gettext("%(lost)s does not exist") % {"lost": f"{gap.civil:%Y-%m-%d %H:%M}"}
         for gap in schedule.lost_between(before, instant)
     ]
-    if _happens_twice(schedule, instant):
+    if is_shown_twice(instant, schedule.zone):
         counts = gettext("happens twice, both count")
         once = gettext("happens twice, only the first counts")
         parts.append(counts if schedule.fold == "both" else once)
     return "; ".join(filter(None, parts))
-
-
-def _happens_twice(schedule: Schedule, instant: datetime) -> bool:
-    local = instant.astimezone(schedule.zone)
-    again = local.replace(fold=1 - local.fold).astimezone(UTC)
-    is_real = again.astimezone(schedule.zone).replace(tzinfo=None) == local.replace(tzinfo=None)
-    return is_real and again != instant
 
 
 def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> str:

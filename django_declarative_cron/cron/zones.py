@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
@@ -131,6 +131,17 @@ def _most_alike(wanted: str) -> str | None:
             return names[wanted]
     near = difflib.get_close_matches(wanted, known, n=1)
     return known[near[0]] if near else None
+
+
+def is_shown_twice(instant: datetime, zone: tzinfo) -> bool:
+    """Tell whether the clocks of a zone show the time of an instant at another one, too.
+
+    Args:
+        instant: aware.
+        zone: whose clocks.
+    """
+    local = instant.astimezone(zone)
+    return local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
 
 
 def next_transitions(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Transition]:

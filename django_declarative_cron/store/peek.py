@@ -13,7 +13,7 @@ from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, QuerySet
 
 from ..conf import external_workers
 from ..core.vigil import Watch
-from ..fields import timezone_is_dropped
+from ..fields import from_count, timezone_is_dropped
 from ..models import (
     Origin,
     Outcome,
@@ -259,8 +259,10 @@ def _read(row: tuple[Any, ...], member: Member) -> Peek:
 
 
 def _instant(raw: Any) -> Any:
-    """Read what a driver hands out for an instant: aware, or naive UTC, or text of that."""
+    """Read what a driver hands out for an instant: aware, or naive UTC, or text, or a count."""
     if raw is None or getattr(raw, "tzinfo", None) is UTC:
         return raw
+    if isinstance(raw, int):
+        return from_count(raw)
     value = datetime.fromisoformat(raw) if isinstance(raw, str) else raw
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

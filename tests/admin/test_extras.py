@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
@@ -17,6 +18,7 @@ from django_declarative_cron.core.spread import offset_of
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.overview import coming_up
 
+from ..local import PROJECT, instant_of, zoned
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -48,13 +50,14 @@ def test_a_month_counts_what_is_planned_and_what_became_of_it(root: Client) -> N
 
 
 def test_nothing_is_planned_before_a_task_was_registered(root: Client, text: Words) -> None:
-    rows.task("hourly", registered_at=NOW.replace(hour=3, second=0))
-    rows.task("every", cron="@every 8h", declaration={"dialect": "ojs"}, registered_at=NOW)
+    rows.task("hourly", registered_at=instant_of("2026-11-28 03:00"), timezone=PROJECT)
+    registered = {"registered_at": instant_of("2026-11-28 10:00:30"), "timezone": PROJECT}
+    rows.task("every", cron="@every 8h", declaration={"dialect": "ojs"}, **registered)
     shown = days(root.get(address("calendar")))
     assert shown["2026-11-27"] == "27"
     # From 03:00 on each hour, and once eight hours after ten.
     assert shown["2026-11-28"] == "28 22 planned"
-    assert "hourly 21 0 0 2026-11-28 03:00:00" in text(
+    assert f"hourly 21 0 0 {zoned('2026-11-28 03:00:00')}" in text(
         root.get(address("calendar", "?day=2026-11-28"))
     )
     assert "Nothing is planned" in text(root.get(address("calendar", "?day=2026-11-27")))
@@ -63,9 +66,10 @@ def test_nothing_is_planned_before_a_task_was_registered(root: Client, text: Wor
 def test_what_calendars_and_people_take_out_is_not_planned(root: Client, settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": lambda day: day.day == 30}}
     excluding = {"dialect": "posix", "exclude": ["holidays"]}
-    rows.task("working", declaration=excluding, registered_at=LONG_AGO)
-    rows.task("skipped", registered_at=LONG_AGO, skip_at=NOW.replace(day=29, minute=0, second=0))
-    rows.task("spread", declaration={"spread": 1800.0}, registered_at=LONG_AGO)
+    known = {"registered_at": LONG_AGO, "timezone": PROJECT}
+    rows.task("working", declaration=excluding, **known)
+    rows.task("skipped", skip_at=instant_of("2026-11-29 10:00"), **known)
+    rows.task("spread", declaration={"spread": 1800.0}, **known)
     shown = days(root.get(address("calendar")))
     assert shown["2026-11-29"] == "29 71 planned"
     assert shown["2026-11-30"] == "30 48 planned"
@@ -97,29 +101,30 @@ def test_days_of_a_clock_change_have_the_hours_they_have(root: Client, settings:
 
 
 def test_a_day_opens_what_its_tasks_do(root: Client, text: Words) -> None:
-    task = rows.task("hourly")
-    rows.task("nightly", cron="0 3 * * *")
-    rows.task("monthly", cron="0 3 1 * *")
+    task = rows.task("hourly", timezone=PROJECT)
+    rows.task("nightly", cron="0 3 * * *", timezone=PROJECT)
+    rows.task("monthly", cron="0 3 1 * *", timezone=PROJECT)
     response = root.get(address("calendar", "?day=2026-12-24"))
     shown = text(response)
-    assert "hourly 24 0 0 2026-12-24 00:00:00 UTC 2026-12-24 23:00:00 UTC" in shown
-    assert "nightly 1 0 0 2026-12-24 03:00:00 UTC At 03:00" in shown
+    first, last = zoned("2026-12-24 00:00:00"), zoned("2026-12-24 23:00:00")
+    assert f"hourly 24 0 0 {first} {last}" in shown
+    assert f"nightly 1 0 0 {zoned('2026-12-24 03:00:00')} At 03:00" in shown
     assert "monthly 1" not in shown
     assert f'href="{pages.page(task)}"' in response.content.decode()
 
 
 def test_a_day_shows_what_became_of_it_in_lanes(root: Client, text: Words) -> None:
-    rows.task("hourly", registered_at=LONG_AGO)
-    rows.run("hourly", scheduled_for=NOW.replace(hour=4, second=0))
-    rows.run("hourly", "failed", scheduled_for=NOW.replace(hour=5, second=0))
-    rows.run("hourly", "failed", scheduled_for=NOW.replace(day=27, hour=5, second=0))
+    rows.task("hourly", registered_at=LONG_AGO, timezone=PROJECT)
+    rows.run("hourly", scheduled_for=instant_of("2026-11-28 04:00"))
+    rows.run("hourly", "failed", scheduled_for=instant_of("2026-11-28 05:00"))
+    rows.run("hourly", "failed", scheduled_for=instant_of("2026-11-27 05:00"))
     response = root.get(address("calendar", "?day=2026-11-28"))
-    assert "hourly 24 1 1 2026-11-28 00:00:00 UTC" in text(response)
+    assert f"hourly 24 1 1 {zoned('2026-11-28 00:00:00')}" in text(response)
     html = response.content.decode()
     assert 'aria-label="hourly: 24 planned, 1 succeeded, 1 failed"' in html
-    # Planned is what lies ahead: from 11:00 on.
+    # Planned is what lies ahead: in UTC from 11:00 on.
     [ticks] = re.findall(r'<path class="ddc-planned" d="([^"]*)"', html)
-    assert ticks.count("M") == 13
+    assert ticks.count("M") == 23 - NOW.astimezone(ZoneInfo(PROJECT)).hour
 
 
 def test_a_day_with_very_many_tasks_says_how_many_it_leaves_out(root: Client, text: Words) -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
+from ..local import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -45,8 +46,8 @@ def test_attempt_and_success_are_shown_and_no_retry(root: Client) -> None:
     rows.task(last_attempt_at=NOW.replace(second=0), last_success_at=NOW.replace(minute=2))
     response = root.get(pages.changelist())
     assert [cells(response, field) for field in DATES] == [
-        ["2026-11-28 10:00:00 UTC"],
-        ["2026-11-28 10:02:30 UTC"],
+        [local_time("2026-11-28 10:00:00")],
+        [local_time("2026-11-28 10:02:30")],
         ["-"],
     ]
 
@@ -54,7 +55,7 @@ def test_attempt_and_success_are_shown_and_no_retry(root: Client) -> None:
 def test_a_pending_retry_is_shown(root: Client) -> None:
     rows.task(pending_retry_until=NOW + timedelta(minutes=5))
     response = root.get(pages.changelist())
-    assert cells(response, "pending_retry") == ["2026-11-28 10:05:30 UTC"]
+    assert cells(response, "pending_retry") == [local_time("2026-11-28 10:05:30")]
     assert cells(response, "status") == ["↻ Retrying"]
 
 
@@ -112,7 +113,7 @@ def test_columns_sort_and_every_order_is_stable(root: Client, column: int) -> No
         ({"paused_since": NOW}, "■ Paused"),
         (
             {"paused_since": NOW, "paused_until": NOW + timedelta(hours=1)},
-            "◧ Paused until 2026-11-28 11:00:30 UTC",
+            f"◧ Paused until {local_time('2026-11-28 11:00:30')}",
         ),
         ({"enabled": False}, "■ Paused"),
         ({"next_run_at": NOW - timedelta(hours=1)}, "▲ Overdue"),
@@ -191,7 +192,8 @@ def test_a_retry_says_which_attempt_of_how_many_it_is(root: Client) -> None:
         "b policy", pending_retry_until=retry, attempt=2, retry_delay=None, declaration=policy
     )
     found = cells(root.get(pages.changelist()), "pending_retry")
-    assert [cell.partition("UTC ")[2] for cell in found] == ["attempt 3", "attempt 3 of 5"]
+    at = local_time("2026-11-28 10:05:30")
+    assert found == [f"{at} attempt 3", f"{at} attempt 3 of 5"]
 
 
 def test_tags_filter_the_list(root: Client) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from django_declarative_cron.admin.frames import project_frames
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 
+from ..local import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -87,7 +88,7 @@ def test_the_attempts_at_its_occurrence_are_a_chain(root: Client, text: Words) -
     assert "Attempts at this occurrence" not in text(root.get(pages.page(first)))
     rows.run(attempt=2, reason="retry", scheduled_for=at, started_at=at + timedelta(seconds=31))
     shown = text(root.get(pages.page(first)))
-    assert "2 ✔ succeeded 2026-11-28 10:00:31 UTC 30 s" in shown
+    assert f"2 ✔ succeeded {local_time('2026-11-28 10:00:31')} 30 s" in shown
 
 
 def test_run_again_is_offered_to_those_who_may(login: Login) -> None:

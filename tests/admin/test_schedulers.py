@@ -14,6 +14,7 @@ from django.test import Client
 from django_declarative_cron.models import SchedulerInstance
 from django_declarative_cron.store.guard import LONG_AGO
 
+from ..local import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
@@ -74,10 +75,10 @@ def test_one_leads_and_everything_about_it_is_shown(root: Client, text: Words) -
         rows.run(name, "running", finished_at=None, instance=leader, running_slot=name)
     rows.run("c", instance=leader)
     first, second = sorted(lines(root.get(pages.changelist(LIST))))
-    moments = "2026-11-28 10:00:20 UTC", "2026-11-28 09:55:30 UTC"
+    moments = local_time("2026-11-28 10:00:20"), local_time("2026-11-28 09:55:30")
     assert first == f"one:4711 2026.11 ★ Leads 10 s ago {moments[0]} 2 {moments[1]} - -"
     assert second.startswith("two:4711 ● Stands by 0 s ago ")
-    assert second.endswith(" - 2026-11-28 09:00:30 UTC - -")
+    assert second.endswith(f" - {local_time('2026-11-28 09:00:30')} - -")
     response = root.get(pages.page(leader))
     shown = text(response)
     assert "★ Leads" in shown and str(leader.pk) in shown

@@ -13,6 +13,7 @@ from django_declarative_cron.management.cli import author
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 from django_declarative_cron.testing import Simulation
 
+from ..local import local_time
 from .conftest import DELAY, Cron
 
 YEARLY = "0 0 1 1 *"
@@ -44,7 +45,8 @@ def test_a_pause_is_kept_with_its_author_note_and_end(cron: Cron, ready: Simulat
         clock=ready.clock,
     )
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out == "Paused until 2024-01-02 07:00 UTC (2024-01-02T07:00:00.000Z): a, b\n"
+    shown = local_time("2024-01-02 07:00")
+    assert answer.out == f"Paused until {shown} (2024-01-02T07:00:00.000Z): a, b\n"
     until = datetime(2024, 1, 2, 7, tzinfo=UTC)
     assert _acts() == [
         ("a", "pause", "Grace", "inventory", until, ready.now),

@@ -16,6 +16,7 @@ from django_declarative_cron.store import database, overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import Simulation
 
+from ..local import local_time
 from .conftest import DELAY, START
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def test_six_lines_say_who_where_what_how_and_how_it_is_stopped(sim: Simulation)
     first, where, tasks, runs, probes, last = said(sim, port=8080)
     assert first.endswith("of deployment 'default':")
     assert where.endswith("'default', leading")
-    assert tasks == "  tasks     2 tasks, the next at 2024-01-01 11:00 UTC"
+    assert tasks == f"  tasks     2 tasks, the next at {local_time('2024-01-01 11:00')}"
     assert runs == "  runs      10 workers, lease 15 s, grace 25 s"
     assert probes == "  probes    /live and /ready on port 8080"
     assert last == "SIGTERM or Ctrl-C stops it."
@@ -48,7 +49,7 @@ def test_six_lines_say_who_where_what_how_and_how_it_is_stopped(sim: Simulation)
 
 def test_what_is_paused_is_not_next(sim: Simulation) -> None:
     overrides.pause(["a"], Act(author="ada", at=sim.now))
-    assert said(sim)[2].endswith("the next at 2024-01-01 12:00 UTC")
+    assert said(sim)[2].endswith(f"the next at {local_time('2024-01-01 12:00')}")
     overrides.pause(["b"], Act(author="ada", at=sim.now))
     assert said(sim)[2] == "  tasks     2 tasks"
 
@@ -59,7 +60,7 @@ def test_no_schedule_is_worked_out_for_it(
     """However many tasks there are, it is one query that says which is next."""
     monkeypatch.setattr("django_declarative_cron.core.schedule.Schedule.next_after", pytest.fail)
     with django_assert_num_queries(1):
-        assert "the next at 2024-01-01 11:00 UTC" in said(sim)[2]
+        assert f"the next at {local_time('2024-01-01 11:00')}" in said(sim)[2]
 
 
 def test_a_database_that_refuses_does_not_end_the_scheduler(

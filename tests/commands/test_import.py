@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -83,6 +85,26 @@ def test_the_tables_of_beat_go_before_the_settings(
         "i: Invalid registration",
     ):
         assert text in answer.err
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_times_of_beats_tables_are_told_in_utc(
+    cron: Cron, settings: Any, monkeypatch: pytest.MonkeyPatch, use_tz: bool
+) -> None:
+    """As rows have them: local where there are no aware times, else in the zone of the database."""
+    settings.USE_TZ, settings.TIME_ZONE = use_tz, "America/New_York"
+    at = AT.astimezone(ZoneInfo("Asia/Tokyo" if use_tz else "America/New_York"))
+    at = at if use_tz else at.replace(tzinfo=None)
+    rows = [
+        beat_row(name="a", clocked=SimpleNamespace(clocked_time=at)),
+        beat_row(name="b", crontab=crontab_row(), start_time=at),
+        beat_row(name="c", crontab=crontab_row(), expires=at),
+    ]
+    monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
+    answer = cron("import", "celery-beat")
+    assert "a: once, at 2027-01-31 05:30 UTC, is no time" in answer.err
+    told = re.findall(r"2027-01-\S+ \S+ [A-Z]+", answer.out)
+    assert (len(told), set(told)) == (3, {"2027-01-31 05:30 UTC"})
 
 
 def test_an_app_of_celery_is_read_by_its_path(cron: Cron, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
+from django_declarative_cron.management.cli.words import iso
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
-from .conftest import DELAY, HERE, Cron
+from ..local import PROJECT, instant_of, local_time
+from .conftest import DELAY, HERE, START, Cron
 
 Declare = Callable[..., list[Any]]
 pytestmark = pytest.mark.django_db
@@ -106,15 +108,16 @@ def test_a_row_that_is_no_longer_declared_is_known(
 
 
 def test_the_declaration_goes_before_the_row_which_is_mentioned(
-    cron: Cron, declare: Declare, sim: Simulation
+    cron: Cron, declare: Declare
 ) -> None:
+    sim = Simulation(START, time_zone=PROJECT)
     sim.initialize(declare(t="0 12 * * *"))
     assert cron("next", "t", "--format", "json", clock=sim.clock).data["notes"] == []
     declare(t="0 13 * * *")
     data = cron("next", "t", "--format", "json", clock=sim.clock).data
     assert data["cron"] == "0 13 * * *"
     assert data["notes"] == [
-        "The scheduler still runs it by '0 12 * * *' in UTC, "
+        f"The scheduler still runs it by '0 12 * * *' in {PROJECT}, "
         "until `python manage.py runscheduler` starts anew."
     ]
 
@@ -123,7 +126,7 @@ def test_the_declaration_goes_before_the_row_which_is_mentioned(
     ("until", "note"),
     [
         (None, "It is paused until it is resumed."),
-        (datetime(2024, 1, 9, tzinfo=UTC), "It is paused until 2024-01-09 00:00 UTC."),
+        (datetime(2024, 1, 9, tzinfo=UTC), f"It is paused until {local_time('2024-01-09 00:00')}."),
     ],
 )
 def test_a_pause_is_mentioned(
@@ -259,12 +262,13 @@ def test_an_expression_needs_no_database_at_all(
 
 
 def test_the_first_instant_is_never_now(cron: Cron) -> None:
-    clock = _at("2024-01-01T07:00Z")
+    today, tomorrow = instant_of("2024-01-01 07:00"), instant_of("2024-01-02 07:00")
+    clock = ManualClock(today)
     data = cron("next", "0 7 * * *", "-n", "1", "--format", "json", clock=clock).data
-    assert data["occurrences"][0]["at"] == "2024-01-02T07:00:00.000Z"
+    assert data["occurrences"][0]["at"] == iso(tomorrow)
     clock.advance(clock.now() - timedelta(microseconds=1))
     data = cron("next", "0 7 * * *", "-n", "1", "--format", "json", clock=clock).data
-    assert data["occurrences"][0]["at"] == "2024-01-01T07:00:00.000Z"
+    assert data["occurrences"][0]["at"] == iso(today)
 
 
 def test_a_task_that_counts_from_its_registration(

@@ -13,6 +13,7 @@ from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import Simulation
 
+from ..local import local_time
 from .conftest import DELAY, Cron
 
 HOUR = timedelta(hours=1)
@@ -111,7 +112,7 @@ def test_a_skip_to_come_is_explained_and_taken_back(cron: Cron, sim: Simulation)
     answer = cron("skip", "a", "--note", "moving", "--as", "Ada", clock=sim.clock)
     assert (answer.code, answer.lines) == (0, ["Next run skipped: a"])
     answer = cron("skip", "a", clock=sim.clock)
-    said = "'a' skips its run of 2024-01-01 11:00 UTC already: one at a time."
+    said = f"'a' skips its run of {local_time('2024-01-01 11:00')} already: one at a time."
     assert (answer.code, answer.lines) == (0, [said])
     answer = cron("explain", "a", "--at", "2024-01-01T11:00Z", clock=sim.clock)
     assert "does not run because" in answer.lines[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,19 @@ def test_history_is_narrowed_by_name_outcome_time_and_number(cron: Cron, three: 
     assert number("flaky", "-n", "1") == 1
     assert number("--since", "2024-01-01T11:15Z") == 1
     assert number("quarter", "--outcome", "failed") == 0
+
+
+def test_which_of_two_runs_it_was_stands_where_the_clocks_show_two(
+    cron: Cron, db: None, settings: Any
+) -> None:
+    settings.TIME_ZONE = "America/New_York"
+    sim = Simulation("2026-11-01T05:10Z", time_zone="UTC")
+    sim.initialize([("half", "0,30 * * * *", sim.job(), DELAY)])
+    sim.advance_to("2026-11-01T07:00Z")
+    lines = cron("history", clock=sim.clock).lines[1:5]
+    times = ["01:30 EST", "01:00 EST", "01:30 EDT"]
+    for line, at in zip(lines, ["02:00  ", *times], strict=True):
+        assert f"2026-11-01 {at}" in line
 
 
 @pytest.mark.parametrize("words", [("history",), ("history", "flaky"), ("show", "flaky")])

@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.testing import Simulation
 
-from .conftest import DELAY, HERE, Cron
+from ..local import PROJECT
+from .conftest import DELAY, HERE, START, Cron
 
 Declare = Callable[..., list[Any]]
 
@@ -24,8 +25,9 @@ def _task(
 
 
 @pytest.fixture
-def changed(sim: Simulation, declare: Declare) -> Simulation:
+def changed(db: None, declare: Declare) -> Simulation:
     """A registered set, and another one in the settings."""
+    sim = Simulation(START, time_zone=PROJECT)
     registered = [_task("same"), _task("moved"), _task("rewired"), _task("gone")]
     sim.initialize(declare(*registered))
     declare(
@@ -42,13 +44,13 @@ def test_the_table(cron: Cron, changed: Simulation) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.lines == [
         "CHANGE        TASK     DETAILS",
-        "+ new         fresh    15 6 * * 1  UTC",
+        f"+ new         fresh    15 6 * * 1  {PROJECT}",
         "~ overridden  moved    cron: 0 7 * * * → 0 8 * * *",
         "                       retry_delay: 0:05:00 → 0:01:30",
         "- orphaned    gone",
-        "= preserved   rewired  0 7 * * *  UTC",
+        f"= preserved   rewired  0 7 * * *  {PROJECT}",
         "                       changed: callback",
-        "= preserved   same     0 7 * * *  UTC",
+        f"= preserved   same     0 7 * * *  {PROJECT}",
         "",
         "+ new         state begins; only the current minute may be due",
         "~ overridden  state starts afresh; only the current minute may be due",
@@ -67,7 +69,7 @@ def test_json(cron: Cron, changed: Simulation) -> None:
             {
                 "name": "fresh",
                 "cron": "15 6 * * 1",
-                "timezone": "UTC",
+                "timezone": PROJECT,
                 "retry_delay_ms": 300_000,
                 "callback": f"{HERE}.nothing",
             }

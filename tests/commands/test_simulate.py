@@ -13,6 +13,7 @@ from django_declarative_cron.management.cli import scope, simulating
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.testing import ManualClock, Simulation
 
+from ..local import zoned
 from .conftest import DELAY, Cron
 
 pytestmark = pytest.mark.django_db
@@ -36,9 +37,13 @@ def test_a_day_from_now_unless_said_otherwise(
 
 def test_starts_are_listed_in_their_order(cron: Cron, declare: Declare) -> None:
     declare(b="0 6 * * *", a="0 5 * * *")
-    answer = cron("simulate", *WEEK, "-n", "3")
-    starts = [line.split()[2:] for line in answer.lines[1:4]]
-    assert starts == [["UTC", "a"], ["UTC", "b"], ["UTC", "a"]]
+    answer = cron("simulate", "--from", "2024-01-01", "--to", "2024-01-08", "-n", "3")
+    starts = [line.split() for line in answer.lines[1:4]]
+    assert starts == [
+        [*zoned("2024-01-01 05:00").split(), "a"],
+        [*zoned("2024-01-01 06:00").split(), "b"],
+        [*zoned("2024-01-02 05:00").split(), "a"],
+    ]
     assert "14 starts of 2 tasks" in answer.out
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django_declarative_cron.testing import ManualClock
 
+from ..local import PROJECT
 from .conftest import Cron
 
 Declare = Callable[..., list[Any]]
@@ -27,9 +28,9 @@ def test_it_is_written_and_compared(
     assert answer.code == 1
     assert answer.err == f"The schedule is not that of {path} any more."
     assert answer.lines[2:] == [
-        "-yearly: 0 3 2 1 *  UTC  tests.commands.callbacks.nothing",
+        f"-yearly: 0 3 2 1 *  {PROJECT}  tests.commands.callbacks.nothing",
         "-yearly: 2024-01  Tue 2  03:00",
-        "+yearly: 0 4 2 1 *  UTC  tests.commands.callbacks.nothing",
+        f"+yearly: 0 4 2 1 *  {PROJECT}  tests.commands.callbacks.nothing",
         "+yearly: 2024-01  Tue 2  04:00",
     ]
 

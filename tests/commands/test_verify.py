@@ -19,6 +19,7 @@ from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
+from ..local import local_time
 from .conftest import DELAY, Cron, Screen, run_child
 from .filled import START, fill
 
@@ -55,8 +56,9 @@ def test_before_any_scheduler_it_says_what_to_do(cron: Cron, sim: Simulation) ->
 def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
     answer = cron("verify", clock=history.clock)
     assert (answer.code, answer.err) == (0, "")
+    since, until = local_time("2024-01-01 10:00:30"), local_time("2024-01-01 13:30")
     assert answer.lines == [
-        "0 violations in 7 runs from 2024-01-01 10:00:30 UTC to 2024-01-01 13:30 UTC.",
+        f"0 violations in 7 runs from {since} to {until}.",
         "The longest wait for a start: 0 ms.",
         "Not judged, as people had paused, run or cleared their tasks: 1 run.",
         "Out of the judge's sight until their next occurrence: 'b'.",
@@ -74,7 +76,8 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     assert answer.code == 1
     assert "The history has 3 violations." in answer.err
     assert answer.lines[0].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
-    first = ["S1", "2024-01-01", "11:58", "UTC", "a", "scheduler", "started", "without"]
+    at = local_time("2024-01-01 11:58").split()
+    first = ["S1", *at, "a", "scheduler", "started", "without"]
     assert answer.lines[1].split()[:8] == first
     assert "S1: a run starts only where it is owed." in answer.lines
     assert max(map(len, answer.lines)) <= 80
@@ -120,7 +123,7 @@ def test_what_is_still_open_is_said(cron: Cron, sim: Simulation) -> None:
     _beat(sim)
     answer = cron("verify", clock=sim.clock)
     assert answer.code == 0
-    assert "Still open: L1 'a' since 2024-01-01 11:00 UTC." in answer.lines
+    assert f"Still open: L1 'a' since {local_time('2024-01-01 11:00')}." in answer.lines
     data = cron("verify", "--format", "json", clock=sim.clock).data
     assert [each["owner"] for each in data["open_obligations"]] == ["inconclusive"]
 
@@ -131,7 +134,7 @@ def test_of_much_that_is_open_the_rest_is_counted(cron: Cron, sim: Simulation) -
     _beat(sim)
     lines = cron("verify", clock=sim.clock).lines
     assert lines[-2:] == [
-        "Still open: L1 't09' since 2024-01-01 11:00 UTC.",
+        f"Still open: L1 't09' since {local_time('2024-01-01 11:00')}.",
         "Still open: 3 more.",
     ]
 
@@ -191,7 +194,8 @@ def test_long_work_shows_on_a_terminal_how_far_it_is(
     command.clock = history.clock
     call_command(command, "verify")
     shown = err.getvalue().split("\r")
-    assert any(line.startswith("7 runs judged, up to 2024-01-01 13:") for line in shown)
+    until = local_time("2024-01-01 13:00")[:-2]
+    assert any(line.startswith(f"7 runs judged, up to {until}") for line in shown)
     assert shown[-2:] == [" " * len(shown[-2]), ""]
     piped = Screen()
     command = Command(stdout=Screen(), stderr=piped)

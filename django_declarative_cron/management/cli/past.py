@@ -20,7 +20,7 @@ from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
 from .upcoming import amount
-from .words import civil, count, duration, iso, relative
+from .words import count, duration, iso, relative, told_apart
 
 ROLES = {
     Outcome.SUCCEEDED: "SUCCESS",
@@ -104,7 +104,7 @@ def _row(
     terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime, *, named: bool
 ) -> list[Cell]:
     role = ROLES.get(Outcome(run.outcome)) if run.outcome in Outcome else None
-    scheduled = [civil(run.scheduled_for, zone)]
+    scheduled = [told_apart(run.scheduled_for, zone)]
     if run.count > 1:
         scheduled.append(f"and {run.count - 1:,} before")
     why = [run.reason if run.attempt <= 1 else f"{run.reason}, attempt {attempt_of(run)}"]

@@ -23,7 +23,7 @@ from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
 from .upcoming import amount
-from .words import civil, count, iso, local
+from .words import count, iso, local, told_apart
 
 _TELL_EVERY = 0.3
 _LONGEST = timedelta(days=3660)
@@ -173,8 +173,8 @@ def _row(terminal: Terminal, line: Line) -> list[Cell]:
     zone = line.schedule.zone
     lost = f"{line.lost:,} lost in gaps" if line.lost else ""
     numbers = tuple(filter(None, (f"{line.runs:,}", lost)))
-    first = ("never",) if line.first is None else (civil(line.first, zone), zone.key)
-    last = () if line.last is None else (civil(line.last, zone),)
+    first = ("never",) if line.first is None else (told_apart(line.first, zone), zone.key)
+    last = () if line.last is None else (told_apart(line.last, zone),)
     over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
     schedule = f"{line.schedule.expression.text}{over}"
     return [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from ...cron.zones import is_shown_twice
+
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -38,6 +40,16 @@ def civil(instant: datetime, zone: tzinfo) -> str:
     """
     shown = instant.astimezone(zone)
     return f"{shown:%Y-%m-%d %H:%M:%S}" if shown.second else f"{shown:%Y-%m-%d %H:%M}"
+
+
+def told_apart(instant: datetime, zone: tzinfo) -> str:
+    """Write an instant as ``civil`` does; as ``local`` does where the clocks show two so.
+
+    Args:
+        instant: aware.
+        zone: where it is read.
+    """
+    return (local if is_shown_twice(instant, zone) else civil)(instant, zone)
 
 
 def relative(instant: datetime, now: datetime) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +14,7 @@ from ... import conf
 from ...core.moving import celery
 from ...core.moving.celery import Beat, Crontab
 from ...core.moving.moved import Moving
+from ...fields import as_utc
 from .asked import Asked, bind, imported, rows_of
 
 RIVAL = "celery-beat"
@@ -97,8 +98,8 @@ def _of_row(row: Any, app: Any) -> Beat:
         enabled=row.enabled,
         description=" ".join((row.description or "").split()),
         one_off=row.one_off,
-        starts="" if row.start_time is None else f"{row.start_time:%Y-%m-%d %H:%M} UTC",
-        ends="" if row.expires is None else f"{row.expires:%Y-%m-%d %H:%M} UTC",
+        starts=_utc(row.start_time),
+        ends=_utc(row.expires),
     )
 
 
@@ -110,8 +111,13 @@ def _when_of_row(row: Any) -> Crontab | timedelta | str:
     if row.solar:
         return f"{row.solar.event} at {row.solar.latitude}, {row.solar.longitude}"
     if row.clocked:
-        return f"once, at {row.clocked.clocked_time:%Y-%m-%d %H:%M} UTC,"
+        return f"once, at {_utc(row.clocked.clocked_time)},"
     return "nothing"
+
+
+def _utc(at: datetime | None) -> str:
+    # Without USE_TZ the rows of others have local times.
+    return "" if at is None else f"{as_utc(at):%Y-%m-%d %H:%M} UTC"
 
 
 def _when(schedule: Any) -> Crontab | timedelta | str:
