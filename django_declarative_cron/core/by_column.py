@@ -7,13 +7,14 @@ is left to a reading of item after item: that one says what is wrong first, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import timedelta
-from operator import call, itemgetter
+from operator import itemgetter
 from typing import Any, Final
 
 from .alike import parts_of
 from .declarations import Common, Declarations
+from .parts import flaw_of_name, is_any_flawed
 from .reading import Declared, Item, Reader
 
 _Columns = tuple[Sequence[Any], Sequence[Any], Sequence[Hashable]]
@@ -47,12 +48,20 @@ def read_by_column(
         if declared is None:
             return None
         known[rests[place]] = declared
-    flaws = {rest: declared.flaw_of_name for rest, declared in known.items()}
-    if any(map(call, map(flaws.__getitem__, rests), names)):
+    if is_any_flawed(names) or _is_one_unfit(names, rests, known):
         return None
     common = {rest: Common(each.declaration) for rest, each in known.items()}
     found = Declarations(names, crons, list(map(common.__getitem__, rests)), in_full)
     return found if len(found.places) == len(names) else None
+
+
+def _is_one_unfit(
+    names: Sequence[str], rests: Sequence[Hashable], known: Mapping[Hashable, Declared]
+) -> bool:
+    """Tell whether a name without a flaw has one in an item of its form."""
+    if {each.flaw_of_name for each in known.values()} == {flaw_of_name}:
+        return False
+    return any(known[rest].flaw_of_name(name) for name, rest in zip(names, rests, strict=True))
 
 
 def _columns_of(registrations: list[Any]) -> _Columns | None:

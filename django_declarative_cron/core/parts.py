@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
@@ -52,6 +52,16 @@ def flaw_of_name(name: str) -> str | None:
     if len(name) > LONGEST_NAME:
         return f"must have at most {LONGEST_NAME} characters, found {len(name)}"
     return flaw_of_text(name, one_line=True)
+
+
+def is_any_flawed(names: Collection[str]) -> bool:
+    """Tell whether ``flaw_of_name`` finds fault with any of many names, in a fraction of its time.
+
+    Args:
+        names: at least one.
+    """
+    is_in_bounds = all(names) and max(map(len, names)) <= LONGEST_NAME
+    return not is_in_bounds or not "".join(names).isprintable()
 
 
 def refuse_duplicate(item: Item) -> None:

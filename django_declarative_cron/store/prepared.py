@@ -19,7 +19,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 @dataclass(frozen=True, slots=True)
-class _Worded:
+class Worded:
     """A query as SQL, and how its rows are read.
 
     Args:
@@ -49,7 +49,7 @@ class Prepared(Generic[M]):
 
     def __init__(self, model: type[M]) -> None:
         self.model = model
-        self._known: dict[tuple[str, bool], _Worded] = {}
+        self._known: dict[tuple[str, bool], Worded] = {}
 
     def get_ready(self, using: str, make: Callable[[], models.QuerySet[M]]) -> None:
         """Word it, unless that is done: the first to run it need not.
@@ -78,7 +78,7 @@ class Prepared(Generic[M]):
             cursor.execute(worded.sql, parameters)
             return self.read(using, worded, cursor.fetchall())
 
-    def worded(self, using: str, make: Callable[[], models.QuerySet[M]]) -> _Worded:
+    def worded(self, using: str, make: Callable[[], models.QuerySet[M]]) -> Worded:
         """Give it as SQL, worded the first time.
 
         Args:
@@ -88,12 +88,12 @@ class Prepared(Generic[M]):
         known = self._known.get((using, timezone_is_dropped(connections[using])))
         return self._word(using, make) if known is None else known
 
-    def _word(self, using: str, make: Callable[[], models.QuerySet[M]]) -> _Worded:
+    def _word(self, using: str, make: Callable[[], models.QuerySet[M]]) -> Worded:
         key = using, timezone_is_dropped(connections[using])
         self._known[key] = _worded(make(), using)
         return self._known[key]
 
-    def read(self, using: str, worded: _Worded, found: list[Any]) -> list[M]:
+    def read(self, using: str, worded: Worded, found: list[Any]) -> list[M]:
         """Give the instances of what was found.
 
         Args:
@@ -165,7 +165,7 @@ def together(using: str, asked: Sequence[Asked[Any]], *, is_ours: bool) -> list[
 
 
 def _converted(
-    model: type[models.Model], using: str, worded: _Worded, found: list[Any]
+    model: type[models.Model], using: str, worded: Worded, found: list[Any]
 ) -> list[Sequence[Any]]:
     """Give the columns of rows as fields read them: a column at a time, no value alone."""
     if not found:
@@ -181,7 +181,7 @@ def _converted(
     return [*columns[worded.columns], *(columns[place] for place in worded.beside.values())]
 
 
-def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:
+def _worded(rows: models.QuerySet[Any], using: str) -> Worded:
     compiler = rows.query.get_compiler(using)
     sql, _ = compiler.as_sql()
     places = compiler.klass_info["select_fields"]
@@ -193,4 +193,4 @@ def _worded(rows: models.QuerySet[Any], using: str) -> _Worded:
     unread = {at for at, each in fields.items() if is_sound and isinstance(each, DataField)}
     names = [each.unread if at in unread else each.attname for at, each in fields.items()]
     converted = [at for at in compiler.get_converters(selected) if at not in unread]
-    return _Worded(sql, selected, converted, names, columns, dict(compiler.annotation_col_map))
+    return Worded(sql, selected, converted, names, columns, dict(compiler.annotation_col_map))

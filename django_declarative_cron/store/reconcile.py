@@ -82,7 +82,8 @@ def _reconcile(
     terms: Terms,
     bid: Bid,
 ) -> Reconciled:
-    with locked(member, bid, create=True, tasks=len(declarations)) as held:
+    asked = seal.asked(member, now)
+    with locked(member, bid, create=True, tasks=len(declarations), beside=asked) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         soundness.require_sound(held, member, declarations)

@@ -13,17 +13,29 @@ the rows are compared once, and sealed anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db import connections
 from django.db.models.expressions import RawSQL
 
 from ..core.decide import BELIEVABLE
-from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from ..core.declaration import MICROSECOND
+from ..models import (
+    Origin,
+    Outcome,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
 from . import dead
 from .guard import Locked, Member
+from .prepared import Asked, Prepared, Worded
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _hashed(*texts: str) -> str:
@@ -41,33 +53,55 @@ _SEAL: Final = (
 )
 
 # The same as ``marks.ahead_of``, and more than ``dead.is_lost`` and ``dead.is_anybody``: Django
-# takes longer to word those than the server to answer, and each process asks once.
+# takes longer to word those than the server to answer, and each process asks once. It is asked on
+# the way to the deployment's row, so that nothing is known yet of that: of another set, no row is
+# looked at, and how long somebody may have been silent is judged afterwards.
 _LOOK: Final = f"""
+    WITH mine AS (SELECT id FROM {{states}} WHERE deployment = %s AND digest = %s)
     SELECT {_SEAL},
         bool_or(
             running_run IS NOT NULL
-            OR wake_at > %(now)s AND (
+            OR wake_at > %s AND (
                 orphaned OR boot_at IS NOT NULL OR run_requested_at IS NOT NULL
-                OR discharged_at > %(ahead)s OR registered_at > %(ahead)s
+                OR discharged_at > %s OR registered_at > %s
                 OR pending_retry_until IS NOT NULL
                 OR origin = '{Origin.HTTP.value}' AND broken_reason <> ''
             )
         )
+        OR EXISTS (SELECT FROM {{instances}} WHERE id = %s)
         OR EXISTS (
-            SELECT FROM {{instances}} WHERE id = %(me)s OR scheduler_id = %(deployment)s
-            AND stopped_at IS NULL AND heartbeat_at <= %(silent_since)s
-        )
-        OR EXISTS (
-            SELECT FROM {{runs}} WHERE scheduler_id = %(deployment)s
+            SELECT FROM {{runs}} WHERE scheduler_id = (SELECT id FROM mine)
             AND running_slot >= '' AND reservation IS NULL
-            AND outcome <> '{Outcome.WAITING.value}' AND instance_id IS DISTINCT FROM %(me)s
+            AND outcome <> '{Outcome.WAITING.value}' AND instance_id IS DISTINCT FROM %s
+        ),
+        (
+            SELECT extract(epoch FROM min(heartbeat_at)) FROM {{instances}}
+            WHERE scheduler_id = (SELECT id FROM mine) AND stopped_at IS NULL
         )
-    FROM {{tasks}} WHERE scheduler_id = %(deployment)s
+    FROM {{tasks}} WHERE scheduler_id = (SELECT id FROM mine)
 """
 
 _TAKE: Final = f"SELECT {_SEAL} FROM {{tasks}} WHERE scheduler_id = %s"
 
-_TABLES: Final = {"tasks": ScheduledTask, "runs": TaskRun, "instances": SchedulerInstance}
+_TABLES: Final = {
+    "states": SchedulerState,
+    "tasks": ScheduledTask,
+    "runs": TaskRun,
+    "instances": SchedulerInstance,
+}
+
+
+class _Looked(Prepared[Any]):
+    """The look: what is found is no model."""
+
+    def _word(self, using: str, make: Callable[[], Any]) -> Worded:
+        return Worded(_worded(_LOOK, using), [], [], [], slice(0), {})
+
+    def read(self, using: str, worded: Worded, found: list[Any]) -> list[Any]:
+        return found
+
+
+_looked: Final = _Looked(ScheduledTask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +117,39 @@ class Look:
     is_calm: bool
 
 
-def look(held: Locked, member: Member, now: datetime) -> Look:
-    """Ask what the rows are, and whether there is anything to be done beside a plan.
+def asked(member: Member, now: datetime) -> list[Asked[Any]]:
+    """Give the question what the rows are, to be asked as the deployment's row is locked.
 
     Args:
-        held: the locked row of the deployment.
         member: who initialises.
         now: the instant of the initialisation.
     """
     if not _is_told(member.using):
-        return Look(None, is_calm=False)
-    values: dict[str, Any] = {
-        "deployment": held.row.pk,
-        "me": member.instance,
-        "now": now,
-        "ahead": now + BELIEVABLE,
-        "silent_since": dead.silent_since(held, member),
-    }
-    with connections[member.using].cursor() as cursor:
-        cursor.execute(_worded(_LOOK, member.using), values)
-        [(seal, is_to_do)] = cursor.fetchall()
-    # Of what has no instant, nobody knows whether that lies ahead: it does not.
-    return Look(seal, is_calm=not is_to_do)
+        return []
+    ahead, me = now + BELIEVABLE, member.instance
+    values = [member.deployment, member.digest, now, ahead, ahead, me, me]
+    return [Asked(_looked, _nothing, values)]
+
+
+def _nothing() -> Any:
+    raise NotImplementedError("it is worded by hand")
+
+
+def look(held: Locked, member: Member, now: datetime) -> Look:
+    """Say what the rows are, and whether there is anything to be done beside a plan.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who initialises, with the set that is active.
+        now: the instant of the initialisation.
+    """
+    for question in asked(member, now):
+        [(seal, is_to_do, heard)] = held.fetch(member.using, question)
+        silent_since = dead.silent_since(held, member) - _EPOCH
+        is_silent = heard is not None and int(heard * 1_000_000) <= silent_since // MICROSECOND
+        # Of what has no instant, nobody knows whether that lies ahead: it does not.
+        return Look(seal, is_calm=not is_to_do and not is_silent)
+    return Look(None, is_calm=False)
 
 
 def of_what_is_there(held: Locked, member: Member) -> Any:

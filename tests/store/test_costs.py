@@ -52,8 +52,9 @@ def test_an_unchanged_set_is_recognised_in_as_many_statements_whatever_it_holds(
     made = initialized(tasks)
     instances.leave(made.member, made.now)
     before = list(ScheduledTask.objects.order_by("pk").values())
-    # The deployment's row, all tasks; the new instance, and that it leads.
-    assert len(statements(made.restart)) == (3 if is_postgresql else 4)
+    # The deployment's row, and with it what its tasks are; the new instance, and that it leads.
+    usual = 3 if is_postgresql else 4
+    assert len(statements(made.restart)) == (2 if limits.takes_several(connection) else usual)
     assert SchedulerState.objects.get().leader_id == made.member.instance
     assert list(ScheduledTask.objects.order_by("pk").values()) == before
 
