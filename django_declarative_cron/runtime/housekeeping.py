@@ -101,9 +101,8 @@ class Housekeeping:
         return self._aged_at is None or abs(now - self._aged_at) >= _AGES
 
     def _by_age(self, member: Member, now: datetime) -> None:
-        self._looked_through = pruning.prune_old(
-            member, now - self._max_age, after=self._looked_through
-        )
+        before = pruning.behind(member, now) - self._max_age
+        self._looked_through = pruning.prune_old(member, before, after=self._looked_through)
         if not self._looked_through:
             self._aged_at = now
 

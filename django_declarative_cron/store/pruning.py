@@ -42,6 +42,20 @@ def prune_old(member: Member, before: datetime, after: int = 0) -> int:
     return max(found) if len(found) == BATCH else 0
 
 
+def behind(member: Member, now: datetime) -> datetime:
+    """Give the time by which history grows old: the host's or the database's, whichever is behind.
+
+    By the clock of a host that is years ahead for a minute, all of it would be old.
+
+    Args:
+        member: whose deployment.
+        now: the instant by the host's clock.
+    """
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    state = states.annotate(database_now=member.database_time).first()
+    return now if state is None else min(now, state.database_now)
+
+
 def prune_surplus(member: Member, name: str, keep: int) -> int:
     """Delete a batch of a task's runs beyond its newest ones.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from django_declarative_cron.runtime.housekeeping import EVERY, PATIENCE, Housek
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
+from django_declarative_cron.testing import ManualClock
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -146,6 +148,20 @@ def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:
     assert len(_left()) == 2
     keeping.step(member, NOW + timedelta(minutes=10))
     assert _left() == set()
+
+
+def test_by_a_clock_that_is_years_ahead_nothing_is_forgotten(member: Member) -> None:
+    there = ManualClock(NOW).database_time()
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    _runs("t", "mm", age=100)
+    young = _runs("t", "mm", age=1)
+    for days in (4000, 4001):
+        keeping.step(replace(member, database_time=there), NOW + days * DAY)
+        assert _left() == {*young}
+
+
+def test_of_a_deployment_that_is_not_there_nothing_is_old(member: Member) -> None:
+    assert pruning.behind(replace(member, deployment="nobody's"), NOW) == NOW
 
 
 def _started(name: str) -> TaskRunStarted:
