@@ -62,7 +62,7 @@ class Engine:
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
         self._calls = Calls(clock, self.runners, life, hush.ended, admission)
-        self._life, self._housekeeping = life, Housekeeping(options)
+        self._life, self._housekeeping = life, Housekeeping(options, clock)
         self._declarations = ByName()
         self._member: Member | None = None
         self._recording = Recording(clock, self._calls, lambda: self._member, hush)
@@ -141,7 +141,7 @@ class Engine:
     def patience(self) -> float:
         """Give the most seconds until the next pass; a standby looks closer at the lead."""
         is_calm = self.standing is Standing.STANDBY and not self._is_in_doubt
-        return patience_for(self._seen if is_calm else None, ACTS.total_seconds())
+        return patience_for(self._seen if is_calm else None, self._housekeeping.patience(ACTS))
 
     # --- one pass ---
 

@@ -10,10 +10,13 @@ from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
 from ..store import claims, pruning, results
 from ..store.guard import Member
+from .clock import Clock
+from .respite import Respite
 from .tzdata import ZoneWatch
 
 EVERY = 20
-"""A task's surplus is looked for at each so manieth of its runs."""
+"""A task's surplus is looked for at each so manieth of its runs, and at no more than a tenth of
+what is kept: a look that finds little costs as much as one that finds a batch."""
 
 QUIET = timedelta(seconds=2)
 """How far away the next start must be for other work to begin."""
@@ -30,11 +33,14 @@ class Housekeeping:
 
     Args:
         options: say what is kept.
+        clock: by which pieces of work are kept between the starts.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, clock: Clock) -> None:
         self._max_age = options.HISTORY_MAX_AGE
         self._max_runs = options.HISTORY_MAX_RUNS
+        self._every = max(EVERY, self._max_runs // 10)
+        self._respite, self._is_waiting = Respite(clock), False
         # Each once, the longest waiting first: where it is never quiet it waits for many runs.
         self._names: dict[str, None] = {}
         self._by_number = False
@@ -50,11 +56,11 @@ class Housekeeping:
             told: events of a claim.
         """
         for event in told:
-            if isinstance(event, TaskRunStarted) and event.run_count % EVERY == 0:
+            if isinstance(event, TaskRunStarted) and event.run_count % self._every == 0:
                 self._names[event.task_name] = None
 
     def use_the_quiet(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
-        """Do a small piece of work where nothing is about to start, or nothing else ever ends.
+        """Do a small piece of work: what is forgotten keeps up with what is written.
 
         Args:
             member: who leads.
@@ -63,13 +69,26 @@ class Housekeeping:
         """
         is_quiet = next_wake is None or next_wake - now >= QUIET
         since = self._worked_at if self._worked_at is not None else now
-        if is_quiet or abs(now - since) >= PATIENCE:
+        if is_quiet := is_quiet or abs(now - since) >= PATIENCE:
             self._worked_at = now
             self._get_ready(member, now)
             self._zones.look(member, now)
-            self.step(member, now)
         elif self._worked_at is None:
             self._worked_at = now
+        self._is_waiting = bool(self._names) or self._is_time(now, is_quiet=is_quiet)
+        if self._is_waiting and self._respite.has_come(next_wake):
+            with self._respite.work():
+                self._is_waiting = self.step(member, now, is_quiet=is_quiet)
+
+    def patience(self, most: timedelta) -> float:
+        """Give the most seconds until the next pass: more work may wait for the end of a rest.
+
+        Args:
+            most: where none does.
+        """
+        left = self._respite.left() if self._is_waiting else 0.0
+        self._is_waiting = False
+        return min(left, most.total_seconds()) if left > 0 else most.total_seconds()
 
     def _get_ready(self, member: Member, now: datetime) -> None:
         if not self._is_ready:
@@ -77,28 +96,29 @@ class Housekeeping:
             results.get_ready(member.using)
             self._is_ready = True
 
-    def step(self, member: Member, now: datetime) -> bool:
+    def step(self, member: Member, now: datetime, *, is_quiet: bool = True) -> bool:
         """Do a small piece of work: by number and by age in turn, where both wait.
 
         Args:
             member: who leads.
             now: the instant of the tick.
+            is_quiet: no start is near, or none ever will be far.
 
         Returns:
             whether more is waiting.
         """
-        is_time = self._is_time(now)
+        is_time = self._is_time(now, is_quiet=is_quiet)
         self._by_number = bool(self._names) and not (is_time and self._by_number)
         if self._by_number:
-            for name in list(islice(self._names, _NAMES_AT_ONCE)):
-                del self._names[name]
-                self._of_one(member, name)
+            self._by_name(member)
         elif is_time:
             self._by_age(member, now)
-        return bool(self._names)
+        return bool(self._names) or self._is_time(now, is_quiet=is_quiet)
 
-    def _is_time(self, now: datetime) -> bool:
-        return self._aged_at is None or abs(now - self._aged_at) >= _AGES
+    def _is_time(self, now: datetime, *, is_quiet: bool) -> bool:
+        """Tell whether to look at ages: to begin, a whole history may be looked through."""
+        is_time = self._aged_at is None or abs(now - self._aged_at) >= _AGES
+        return is_time and (is_quiet or self._looked_through > 0)
 
     def _by_age(self, member: Member, now: datetime) -> None:
         before = pruning.behind(member, now) - self._max_age
@@ -106,6 +126,14 @@ class Housekeeping:
         if not self._looked_through:
             self._aged_at = now
 
-    def _of_one(self, member: Member, name: str) -> None:
-        if pruning.prune_surplus(member, name, self._max_runs) >= pruning.BATCH:
-            self._names[name] = None
+    def _by_name(self, member: Member) -> None:
+        """Forget a batch at least, where so much is found of a few tasks, and two at most."""
+        gone = 0
+        for name in list(islice(self._names, _NAMES_AT_ONCE)):
+            if gone >= pruning.BATCH:
+                break
+            del self._names[name]
+            found = pruning.prune_surplus(member, name, self._max_runs)
+            if found >= pruning.BATCH:
+                self._names[name] = None
+            gone += found

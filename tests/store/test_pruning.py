@@ -106,7 +106,7 @@ def test_many_that_are_kept_hide_none_that_goes(
     monkeypatch.setattr(pruning, "BATCH", 4)
     kept = {run for name in "abcdef" for run in _runs(name, "s", age=100)}
     _runs("g", "mmm", age=99)
-    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     for _ in range(3):
         keeping.step(member, NOW)
     assert _left() == kept
@@ -114,7 +114,7 @@ def test_many_that_are_kept_hide_none_that_goes(
 
 def test_a_leader_looks_for_surplus_at_every_so_manieth_run(member: Member) -> None:
     _runs("t", "s" * 8, age=1)
-    keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3))
+    keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3), ManualClock(NOW))
     started = TaskRunStarted(
         at=NOW, task_name="t", scheduled_time=NOW, actual_time=NOW, run_count=EVERY + 1
     )
@@ -127,7 +127,7 @@ def test_a_leader_looks_for_surplus_at_every_so_manieth_run(member: Member) -> N
 
 
 def test_where_no_moment_is_quiet_it_takes_one_every_ten_seconds(member: Member) -> None:
-    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     _runs("t", "mm", age=100)
     second = timedelta(seconds=1)
     for number in range(10):
@@ -138,7 +138,7 @@ def test_where_no_moment_is_quiet_it_takes_one_every_ten_seconds(member: Member)
 
 
 def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:
-    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     _runs("t", "mm", age=100)
     keeping.step(member, NOW)
     assert _left() == set()
@@ -171,14 +171,15 @@ def _started(name: str) -> TaskRunStarted:
 
 
 def test_what_waits_is_no_more_than_there_are_tasks(member: Member) -> None:
-    keeping = Housekeeping(Options())
+    keeping = Housekeeping(Options(), ManualClock(NOW))
     for _ in range(50):
         keeping.note([_started("t"), _started("u")])
     assert not keeping.step(member, NOW)
 
 
 def test_where_names_wait_all_the_time_the_old_goes_too(member: Member) -> None:
-    keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3, HISTORY_MAX_AGE=90 * DAY))
+    options = Options(HISTORY_MAX_RUNS=3, HISTORY_MAX_AGE=90 * DAY)
+    keeping = Housekeeping(options, ManualClock(NOW))
     _runs("t", "m" * 5, age=1)
     _runs("u", "m", age=100)
     keeping.note([_started("t")])
