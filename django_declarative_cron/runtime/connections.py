@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..store import planned
 from ..store.faults import spoils_connection
 
 CONNECTING = 10
@@ -95,6 +96,14 @@ def close_every() -> None:
         connection.close()
         if hasattr(connection, "close_pool"):
             connection.close_pool()
+
+
+def leave() -> None:
+    """Close the connections of this thread, which asks no more; a pool gets them as they were."""
+    for connection in connections.all(initialized_only=True):
+        if getattr(connection, "pool", None):
+            planned.forget(connection)
+    connections.close_all()
 
 
 def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -6,10 +6,9 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import connections
-
 from ..signals import report, tell_slow_pass
 from .clock import Clock
+from .connections import leave
 from .pulse import Pulse
 
 Tick = Callable[[], datetime | None]
@@ -79,7 +78,7 @@ class Loop:
                 # A refusal is told of by itself, and is what took so long.
                 tell_slow_pass(took)
             self._clock.wait(self._woken, sleep)
-        connections.close_all()
+        leave()
 
     def _seconds_after_tick(self) -> float:
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.runtime import connections
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.loop import Loop
+from django_declarative_cron.store import planned
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
 
 RunNow = Callable[..., None]
 
@@ -67,6 +73,20 @@ def test_p73_connections_do_not_pile_up(
     assert len(seen) == ROUNDS * len(names)
     assert min(seen) >= 1 and max(seen) <= WORKERS + OURS
     assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(("pool", "is_forgotten"), [(object(), True), (None, False)])
+def test_a_loop_that_ends_gives_a_pool_back_what_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, pool: object, is_forgotten: bool
+) -> None:
+    lent, told = SimpleNamespace(pool=pool), list[object]()
+    every = SimpleNamespace(all=lambda **_: [lent], close_all=lambda: told.append("closed"))
+    monkeypatch.setattr(connections, "connections", every)
+    monkeypatch.setattr(planned, "forget", told.append)
+    loop = Loop(system_clock, lambda: None, threading.Event(), lambda: PATIENCE)
+    loop.start()
+    loop.stop()
+    assert told == ([lent, "closed"] if is_forgotten else ["closed"])
 
 
 @pytest.mark.parametrize(("age", "is_kept"), [(0, False), (600, True), (None, True)])
