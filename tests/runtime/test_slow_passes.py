@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -26,10 +26,11 @@ def _one_pass(seconds: float, *, refused: bool = False) -> None:
     """Go once through the loop, in this thread."""
     clock = Leaping()
 
-    def tick(now: datetime) -> None:
+    def tick() -> None:
         clock.second += seconds
         if refused:
-            signals.publish([PersistenceFailed(at=now, doing="evaluating", error="Error: gone")])
+            at = clock.now()
+            signals.publish([PersistenceFailed(at=at, doing="evaluating", error="Error: gone")])
         loop._ended = True
 
     loop = Loop(clock, tick, threading.Event(), lambda: 0.0)
