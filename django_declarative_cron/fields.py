@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models.functions.datetime import TruncBase
 from django.db.models.query_utils import DeferredAttribute
 from django.utils import timezone
 
@@ -54,6 +55,9 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if value is None or value.tzinfo is UTC:
             return value  # type: ignore[no-any-return]
         if connection.vendor == "postgresql":
+            return as_utc(value)
+        if isinstance(expression, TruncBase) and value.tzinfo is not None:
+            # The beginning of somebody's day: no column's value, but an instant by now.
             return as_utc(value)
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 

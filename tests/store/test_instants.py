@@ -6,7 +6,7 @@ Without ``USE_TZ`` Django reads and writes local times, and an hour of these hap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,7 +14,7 @@ import pytest
 from django.core import serializers
 from django.db import connection, models
 from django.db.models import Case, Count, F, Max, Min, OuterRef, Subquery, Value, When
-from django.db.models.functions import Coalesce, Greatest
+from django.db.models.functions import Coalesce, ExtractHour, Greatest, TruncDay
 from django.test.utils import override_settings
 
 from django_declarative_cron.fields import InstantField
@@ -151,6 +151,15 @@ def test_it_is_found(zone: ZoneInfo) -> None:
     assert found(scheduled_for__lt=DatabaseNow() - HOUR * 24) == [
         at for at in (first, second) if at < datetime.now(UTC) - HOUR * 24
     ]
+
+
+@pytest.mark.skipif(connection.vendor == "mysql", reason="a server needs tables of zones for it")
+@override_settings(USE_TZ=True, TIME_ZONE="America/New_York")
+def test_days_begin_by_the_clocks_of_the_project() -> None:
+    stored(datetime(2026, 11, 20, 2, tzinfo=UTC))
+    found = TaskRun.objects.filter(scheduled_for__date=date(2026, 11, 19))
+    days = found.annotate(day=TruncDay("scheduled_for"), hour=ExtractHour("scheduled_for"))
+    assert days.values_list("day", "hour").get() == (datetime(2026, 11, 19, 5, tzinfo=UTC), 21)
 
 
 def test_it_is_changed(zone: ZoneInfo) -> None:
