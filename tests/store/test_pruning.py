@@ -152,7 +152,7 @@ def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:
 
 def test_by_a_clock_that_is_years_ahead_nothing_is_forgotten(member: Member) -> None:
     there = ManualClock(NOW).database_time()
-    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY))
+    keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     _runs("t", "mm", age=100)
     young = _runs("t", "mm", age=1)
     for days in (4000, 4001):
