@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import django
 import pytest
 from django.core import serializers
 from django.db import connection, models
@@ -178,7 +179,9 @@ def test_it_is_changed(zone: ZoneInfo) -> None:
     assert run.finished_at == second
     run.finished_at = Coalesce("started_at", "scheduled_for")  # type: ignore[assignment]
     run.save(update_fields=["finished_at"])
-    assert (run.finished_at, TaskRun.objects.get().finished_at) == (second, second)
+    assert TaskRun.objects.get().finished_at == second
+    if django.VERSION >= (6, 0):
+        assert run.finished_at == second
 
 
 def test_the_databases_time_is_ours(zone: ZoneInfo) -> None:
