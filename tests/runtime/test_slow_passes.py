@@ -27,11 +27,12 @@ def _one_pass(seconds: float, *, refused: bool = False) -> None:
     clock = Leaping()
 
     def tick() -> None:
+        # First: whatever goes wrong after it, there is no second pass.
+        loop._ended = True
         clock.second += seconds
         if refused:
             at = clock.now()
             signals.publish([PersistenceFailed(at=at, doing="evaluating", error="Error: gone")])
-        loop._ended = True
 
     loop = Loop(clock, tick, threading.Event(), lambda: 0.0)
     loop._run()
