@@ -69,10 +69,14 @@ def test_work_begins_where_no_start_is_near(
 
 def test_work_that_finds_no_room_begins_all_the_same(clock: ManualClock) -> None:
     respite = Respite(clock)
+    _passes(clock, 3600)
     for _ in range(4):
         assert not respite.has_come(clock.now() + ROOM / 2)
         _passes(clock, IMPATIENCE / 4)
     assert respite.has_come(clock.now() + ROOM / 2)
+    with respite.work():
+        pass
+    assert not respite.has_come(clock.now() + ROOM / 2)
 
 
 def test_work_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(clock: ManualClock) -> None:
@@ -85,6 +89,15 @@ def test_work_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(clock: Manual
     assert not respite.has_come(None)
     _passes(clock, 0.125)
     assert respite.has_come(None)
+
+
+def test_work_that_takes_long_needs_more_room(clock: ManualClock) -> None:
+    respite = Respite(clock)
+    with respite.work():
+        _passes(clock, 0.25)
+    _passes(clock, 1.0)
+    assert not respite.has_come(clock.now() + timedelta(seconds=0.499))
+    assert respite.has_come(clock.now() + timedelta(seconds=0.5))
 
 
 def _slow(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, seconds: float) -> list[str]:
