@@ -274,6 +274,7 @@ def test_whoever_may_not_is_not_offered_it_and_cannot(
     assert not LogEntry.objects.exists()
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", ACTS)
 def test_p47_where_the_project_lets_nobody_act_the_pages_only_show(
     root: Client, settings: Any, name: str

@@ -13,6 +13,8 @@ from django_declarative_cron.testing import Simulation
 from .conftest import Started, utc
 from .test_overlaps import entry, greatest_overlap
 
+pytestmark = pytest.mark.alike
+
 RUN = timedelta(seconds=190)
 
 
