@@ -95,3 +95,17 @@ def test_foreign_keys_are_left_alone() -> None:
 
 def test_a_trace_may_be_any_iterable() -> None:
     assert check(iter(trace("init 10 [a] · 60 Due a · 61 RS a"))) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [({"offset": 5}, "offset 5 is not a timedelta"), ({"cron": 7}, "cron 7 is not a text")],
+)
+def test_a_list_with_what_cannot_be_read_is_none_to_accept(
+    keys: dict[str, Any], fault: str
+) -> None:
+    records = trace("init 10 [a]")
+    for record in records:
+        record["registrations"][0] |= keys
+    (violation,) = check(records)
+    assert (violation.axiom, fault in violation.explanation) == ("S5", True)
