@@ -64,7 +64,7 @@ def _tasks_of(
 def _interrupted(
     run: TaskRun, task: ScheduledTask | None, other: int | None, member: Member, now: datetime
 ) -> events.TaskRunInterrupted:
-    knows = task is not None and task.epoch == run.epoch
+    knows = task is not None and task.epoch == run.epoch and not _is_overtaken(run, task)
     event = events.TaskRunInterrupted(
         at=now,
         task_name=run.task_name,
@@ -87,6 +87,10 @@ def _interrupted(
     if other is not None:
         task.running_run = other
     return event
+
+
+def _is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
+    return overlaps.may_have_others(run, task) and overlaps.is_overtaken(run, task)
 
 
 def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:

@@ -15,6 +15,7 @@ from ..core import events
 from ..core.decide import CONCURRENT
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun, Policy
+from ..core.starting import BACKFILL
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from .active import ACTIVE
@@ -67,6 +68,17 @@ def may_have_others(run: TaskRun, task: ScheduledTask, known: Declaration | None
         known: a declaration that is asked where the task's row says the same.
     """
     return is_apart(run) or runs_beside(task, known)
+
+
+def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
+    """Tell whether a newer occurrence of a task was started beside a run, if only to end before it.
+
+    Args:
+        run: that others may go on beside.
+        task: its task.
+    """
+    newest = task.occurrence_at
+    return newest is not None and run.scheduled_for < newest and run.reason != BACKFILL
 
 
 def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) -> Active:

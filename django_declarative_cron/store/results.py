@@ -192,8 +192,10 @@ def _places(held: Locked, member: Member, free: _Free) -> dict[int, Place]:
     places = {}
     for result in free.results:
         task = tasks.get(result.task_name)
-        is_newest = task is not None and task.running_run == result.run
-        if is_newest or (result.task_name in beside and result.run in runs):
+        is_known = task is not None and task.running_run == result.run
+        run = runs.get(result.run) if result.task_name in beside else None
+        if is_known or run is not None:
+            is_newest = is_known and not (run and task and overlaps.is_overtaken(run, task))
             places[result.run] = Place(task, is_newest, going_on.get(result.task_name))
     return places
 

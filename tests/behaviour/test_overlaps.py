@@ -152,6 +152,33 @@ def test_allow_does_not_try_an_overtaken_run_again(simulation: Started) -> None:
     assert sim.task("t").failures == 1
 
 
+def test_allow_does_not_try_a_run_again_whose_successor_has_ended(simulation: Started) -> None:
+    sim = simulation("10:01:00")
+    job = sim.job(["fail", "ok"], timedelta(minutes=8))
+    sim.initialize([entry(job, "allow", retry_delay=timedelta(minutes=1))])
+    sim.advance_to("2024-01-01T10:06:00Z")
+    job.duration = timedelta(minutes=1)
+    sim.advance_to("2024-01-01T10:14:30Z")
+    assert [(r.scheduled_for, r.outcome, r.detail) for r in sim.runs("t")] == [
+        (utc("10:05"), "failed", {"given_up": "overtaken"}),
+        (utc("10:10"), "succeeded", None),
+    ]
+    assert sim.task("t").pending_retry_until is None
+
+
+def test_allow_keeps_the_retry_of_its_newest_run_when_an_older_one_fails_after_it(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:01:00")
+    job = sim.job(["fail"], timedelta(minutes=7))
+    sim.initialize([entry(job, "allow", retry_delay=timedelta(minutes=3))])
+    sim.advance_to("2024-01-01T10:06:00Z")
+    job.duration = timedelta(minutes=1)
+    sim.advance_to("2024-01-01T10:13:00Z")
+    assert [run.outcome for run in sim.runs("t")] == ["failed", "failed"]
+    assert sim.task("t").pending_retry_until == utc("10:14")
+
+
 def test_allow_tries_its_newest_run_again(simulation: Started) -> None:
     sim = simulation("10:01:00")
     job = sim.job(["fail", "ok"], timedelta(minutes=1))
@@ -380,6 +407,27 @@ def test_of_several_interrupted_runs_the_newest_restarts(simulation: Started) ->
         (utc("10:10"), "due", "interrupted"),
         (utc("10:10"), "orphaned", "running"),
     ]
+
+
+def test_an_interrupted_run_whose_successor_has_ended_does_not_restart(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:01:00")
+    job = sim.job(["ok"], timedelta(minutes=30))
+    tasks = [entry(job, "allow")]
+    sim.initialize(tasks)
+    sim.advance_to("2024-01-01T10:06:00Z")
+    job.duration = timedelta(minutes=1)
+    sim.advance_to("2024-01-01T10:12:00Z")
+    sim.crash()
+    sim.jump_to("2024-01-01T10:13:00Z")
+    sim.initialize(tasks)
+    sim.advance_to("2024-01-01T10:14:00Z")
+    assert [(r.scheduled_for, r.reason, r.outcome) for r in sim.runs("t")] == [
+        (utc("10:05"), "due", "interrupted"),
+        (utc("10:10"), "due", "succeeded"),
+    ]
+    assert not sim.task("t").orphaned
 
 
 def test_a_cancelled_run_does_not_restart(simulation: Started) -> None:
