@@ -10,6 +10,7 @@ from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from ..store import planned
+from ..store.database import direct
 from ..store.faults import spoils_connection
 
 CONNECTING = 10
@@ -102,7 +103,9 @@ def leave() -> None:
     """Close the connections of this thread, which asks no more; a pool gets them as they were."""
     for connection in connections.all(initialized_only=True):
         if getattr(connection, "pool", None):
-            planned.forget(connection)
+            # One that is silent keeps nobody from leaving.
+            with suppress(Error), direct(connection.alias):
+                planned.forget(connection)
     connections.close_all()
 
 

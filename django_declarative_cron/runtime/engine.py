@@ -161,7 +161,10 @@ class Engine:
             if (hold := self._hold()) is None:
                 self._record(now, self._coming())
             following = self._evaluate(hold.instant if hold else later(self.clock, began), hold)
-        except DatabaseError as error:
+        except BaseException as error:
+            self._is_in_doubt = True  # What a project puts around statements may fail behind one.
+            if not isinstance(error, DatabaseError):
+                raise
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
@@ -222,8 +225,7 @@ class Engine:
             return now  # Another set was adopted meanwhile: to be looked at at once.
         if self.standing is Standing.LEADING:
             self._housekeeping.use_the_quiet(member, now, self._known_wake)
-        # Where it is held up, somebody else holds the rows that are due.
-        return now + ACTS if held_up else self._coming()
+        return now + ACTS if held_up else self._coming()  # Or somebody else holds what is due.
 
     def _is_known_to_lead_into_work(self, now: datetime) -> bool:
         """Tell whether a claim follows anyway, so that a look before it says nothing new."""
@@ -232,15 +234,13 @@ class Engine:
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
         seen = self._recording.behind.take(member) or peek(member)
-        if seen is not None:
-            self._vigil.look(member, seen.database_now)
         with self.gate:
             if member is not self._member:
                 return  # Another set was adopted meanwhile; this was seen of the old one.
             self._seen = seen
-            if seen is not None:
-                self._known_wake = seen.next_wake
+            self._known_wake = self._known_wake if seen is None else seen.next_wake
         if seen is not None:
+            self._vigil.look(member, seen.database_now)
             if seen.cancels:
                 self._calls.cancel(member)
             self._stand(member, seen.standing(member), seen)

@@ -7,13 +7,16 @@ row. What does not, a heartbeat for one, is seen as it was a moment before the c
 
 The look goes ahead of the commit, for what fails behind a commit would look as if nothing had
 been committed. So whatever the text brings about, it is whole: either it was committed and the
-answer is there, or nothing was.
+answer is there, or nothing was. An answer that cannot be read is none: who looks asks again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
+
+from django.db import Error
 
 from . import limits, planned
 
@@ -42,10 +45,11 @@ class Last:
         if self._way is None:
             cursor.execute("; ".join(statements), parameters)
             return
-        self._way.end_with_the_next()
         # Committed with it, so it is done again where the session has forgotten its words.
         known = [planned.with_places(cursor.db, sql) for sql in statements]
-        cursor.execute("; ".join(filter(None, (*known, self._look, "COMMIT"))), parameters)
+        text = "; ".join(filter(None, (*known, self._look, "COMMIT")))
+        self._way.end_with(text)
+        cursor.execute(text, parameters)
 
     def read(self, cursor: Any) -> None:
         """Take what the look has found.
@@ -55,7 +59,10 @@ class Last:
         """
         while self._look and self.row is None and cursor.nextset():
             if limits.has_rows(cursor):
-                self.row = cursor.fetchone()
+                # It is committed by now: what fails here would leave it uncalled.
+                with suppress(Error):
+                    self.row = cursor.fetchone()
+                return
 
 
 OTHERS_FOLLOW = Last()

@@ -95,15 +95,20 @@ class Way:
     def __init__(self, connection: BaseDatabaseWrapper, sql: str) -> None:
         self._connection = connection
         self._sql = sql
-        self._is_ending = self._is_over = False
+        self._last: str | None = None
+        self._is_over = False
         self.may_end = False
 
-    def end_with_the_next(self) -> None:
-        """Expect the commit with the next text; what comes after that is refused.
+    def end_with(self, text: str) -> None:
+        """Expect the commit at the end of a text; what comes after that is refused.
 
         Only where ``may_end`` says so: it began by such a text itself.
+
+        Args:
+            text: is sent next, unless what others put around statements asks something before it,
+                and as it is, unless they add something to it.
         """
-        self._is_ending = True
+        self._last = text
 
     def __call__(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
@@ -112,7 +117,8 @@ class Way:
         if self._is_over:
             # It would be committed alone.
             raise InternalError("The transaction has ended with the statement before.")
-        ahead, self._sql, self._is_over = self._sql, "", self._is_ending
+        ahead, self._sql = self._sql, ""
+        self._is_over = self._last is not None and self._last in sql
         if not ahead:
             return execute(sql, params, many, context)
         if many or not takes_several(self._connection):

@@ -122,3 +122,26 @@ def test_what_a_receiver_does_is_seen_in_the_same_pass(desk: Desk) -> None:
         signal.disconnect(ask)
     assert ScheduledTask.objects.get(name="rare").run_count == 1
     assert [work.run.task_name for work in desk.queue.waiting] == ["rare"]
+
+
+def test_what_was_committed_before_a_tool_failed_is_called_in_the_next_pass(desk: Desk) -> None:
+    def fail(execute: Any, sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if sql.endswith("COMMIT"):
+            raise LookupError("of a tool that looks at what was sent")
+        return answer
+
+    desk.clock.advance(NOON)
+    desk.tick()
+    desk.end_runs()
+    desk.tick()
+    desk.clock.advance(NOON + MINUTE)
+    if limits.takes_several(connection):
+        with connection.execute_wrapper(fail), pytest.raises(LookupError):
+            desk.tick()
+        assert desk.queue.waiting == []
+        assert TaskRun.objects.filter(outcome="running").count() == 1
+    desk.tick()
+    assert [work.run.task_name for work in desk.queue.waiting] == ["t"]
+    assert TaskRun.objects.filter(outcome="running").count() == 1
+    assert connection.get_autocommit()

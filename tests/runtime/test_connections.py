@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
@@ -79,7 +80,7 @@ def test_p73_connections_do_not_pile_up(
 def test_a_loop_that_ends_gives_a_pool_back_what_keeps_nothing(
     monkeypatch: pytest.MonkeyPatch, pool: object, is_forgotten: bool
 ) -> None:
-    lent, told = SimpleNamespace(pool=pool), list[object]()
+    lent, told = SimpleNamespace(pool=pool, alias="default"), list[object]()
     every = SimpleNamespace(all=lambda **_: [lent], close_all=lambda: told.append("closed"))
     monkeypatch.setattr(connections, "connections", every)
     monkeypatch.setattr(planned, "forget", told.append)
@@ -87,6 +88,25 @@ def test_a_loop_that_ends_gives_a_pool_back_what_keeps_nothing(
     loop.start()
     loop.stop()
     assert told == ([lent, "closed"] if is_forgotten else ["closed"])
+
+
+def test_a_loop_ends_also_where_the_pool_has_lent_what_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lent, told = SimpleNamespace(pool=object(), alias="lent"), list[object]()
+    every = SimpleNamespace(all=lambda **_: [lent], close_all=lambda: told.append("closed"))
+
+    @contextmanager
+    def direct(alias: str) -> Iterator[None]:
+        told.append(alias)
+        yield
+        raise OperationalError("cut off by the watchdog")
+
+    monkeypatch.setattr(connections, "connections", every)
+    monkeypatch.setattr(connections, "direct", direct)
+    monkeypatch.setattr(planned, "forget", told.append)
+    connections.leave()
+    assert told == ["lent", lent, "closed"]
 
 
 @pytest.mark.parametrize(("age", "is_kept"), [(0, False), (600, True), (None, True)])

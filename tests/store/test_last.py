@@ -155,6 +155,45 @@ def test_nothing_is_said_in_a_transaction_that_has_ended(deployment: Deployment)
 
 
 @needs_several
+def test_what_was_committed_is_told_also_where_the_look_behind_it_cannot_be_read(
+    deployment: Deployment,
+) -> None:
+    with connection.cursor() as cursor:
+        # As somebody does at a database shell who means never; no driver reads that.
+        cursor.execute(
+            f"UPDATE {ScheduledTask._meta.db_table} SET wake_at = 'infinity' WHERE name = 't2'"
+        )
+    claimed = claim(deployment)
+    assert [each.task_name for each in claimed.claims] == ["t0", "t1"]
+    assert claimed.seen is None
+    assert (connection.in_atomic_block, connection.get_autocommit()) == (False, True)
+    started = TaskRun.objects.filter(outcome=Outcome.RUNNING)
+    assert {each.run for each in claimed.claims} == {run.pk for run in started}
+
+
+@needs_several
+def test_only_its_own_text_ends_a_transaction_whatever_is_put_around_statements(
+    deployment: Deployment,
+) -> None:
+    asked: list[str] = []
+
+    def around(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if sql.startswith("SELECT 1"):
+            return execute(sql, *rest)
+        asked.append(sql)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return execute(f"/* by a tool */ {sql} /* for it */", *rest)
+
+    with connection.execute_wrapper(around):
+        claimed = claim(deployment)
+        recorded = record(deployment, claimed)
+    assert asked[1].endswith("; COMMIT")
+    assert (len(claimed.claims), recorded.held) == (3, [])
+    assert TaskRun.objects.filter(outcome=Outcome.SUCCEEDED).count() == 3
+
+
+@needs_several
 def test_what_each_pass_says_is_kept_by_the_session_until_it_forgets(
     deployment: Deployment,
 ) -> None:
