@@ -227,7 +227,8 @@ def locked(
         if row is None and create:
             fresh = SchedulerState(deployment=member.deployment)
             SchedulerState.objects.using(member.using).bulk_create([fresh], ignore_conflicts=True)
-            [row] = _lock(*asked)
+            # What was asked while there was no row to lock may be out of date.
+            [row], beside, found = _lock(*asked), (), []
         # Somebody else may have been quicker to make it.
         is_new = row is not None and fresh is not None and row.identifier == fresh.identifier
         if row is None:

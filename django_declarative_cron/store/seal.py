@@ -146,7 +146,7 @@ def look(held: Locked, member: Member, now: datetime) -> Look:
     for question in asked(member, now):
         [(seal, is_to_do, heard)] = held.fetch(member.using, question)
         silent_since = dead.silent_since(held, member) - _EPOCH
-        is_silent = heard is not None and int(heard * 1_000_000) <= silent_since // MICROSECOND
+        is_silent = heard is not None and heard * 1_000_000 <= silent_since // MICROSECOND
         # Of what has no instant, nobody knows whether that lies ahead: it does not.
         return Look(seal, is_calm=not is_to_do and not is_silent)
     return Look(None, is_calm=False)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from django_declarative_cron.core.decide import BELIEVABLE
 from django_declarative_cron.core.reconcile import Plan
@@ -19,7 +20,7 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.store import instances, seal, survey
+from django_declarative_cron.store import guard, instances, seal, survey
 from django_declarative_cron.store.guard import locked
 
 from .conftest import Deployment
@@ -64,6 +65,41 @@ def test_a_set_that_is_sealed_is_recognised_without_its_rows(sealed: Deployment)
     assert _fetches_rows(sealed)
     sealed.restart()
     assert not _fetches_rows(sealed)
+
+
+def test_what_was_asked_before_another_made_the_deployment_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = Deployment(3), Deployment(3)
+    lock, others = guard._lock, [first]
+
+    def locked_late(*asked: Any, **how: Any) -> Any:
+        found = lock(*asked, **how)
+        while others:
+            others.pop().initialize()
+        return found
+
+    monkeypatch.setattr(guard, "_lock", locked_late)
+    second.initialize()
+    assert not others
+    taken = SchedulerState.objects.get().seal
+    assert (taken is not None) == is_postgresql
+    monkeypatch.undo()
+    instances.leave(first.member, first.now)
+    second.restart()
+    assert SchedulerState.objects.get().seal == taken
+
+
+@pytest.mark.parametrize("heard", ["infinity", "-infinity"])
+def test_a_heartbeat_that_is_no_instant_keeps_nobody_from_starting(
+    sealed: Deployment, heard: str
+) -> None:
+    sealed.initialize()
+    table = SchedulerInstance._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET heartbeat_at = %s, stopped_at = NULL", [heard])
+    sealed.restart()
+    assert SchedulerInstance.objects.filter(pk=sealed.member.instance).exists()
 
 
 def test_tasks_from_outside_are_beside_the_seal(sealed: Deployment) -> None:
