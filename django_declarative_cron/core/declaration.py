@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -84,12 +85,13 @@ class Declaration:
         return (self.cron, self.timezone, self.retry_delay)
 
     def meta_of(self, occurrence: datetime) -> dict[str, Any]:
-        """Give the data that a run carries (CRON-20); its attempts carry the same.
+        """Give the data that a run carries (CRON-20), for itself; its attempts carry the same.
 
         Args:
             occurrence: that the run is for.
         """
-        return {**self.meta, "cron_name": self.name, "cron_triggered_at": _spelled(occurrence)}
+        own = deepcopy(self.meta) if self.meta else self.meta
+        return {**own, "cron_name": self.name, "cron_triggered_at": _spelled(occurrence)}
 
     def as_data(self) -> dict[str, Any]:
         """Give the declaration as JSON-native data, without the callable."""

@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -74,16 +75,18 @@ class Work:
 def invoke(work: Work) -> Any:
     """Call a callback, with ``run`` where it takes that.
 
+    What it does to its arguments is its own affair: the next run has them as they were declared.
+
     Args:
         work: the claimed run.
 
     Returns:
         what it returned; an awaitable is not yet awaited.
     """
-    function = work.target.function
+    function, args = work.target.function, deepcopy(work.target.args)
     if takes_run(function):
-        return function(*work.target.args, run=work.run)
-    return function(*work.target.args)
+        return function(*args, run=work.run)
+    return function(*args)
 
 
 def perform(work: Work, clock: Clock) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from operator import not_
 from typing import Any
 
 import pytest
@@ -61,6 +62,14 @@ def test_a_set_is_what_each_of_its_declarations_is() -> None:
     assert [each.row() for each in (made[0].terms, made[3].terms)] == [
         plain[place].terms.row() for place in (0, 3)
     ]
+
+
+def test_items_are_told_apart_by_what_runs_and_how() -> None:
+    runs = [(work, FIVE), (item, FIVE), ("operator.not_", FIVE), (work, 2 * FIVE), (print, FIVE)]
+    made = conf.registration_set([(f"t{n}", "0 7 * * *", *run) for n, run in enumerate(runs)])
+    assert made._in_full is not None
+    said = [(each.target.function, each.retry_delay) for each in made]
+    assert said == [(not_ if run == "operator.not_" else run, delay) for run, delay in runs]
 
 
 def test_an_expression_is_read_when_it_is_asked_for(parsed: list[str]) -> None:
@@ -128,6 +137,11 @@ def test_the_digest_changes_with_whatever_is_declared() -> None:
         lambda: [item("a", "61 * * * *"), ("b", "0 7 * * *", "operator.nothing", FIVE)],
         lambda: [item("a"), item("a")],
         lambda: [item("a\0b", args=[1])],
+        lambda: [item("a"), item("b\0c")],
+        lambda: [item("a"), item("")],
+        lambda: [item("a"), item("b" * 256)],
+        lambda: [item("A"), item("b", args=[1]), item("B", args=[1])],
+        lambda: [item("a"), ("b", "0 7 * * *", work, [])],
         lambda: [item("a", "0 7 * * *\nb")],
         lambda: [item("a", "0 7 * * *", spread=60), item("b", "61 * * * *", spread=60)],
         lambda: [item("a", last_run_at=None), item("b", "61 * * * *", last_run_at=None)],
