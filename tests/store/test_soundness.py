@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from uuid import UUID
 import pytest
 from django.db import OperationalError
 
-from django_declarative_cron import Scheduler, conf, signals
+from django_declarative_cron import Scheduler, __version__, conf, signals
 from django_declarative_cron.core import declarations as module
 from django_declarative_cron.core.declarations import Declarations
 from django_declarative_cron.exceptions import CronExpressionInvalidError
@@ -87,6 +88,21 @@ def test_expressions_of_the_active_set_are_read_once(parsed: list[str]) -> None:
     assert parsed == [] if is_postgresql else [cron for _, cron, *_ in SOUND]
     assert deployed.read is not None
     assert deployed.read._in_full is None
+
+
+def test_the_same_set_is_relied_on_in_a_process_that_runs_it(parsed: list[str]) -> None:
+    deployed = Deployed()
+    scheduler = deployed.start(SOUND)
+    parsed.clear()
+    scheduler.initialize(list(SOUND))
+    assert deployed.read is not None
+    assert deployed.read._in_full is None
+    assert parsed == []
+    scheduler.stop()
+
+
+def test_a_reader_is_this_version_of_the_package_and_of_python() -> None:
+    assert soundness.READER.split(", Python ") == [__version__, platform.python_version()]
 
 
 @pytest.mark.parametrize("reader", ["", "0.0.9, Python 3.13.0", "0.1.0, Python 2.7.18"])
