@@ -84,6 +84,21 @@ def test_an_expression_is_read_when_it_is_asked_for(parsed: list[str]) -> None:
     assert len(parsed) == 3
 
 
+def test_an_expression_is_read_in_the_dialect_of_its_kind() -> None:
+    items = [item("a", "0 7 * * *", args=[1]), item("b", "0 0 7 * * *", args=[1])]
+    made = conf.registration_set(items)
+    made.understand()
+    assert made._in_full is None
+    assert (made[1].dialect, made[1].schedule) == ("ojs", conf.declarations(items)[1].schedule)
+
+
+def test_kinds_differ_in_what_runs_or_in_their_zone() -> None:
+    apart = [{"args": [1]}, {"args": [2]}, {"args": [2], "timezone": "Asia/Tokyo"}, {"args": [1]}]
+    items = [item(name, **said) for name, said in zip("abcd", apart, strict=True)]
+    for made in (conf.registration_set(items), Declarations.of(conf.declarations(items))):
+        assert [each.name for each in made.one_of_each_kind()] == ["a", "b", "c"]
+
+
 def test_what_is_trusted_is_not_read(parsed: list[str]) -> None:
     made = conf.registration_set(SOUND)
     made.trust()
@@ -142,6 +157,7 @@ def test_the_digest_changes_with_whatever_is_declared() -> None:
         lambda: [item("a"), item("b" * 256)],
         lambda: [item("A"), item("b", args=[1]), item("B", args=[1])],
         lambda: [item("a"), ("b", "0 7 * * *", work, [])],
+        lambda: [item("a"), item("b", "61 * * * *"), item("c", retry_delay=-FIVE)],
         lambda: [item("a", "0 7 * * *\nb")],
         lambda: [item("a", "0 7 * * *", spread=60), item("b", "61 * * * *", spread=60)],
         lambda: [item("a", last_run_at=None), item("b", "61 * * * *", last_run_at=None)],
