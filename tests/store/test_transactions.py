@@ -38,6 +38,7 @@ from django_declarative_cron.store import (
     stall,
 )
 from django_declarative_cron.store.faults import is_conflict, is_lock_timeout, spoils_connection
+from django_declarative_cron.store.last import OTHERS_FOLLOW
 from django_declarative_cron.store.overrides import Act
 
 from .conftest import Deployment, Stranger
@@ -244,6 +245,8 @@ def test_what_a_pool_lends_in_place_of_a_connection_begins_its_transactions_itse
             assert held is not None
             held.row.release = "new"
             held.save(connection.alias, ["release"])
+            # So does it end them: it may keep a book of what is open.
+            assert held.last(str) is OTHERS_FOLLOW
     finally:
         connection.connection = own
     assert SchedulerState.objects.filter(release="new").exists()
