@@ -13,7 +13,16 @@ from django.db.utils import InternalError
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import claims, columns, guard, limits, planned, results
+from django_declarative_cron.store import (
+    autopause,
+    claims,
+    columns,
+    guard,
+    limits,
+    outbox,
+    planned,
+    results,
+)
 from django_declarative_cron.store.endings import Result
 from django_declarative_cron.store.peek import Peek, peek
 
@@ -113,6 +122,24 @@ def test_where_more_is_due_nobody_looks(
     assert (len(first.claims), first.more, first.seen) == (2, True, None)
     assert (len(second.claims), second.more) == (1, False)
     assert same(second.seen, peek(deployment.member))
+
+
+@needs_several
+@pytest.mark.parametrize(
+    ("module", "name", "said"),
+    [(outbox, "asks_nothing", False), (autopause, "is_to_note", True)],
+)
+def test_what_is_told_in_a_transaction_comes_before_its_end(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, said: bool
+) -> None:
+    monkeypatch.setattr(module, name, lambda *_: said)
+    claimed: list[claims.Claimed] = []
+    started = texts(lambda: claimed.append(claim(deployment)))
+    recorded = texts(lambda: record(deployment, claimed[0]))
+    # Nobody is told of a start by a pause.
+    assert any(sql.endswith("COMMIT") for sql in started) is (module is autopause)
+    assert not any(sql.endswith("COMMIT") for sql in recorded)
+    assert TaskRun.objects.filter(outcome=Outcome.SUCCEEDED).count() == 3
 
 
 @needs_several
