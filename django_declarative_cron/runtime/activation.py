@@ -118,7 +118,7 @@ class Activation:
             mend(member.using, member.deployment, history=False)
             began = engine.trust.moment()
             done = mending(member.using, member.deployment, swap)
-            engine.trust.renew(began)
+            engine.trust.renew(began, member.longest_silence)
             trust(declarations)
             engine.adopt(member, declarations, done.standing)
         return done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from ..store import cancelling
 from ..store.claims import Claim
@@ -159,10 +160,16 @@ class Calls:
 
     def _made(self, claims: Iterable[Claim], stopping: threading.Event) -> list[Work]:
         # All of them were started in one span, which is asked for once.
-        trace = carrier()
-        return [self._work(claim, stopping, trace) for claim in claims]
+        trace, admit = carrier(), partial(self._admit, self._admission.lapses)
+        return [self._work(claim, stopping, trace, admit) for claim in claims]
 
-    def _work(self, claim: Claim, stopping: threading.Event, trace: Mapping[str, str]) -> Work:
+    def _work(
+        self,
+        claim: Claim,
+        stopping: threading.Event,
+        trace: Mapping[str, str],
+        admit: Callable[[int], bool],
+    ) -> Work:
         declaration = claim.declaration
         ending = Ending()
         run = Run.of(claim.started, declaration, stopping, ending.asked, claim.run)
@@ -172,7 +179,7 @@ class Calls:
             target=declaration.target,
             done=self._done,
             owner=self._owner,
-            admit=self._admit,
+            admit=admit,
             forget=self._forget,
             declaration=declaration,
             ending=ending,
@@ -181,9 +188,9 @@ class Calls:
             task_key=claim.task_key,
         )
 
-    def _admit(self, run: int) -> bool:
+    def _admit(self, lapses: int, run: int) -> bool:
         """Let a run be called, or forget it: somebody took it over before its turn came."""
-        if self._admission.admits(run):
+        if self._admission.admits(run, lapses):
             return True
         refresh()
         self._forget(run)

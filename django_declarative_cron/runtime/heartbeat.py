@@ -80,7 +80,7 @@ class Heartbeat:
         began = self._trust.moment()
         lives = beat(member, self._watched())
         if lives:
-            self._trust.renew(began)
+            self._trust.renew(began, member.longest_silence)
         return lives
 
     def _beat(self) -> None:

@@ -22,17 +22,22 @@ class Trust:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since: Moment | None = None
+        self.lapses = 0
+        """How often others may have taken over before a sign of life was taken down again."""
 
     def moment(self) -> Moment:
         """Give the present, to be kept while a sign of life is under way."""
         return moment(self._clock)
 
-    def renew(self, began: Moment) -> None:
+    def renew(self, began: Moment, silence: timedelta) -> None:
         """Take note of a sign of life that the database has taken down.
 
         Args:
             began: the moment before it was sent.
+            silence: the longest that others grant.
         """
+        if self._since is not None and not self.holds(silence):
+            self.lapses += 1
         self._since = began
 
     def holds(self, span: timedelta) -> bool:

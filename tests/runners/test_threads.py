@@ -85,7 +85,7 @@ def test_a_run_that_is_cancelled_in_the_queue_is_never_called(bench: Bench) -> N
 def test_a_run_ends_whatever_keeps_it_from_being_called(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(self: object, run: int) -> bool:
+    def breaks(self: object, lapses: int, run: int) -> bool:
         raise RuntimeError("the question is broken")
 
     monkeypatch.setattr("django_declarative_cron.runtime.calls.Calls._admit", breaks)

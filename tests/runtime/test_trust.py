@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import OperationalError
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.admission import Admission
 from django_declarative_cron.runtime.trust import Trust
 from django_declarative_cron.store import results
 from django_declarative_cron.store.peek import peek
@@ -36,7 +38,7 @@ def test_trust_counts_from_when_the_renewal_began(clock: ManualClock) -> None:
     assert not trust.holds(LEASE)
     began = trust.moment()
     _passes(clock, 3)
-    trust.renew(began)
+    trust.renew(began, LEASE)
     _passes(clock, 11.9)
     assert trust.holds(LEASE)
     _passes(clock, 0.1)
@@ -46,19 +48,49 @@ def test_trust_counts_from_when_the_renewal_began(clock: ManualClock) -> None:
 
 def test_a_sleep_that_the_monotonic_clock_does_not_see_ends_trust(clock: ManualClock) -> None:
     trust = Trust(clock)
-    trust.renew(trust.moment())
+    trust.renew(trust.moment(), LEASE)
     clock.leap(clock.now() + timedelta(hours=1))
     assert not trust.holds(LEASE)
 
 
 def test_a_clock_that_is_set_back_lengthens_no_trust(clock: ManualClock) -> None:
     trust = Trust(clock)
-    trust.renew(trust.moment())
+    trust.renew(trust.moment(), LEASE)
     clock.leap(clock.now() - timedelta(hours=1))
     _passes(clock, 14)
     assert trust.holds(LEASE)
     _passes(clock, 1)
     assert not trust.holds(LEASE)
+
+
+def test_trust_that_is_renewed_in_time_has_not_lapsed(clock: ManualClock) -> None:
+    trust = Trust(clock)
+    for _ in range(3):
+        trust.renew(trust.moment(), LEASE)
+        _passes(clock, 14)
+    assert trust.lapses == 0
+    _passes(clock, 1)
+    trust.renew(trust.moment(), LEASE)
+    assert trust.lapses == 1
+
+
+def test_runs_of_before_a_lapse_are_asked_for_though_trust_holds_again(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process that was stopped goes on: it is heard of, then a thread takes up a run."""
+    asked: list[int] = []
+    monkeypatch.setattr(results, "is_open", lambda member, run: bool(asked.append(run)))
+    member = Mock(longest_silence=LEASE)
+    trust = Trust(clock)
+    admission = Admission(clock, trust, lambda: member, Mock())
+    trust.renew(trust.moment(), LEASE)
+    before = admission.lapses
+    assert admission.admits(1, before)
+    _passes(clock, 20)
+    trust.renew(trust.moment(), LEASE)
+    assert not admission.admits(1, before)
+    assert admission.admits(2, admission.lapses)
+    assert asked == [1]
 
 
 def _lose_trust(monkeypatch: pytest.MonkeyPatch) -> None:
