@@ -48,6 +48,7 @@ from .core.posting import FORBIDDEN
 from .core.problem import Check, Problem, Problems
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read, read_set
+from .core.sink import Sink
 from .exceptions import RegistrationShapeError
 from .targets import Targets, Types
 
@@ -215,6 +216,18 @@ def external_workers() -> bool:
     """Tell whether workers outside may have types of their own; each pass asks for that alone."""
     given = getattr(settings, "DECLARATIVE_CRON", {})
     return isinstance(given, dict) and given.get("EXTERNAL_WORKERS") is True
+
+
+def event_sink() -> Sink | None:
+    """Give who is told of events; each pass asks, so nothing else is understood for it.
+
+    Raises:
+        ImproperlyConfigured: one is named, and an option is unknown or its value is refused.
+    """
+    given = getattr(settings, "DECLARATIVE_CRON", {})
+    if isinstance(given, dict) and given.get("EVENT_SINK") is None:
+        return None
+    return options().EVENT_SINK
 
 
 def posts_events() -> bool:

@@ -195,6 +195,30 @@ def has_rows(cursor: Any) -> bool:
     return bool(cursor.pgresult.nfields)
 
 
+def read_instants_plainly(cursor: Any) -> None:
+    """Let the driver read instants by itself; Django asks code in Python about each of them.
+
+    They come in the zone of the session, and ``InstantField`` makes them UTC where that is
+    another one. Without ``USE_TZ`` they come as counts.
+
+    Args:
+        cursor: of Django's, for rows that our fields read.
+    """
+    if cursor.db.vendor == "postgresql" and is_drivers_own(cursor.db.connection):
+        cursor.adapters.register_loader(*_plain_loader())
+
+
+@cache
+def _plain_loader() -> tuple[int, type[Any]]:
+    from psycopg import adapters
+    from psycopg.pq import Format
+
+    kind = adapters.types["timestamptz"].oid
+    loader = adapters.get_loader(kind, Format.TEXT)
+    assert loader is not None
+    return kind, loader
+
+
 @cache
 def _is_psycopg3() -> bool:
     """Tell which of the drivers for PostgreSQL is used."""

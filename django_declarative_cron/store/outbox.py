@@ -48,7 +48,7 @@ def tell(
     told = list(told)
     if not any(map(_is_fresh, told)):
         return told
-    sink = conf.options().EVENT_SINK
+    sink = conf.event_sink()
     if sink is None and not is_heard_outside():
         named = _Named(runs, starts)
         return [named.name(event) for event in told]
@@ -62,7 +62,7 @@ def tell(
 
 def asks_nothing() -> bool:
     """Tell whether nothing is asked or written for others: nobody outside is told."""
-    return conf.options().EVENT_SINK is None and not is_heard_outside()
+    return conf.event_sink() is None and not is_heard_outside()
 
 
 def recall(

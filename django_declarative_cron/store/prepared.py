@@ -25,8 +25,8 @@ class Worded:
     Args:
         sql: with places for parameters.
         selected: the expressions that are selected, in order.
-        converted: places of those whose values fields read, but for texts that are understood
-            when somebody asks for them.
+        converted: places of those whose values fields read, with the fields' ways to do that,
+            but for texts that are understood when somebody asks for them.
         names: attributes of the model among them.
         columns: where those stand.
         beside: where each annotation stands, by name.
@@ -34,7 +34,7 @@ class Worded:
 
     sql: str
     selected: list[Any]
-    converted: list[int]
+    converted: list[tuple[int, list[Callable[..., Any]]]]
     names: list[str]
     columns: slice
     beside: dict[str, int]
@@ -75,6 +75,7 @@ class Prepared(Generic[M]):
         """
         worded = self.worded(using, make)
         with connections[using].cursor() as cursor:
+            limits.read_instants_plainly(cursor)
             cursor.execute(worded.sql, parameters)
             return self.read(using, worded, cursor.fetchall())
 
@@ -101,7 +102,7 @@ class Prepared(Generic[M]):
             worded: what was asked.
             found: rows as the driver gives them.
         """
-        columns = _converted(self.model, using, worded, found)
+        columns = _converted(using, worded, found)
         names = [*worded.names, *worded.beside]
         return [
             made(self.model, dict(zip(names, values, strict=True)), using)
@@ -151,6 +152,7 @@ def together(using: str, asked: Sequence[Asked[Any]], *, is_ours: bool) -> list[
     parameters = [value for each in asked for value in each.parameters or ()]
     found: list[list[Any]] = []
     with connection.cursor() as cursor:
+        limits.read_instants_plainly(cursor)
         texts = [each.sql for each in worded]
         if is_ours:
             texts = [planned.with_places(connection, sql) for sql in texts]
@@ -164,18 +166,17 @@ def together(using: str, asked: Sequence[Asked[Any]], *, is_ours: bool) -> list[
     return found
 
 
-def _converted(
-    model: type[models.Model], using: str, worded: Worded, found: list[Any]
-) -> list[Sequence[Any]]:
+def _converted(using: str, worded: Worded, found: list[Any]) -> list[Sequence[Any]]:
     """Give the columns of rows as fields read them: a column at a time, no value alone."""
     if not found:
         return []
     connection, columns = connections[using], list(zip(*found, strict=True))
-    places = [at for at in worded.converted if columns[at].count(None) < len(found)]
-    compiler = models.sql.Query(model).get_compiler(using)
-    asked = compiler.get_converters([worded.selected[at] for at in places])
-    for place, (ways, expression) in zip(places, asked.values(), strict=True):
-        for convert in ways:
+    for place, ways in worded.converted:
+        if columns[place].count(None) == len(found):
+            continue
+        expression = worded.selected[place]
+        # The backend's ways belong to its connection.
+        for convert in (*connection.ops.get_db_converters(expression), *ways):
             values = [convert(value, expression, connection) for value in columns[place]]
             columns[place] = tuple(values)
     return [*columns[worded.columns], *(columns[place] for place in worded.beside.values())]
@@ -192,5 +193,9 @@ def _worded(rows: models.QuerySet[Any], using: str) -> Worded:
     is_sound = not database.keeps_anything(using)
     unread = {at for at, each in fields.items() if is_sound and isinstance(each, DataField)}
     names = [each.unread if at in unread else each.attname for at, each in fields.items()]
-    converted = [at for at in compiler.get_converters(selected) if at not in unread]
+    converted = [
+        (at, selected[at].get_db_converters(connections[using]))
+        for at in compiler.get_converters(selected)
+        if at not in unread
+    ]
     return Worded(sql, selected, converted, names, columns, dict(compiler.annotation_col_map))
