@@ -6,7 +6,7 @@ import copy
 import json
 import pickle
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from django.db import connection, transaction
@@ -51,6 +51,20 @@ def test_a_text_that_means_nothing_says_so_whenever_somebody_asks() -> None:
     for _ in range(2):
         with pytest.raises(json.JSONDecodeError):
             assert row.declaration
+
+
+def test_instants_are_utc_in_whatever_zone_the_session_is() -> None:
+    made = Deployment(1)
+    made.initialize()
+    states: Prepared[SchedulerState] = Prepared(SchedulerState)
+    as_django = SchedulerState.objects.get()
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL TimeZone TO 'Asia/Kolkata'")
+    [row] = states.fetch(connection.alias, SchedulerState.objects.all, [])
+    assert row.initialized_at == as_django.initialized_at
+    assert row.initialized_at is not None
+    assert row.initialized_at.tzinfo is UTC
 
 
 def test_what_is_due_is_read_as_django_reads_it() -> None:
