@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django.db.models.sql.compiler import SQLCompiler
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class InstantField(models.DateTimeField):  # type: ignore[type-arg]
@@ -47,6 +48,16 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if connection.vendor == "postgresql":
             return value
         return connection.ops.adapt_datetimefield_value(value.replace(tzinfo=None))
+
+    def db_check(self, connection: BaseDatabaseWrapper) -> str | None:
+        """Have PostgreSQL refuse what no driver reads, such as ``infinity``, from whomever.
+
+        In a row that each pass reads, it would keep every task from being started.
+        """
+        if connection.vendor != "postgresql":
+            return None
+        column = connection.ops.quote_name(str(self.column))
+        return f"{column} BETWEEN '{_FIRST.isoformat()}' AND '{_LAST.isoformat()}'"
 
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper

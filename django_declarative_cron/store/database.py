@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -126,8 +126,12 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
     connection.set_autocommit(True)
     try:
         yield
-    finally:
-        connection.set_autocommit(False)
+    except BaseException:
+        # A connection that is lost has no transaction to begin; what has ended it is to be told.
+        with suppress(Error):
+            connection.set_autocommit(False)
+        raise
+    connection.set_autocommit(False)
 
 
 def check_now(using: str) -> None:

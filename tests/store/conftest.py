@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_declarative_cron import conf
@@ -34,6 +34,28 @@ _MUCH = 2000
 
 def nothing() -> None:
     """Do nothing."""
+
+
+@contextmanager
+def unchecked(model: type[models.Model], column: str) -> Iterator[None]:
+    """Let a column take any instant, as in a table that others have made."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    table, check = model._meta.db_table, f"{model._meta.db_table}_{column}_check"
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [check]
+        )
+        [definition] = cursor.fetchone()
+        cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {check}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {check} {definition} NOT VALID")
 
 
 class Deployment:

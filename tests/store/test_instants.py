@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 
 import django
 import pytest
+from django.apps import apps
 from django.core import serializers
-from django.db import connection, models
+from django.db import IntegrityError, connection, models, transaction
 from django.db.models import Case, Count, F, Max, Min, OuterRef, Subquery, Value, When
 from django.db.models.functions import Coalesce, ExtractHour, Greatest, TruncDay
 from django.test.utils import override_settings
@@ -203,3 +204,30 @@ def test_fixtures_keep_it(zone: ZoneInfo) -> None:
         kept = TaskRun.objects.get().scheduled_for
         assert kept == at.replace(microsecond=0)
         TaskRun.objects.all().delete()
+
+
+INSTANTS = [
+    (model, field)
+    for model in apps.get_app_config("django_declarative_cron").get_models()
+    for field in model._meta.concrete_fields
+    if isinstance(field, InstantField)
+]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="its columns take infinity")
+@pytest.mark.parametrize("said", ["infinity", "-infinity", "10000-01-01", "0044-03-15 BC"])
+def test_no_column_takes_what_no_driver_reads(said: str) -> None:
+    with connection.cursor() as cursor:
+        for model, field in INSTANTS:
+            table, column = model._meta.db_table, field.column
+            copy = (
+                f"CREATE TEMPORARY TABLE taken (LIKE {table} INCLUDING CONSTRAINTS) ON COMMIT DROP"
+            )
+            cursor.execute(copy)
+            for other in model._meta.concrete_fields:
+                cursor.execute(f'ALTER TABLE taken ALTER "{other.column}" DROP NOT NULL')
+            with pytest.raises(IntegrityError, match=f"{column}_check"), transaction.atomic():
+                cursor.execute(f"INSERT INTO taken ({column}) VALUES (%s)", [said])
+            cursor.execute(f"INSERT INTO taken ({column}) VALUES ('9999-12-31 23:59:59.999999Z')")
+            cursor.execute("DROP TABLE taken")
+    assert len(INSTANTS) > 40

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.db.utils import InternalError
 from django.test.utils import CaptureQueriesContext
 
+from django_declarative_cron.fields import timezone_is_dropped
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import (
     autopause,
@@ -26,7 +27,7 @@ from django_declarative_cron.store import (
 from django_declarative_cron.store.endings import Result
 from django_declarative_cron.store.peek import Peek, peek
 
-from .conftest import Deployment, Stranger
+from .conftest import Deployment, Stranger, unchecked
 
 needs_several = pytest.mark.skipif(
     not limits.takes_several(connection), reason="each statement goes alone"
@@ -185,12 +186,15 @@ def test_nothing_is_said_in_a_transaction_that_has_ended(deployment: Deployment)
 def test_what_was_committed_is_told_also_where_the_look_behind_it_cannot_be_read(
     deployment: Deployment,
 ) -> None:
-    with connection.cursor() as cursor:
-        # As somebody does at a database shell who means never; no driver reads that.
-        cursor.execute(
-            f"UPDATE {ScheduledTask._meta.db_table} SET wake_at = 'infinity' WHERE name = 't2'"
-        )
-    claimed = claim(deployment)
+    if timezone_is_dropped(connection):
+        pytest.skip("the server counts, and refuses the whole text")
+    with unchecked(ScheduledTask, "wake_at"):
+        with connection.cursor() as cursor:
+            # No driver reads that.
+            cursor.execute(
+                f"UPDATE {ScheduledTask._meta.db_table} SET wake_at = 'infinity' WHERE name = 't2'"
+            )
+        claimed = claim(deployment)
     assert [each.task_name for each in claimed.claims] == ["t0", "t1"]
     assert claimed.seen is None
     assert (connection.in_atomic_block, connection.get_autocommit()) == (False, True)

@@ -338,6 +338,34 @@ def test_without_autocommit_a_scheduler_that_greets_leaves_no_transaction_open(
         assert connection.connection.info.transaction_status.name == "INTRANS"
 
 
+def test_without_autocommit_what_ended_a_connection_is_told(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def set_autocommit(value: bool, **_: Any) -> None:
+        if not value:
+            raise OperationalError("the connection is lost")
+
+    with _as_configured(AUTOCOMMIT=False):
+        connection.ensure_connection()
+        transaction.set_autocommit(False)
+        with monkeypatch.context() as patched:
+            patched.setattr(connection, "set_autocommit", set_autocommit)
+            with (
+                pytest.raises(OperationalError, match=r"^terminated$"),
+                database.committing(connection),
+            ):
+                raise OperationalError("terminated")
+
+
+def test_without_autocommit_whatever_fails_leaves_it_as_it_was(deployment: Deployment) -> None:
+    with _as_configured(AUTOCOMMIT=False):
+        connection.ensure_connection()
+        transaction.set_autocommit(False)
+        with pytest.raises(KeyError), database.direct(deployment.member.using):
+            raise KeyError
+        assert not connection.get_autocommit()
+
+
 class Refusal:
     """Let the database refuse some statement so many times."""
 
