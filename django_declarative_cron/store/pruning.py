@@ -53,10 +53,9 @@ def behind(member: Member, now: datetime) -> datetime:
     """
     states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
     # Of the row nothing else: what is damaged in it keeps nobody from forgetting.
-    times = states.annotate(database_now=member.database_time).values_list(
-        "database_now", flat=True
-    )
-    return min([now, *times])
+    times = states.annotate(database_now=member.database_time)
+    by_database: list[datetime] = list(times.values_list("database_now", flat=True))
+    return min([now, *by_database])
 
 
 def prune_surplus(member: Member, name: str, keep: int) -> int:
