@@ -92,7 +92,7 @@ QUERYSETS = {"QuerySet", "get_queryset"}
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
-LONGEST_FILE = 350
+LONGEST_FILE = 500
 LONGEST_FUNCTION = 40
 
 # What a file may do although a rule forbids it, and why.
