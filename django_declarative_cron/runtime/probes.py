@@ -1,121 +1,246 @@
-"""``/live`` and ``/ready`` over HTTP, for orchestrators: a few lines of asyncio in a thread.
+"""Answer ``/live``, ``/ready`` and ``/metrics`` over HTTP, next to the scheduler's threads.
 
-It answers from memory, so a database that hangs cannot hold an answer up. A client
-has two seconds and eight kilobytes for its request and gets one answer; when there are
-too many, the one that has waited longest goes.
+The probes answer from memory, so a database that hangs cannot delay them. The number of
+connections, the size of a request and the time for it are limited: a scheduler must keep
+its file descriptors and threads for its runs, however many clients connect.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from io import BytesIO
+from socketserver import ThreadingTCPServer
 from typing import Any
 
+from ..signals import report as log_failure
+from .clock import system_clock
 from .health import Report
 
+LOOPBACK = "127.0.0.1"
 LONGEST_REQUEST = 8 * 1024
 PATIENCE = 2.0
+"""Seconds that a client has for its request, and again for reading the answer."""
+
 MOST_CLIENTS = 32
+ACCEPT_RETRY = 0.5
+"""Seconds until the next attempt to accept connections after the system refused one."""
 
 PATHS = ("/live", "/ready")
 
 
-class Probes:
-    """Serve the health of one scheduler.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "application/json"
+
+
+Page = Callable[[], Answer]
+
+
+class Listener:
+    """Serve a few pages on one port.
 
     Args:
-        report: gives it.
+        pages: return the answers, by path.
     """
 
-    def __init__(self, report: Callable[[], Report]) -> None:
-        self._report = report
-        self._clients: dict[asyncio.StreamWriter, None] = {}
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self._pages = pages
         self.port = 0
 
     def start(self, host: str, port: int) -> None:
-        """Listen from now on, until the process ends.
+        """Listen in a thread of its own until the process ends.
 
         Args:
-            host: address or name to listen at; all addresses of the machine where empty.
-            port: number; 0 for any that is free.
+            host: address or name to listen on; every address if empty.
+            port: port number; 0 for any free one.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
-        listening = _listen(host, port)
-        self.port = listening.getsockname()[1]
+        server = _Server(_listen(host, port), self._pages)
+        self.port = server.socket.getsockname()[1]
         threading.Thread(
-            target=lambda: asyncio.run(self._serve(listening)),
-            name="declarative-cron-probes",
-            daemon=True,
+            target=server.serve_forever, name=f"declarative-cron-port-{self.port}", daemon=True
         ).start()
 
-    async def _serve(self, listening: socket.socket) -> None:
-        server = await asyncio.start_server(self._meet, sock=listening, limit=LONGEST_REQUEST)
-        await server.serve_forever()
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= MOST_CLIENTS:
-            next(iter(self._clients)).transport.abort()
-        self._clients[writer] = None
+def probe_pages(report: Callable[[], Report]) -> Mapping[str, Page]:
+    """Return the pages of the probes.
+
+    Args:
+        report: returns the health of the scheduler.
+    """
+    return {
+        "/live": lambda: _health(report(), "live"),
+        "/ready": lambda: _health(report(), "ready"),
+    }
+
+
+def _health(found: Report, probe: str) -> Answer:
+    facts = {"live": found.live, "ready": found.ready, "reasons": list(found.reasons)}
+    status = HTTPStatus.OK if facts[probe] else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(status, _json(facts | found.facts))
+
+
+def _json(facts: Mapping[str, Any]) -> bytes:
+    return json.dumps(facts, indent=1).encode() + b"\n"
+
+
+class _Server(ThreadingTCPServer):
+    """Accept connections, each in a thread, up to a limit."""
+
+    daemon_threads = True
+    block_on_close = False
+    # An accept queue of the usual length absorbs bursts without costing file descriptors.
+    request_queue_size = 128
+
+    def __init__(self, listening: socket.socket, pages: Mapping[str, Page]) -> None:
+        super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.pages = pages
+        self._free = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._lock = threading.Lock()
+        self._opened: dict[socket.socket, float] = {}
+        self._has_logged = False
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; wait a little where the system has no descriptor left."""
         try:
-            writer.write(await self._answer(reader))
-            await asyncio.wait_for(writer.drain(), PATIENCE)
-        except (OSError, EOFError, TimeoutError):
-            writer.transport.abort()
+            return super().get_request()
+        except OSError as error:
+            if not self._has_logged:
+                log_failure("Accepting a connection of a probe or of Prometheus", error)
+            self._has_logged = True
+            threading.Event().wait(ACCEPT_RETRY)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; make room by closing the one that has waited longest."""
+        if not self._free.acquire(blocking=False):
+            self._close_oldest()
+            if not self._free.acquire(timeout=PATIENCE):
+                self.shutdown_request(request)
+                return
+        with self._lock:
+            self._opened[request] = system_clock.monotonic()
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # The system starts no further thread.
+            self._release(request)
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in its thread, and release its place afterwards."""
+        try:
+            super().process_request_thread(request, client_address)
         finally:
-            self._clients.pop(writer, None)
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            self._release(request)
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-        except asyncio.LimitOverrunError:
-            return _response(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        method, path = _request(head)
-        if not path:
-            return _response(HTTPStatus.BAD_REQUEST)
-        if method not in ("GET", "HEAD"):
-            return _response(HTTPStatus.METHOD_NOT_ALLOWED)
-        if path not in PATHS:
-            return _response(HTTPStatus.NOT_FOUND, {"paths": list(PATHS)})
-        status, body = _judged(self._report(), path)
-        return _response(status, body, in_full=method == "GET")
+    def service_actions(self) -> None:
+        """Close connections that are over their time; called twice a second at least."""
+        limit = system_clock.monotonic() - 2 * PATIENCE
+        with self._lock:
+            late = [each for each, opened in self._opened.items() if opened < limit]
+        for each in late:
+            _end(each)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log failures of a page; clients that go away or send nothing are none."""
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            log_failure("Answering a probe or Prometheus", error, then="the next one is answered")
 
-def _judged(found: Report, path: str) -> tuple[HTTPStatus, dict[str, Any]]:
-    fine = found.live if path == "/live" else found.ready
-    words = {"live": found.live, "ready": found.ready, "reasons": list(found.reasons)}
-    return HTTPStatus.OK if fine else HTTPStatus.SERVICE_UNAVAILABLE, words | found.facts
+    def _release(self, request: socket.socket) -> None:
+        with self._lock:
+            self._opened.pop(request, None)
+        self._free.release()
 
-
-def _request(head: bytes) -> tuple[str, str]:
-    """Read the method and the path of a request; both are empty where it is none."""
-    words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1.") or not words[1].startswith("/"):
-        return "", ""
-    return words[0], words[1].partition("?")[0]
+    def _close_oldest(self) -> None:
+        with self._lock:
+            oldest = next(iter(self._opened), None)
+        if oldest is not None:
+            _end(oldest)
 
 
-def _response(
-    status: HTTPStatus, body: dict[str, Any] | None = None, *, in_full: bool = True
-) -> bytes:
-    text = json.dumps(body or {"error": status.phrase}, indent=1).encode() + b"\n"
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-        "Content-Type: application/json\r\n"
-        f"Content-Length: {len(text)}\r\n"
-        "Cache-Control: no-store\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + text if in_full else head.encode()
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    # Python answers a line that it cannot read in this version, and in 0.9 without a status.
+    default_request_version = "HTTP/1.0"
+
+    def setup(self) -> None:
+        self.request.settimeout(PATIENCE)
+        super().setup()
+
+    def handle(self) -> None:
+        head = self._head()
+        self.requestline, self.command = "", "GET"
+        self.request_version = self.default_request_version
+        if len(head) >= LONGEST_REQUEST:
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif not head.strip():
+            self.send_error(HTTPStatus.BAD_REQUEST)
+        else:
+            self.rfile = BytesIO(head)
+            self.handle_one_request()
+
+    def do_GET(self) -> None:
+        page = self.server.pages.get(self.path.partition("?")[0])
+        if page is None:
+            paths = _json({"paths": list(self.server.pages)})
+            self._send(Answer(HTTPStatus.NOT_FOUND, paths))
+            return
+        self._send(page())
+
+    do_HEAD = do_GET
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        self._send(Answer(HTTPStatus(code), _json({"error": HTTPStatus(code).phrase})))
+
+    def log_message(self, *args: Any) -> None:
+        """Log nothing: an orchestrator asks every few seconds."""
+
+    def version_string(self) -> str:
+        return "django-declarative-cron"
+
+    def _head(self) -> bytes:
+        """Read a request up to its empty line, or to the longest that is accepted."""
+        head = bytearray()
+        while len(head) < LONGEST_REQUEST and not head.endswith((b"\r\n\r\n", b"\n\n")):
+            line = self.rfile.readline(LONGEST_REQUEST - len(head))
+            if not line:
+                break
+            head += line
+        return bytes(head)
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+
+def _end(connection: socket.socket) -> None:
+    """Wake the thread that reads from a connection or writes to it; that thread closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -125,4 +250,4 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET
     if host:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    return socket.create_server((host, port), family=family)
+    return socket.create_server((host, port), family=family, backlog=128)

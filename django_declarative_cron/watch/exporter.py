@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import suppress
+import threading
+from http import HTTPStatus
 
 from .. import conf
+from ..runtime.probes import Answer, Listener
 from ..runtime.scheduler import Scheduler
 from .labels import Names
 from .latest import Latest
 from .metrics import EventMetrics, Memory, Rows, library, read_rows
+
+MOST_SCRAPES = 4
+"""A scrape may wait for the database, so few of them share the listener with other clients."""
 
 
 class Exporter:
@@ -30,20 +34,25 @@ class Exporter:
         # A task that is gone gives its label to another one.
         self._rows = Latest(lambda: read_rows(asked=names.known), scheduler.clock)
         self.registry.register(Rows(self._rows, names))
-        self.port = 0
+        self._scrapes = threading.BoundedSemaphore(MOST_SCRAPES)
+        self._listener = Listener({"/metrics": self._page})
+
+    @property
+    def port(self) -> int:
+        """Return the number of the port it listens on."""
+        return self._listener.port
 
     def start(self, host: str, port: int) -> None:
         """Count from now on, and answer until the process ends.
 
         Args:
-            host: address or name to listen at; all addresses of the machine where empty.
-            port: number; 0 for any that is free.
+            host: address or name to listen on; every address if empty.
+            port: port number; 0 for any free one.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address is not available.
         """
-        server = _listen(host, port, self)
-        self.port = server.server_port
+        self._listener.start(host, port)
         self._events.start()
 
     def stop(self) -> None:
@@ -51,10 +60,11 @@ class Exporter:
         self._events.stop()
         self._rows.close()
 
-
-def _listen(host: str, port: int, exporter: Exporter):  # type: ignore[no-untyped-def]
-    start = library().start_http_server
-    if not host and socket.has_dualstack_ipv6():
-        with suppress(OSError):
-            return start(port, "::", registry=exporter.registry)[0]
-    return start(port, host or "0.0.0.0", registry=exporter.registry)[0]  # noqa: S104 - as asked
+    def _page(self) -> Answer:
+        if not self._scrapes.acquire(blocking=False):
+            return Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"Too many scrapes.\n", "text/plain")
+        try:
+            body = library().generate_latest(self.registry)
+        finally:
+            self._scrapes.release()
+        return Answer(HTTPStatus.OK, body, library().CONTENT_TYPE_LATEST)

@@ -29,7 +29,12 @@ from ..conftest import CHECKOUT
 DEPLOY = CHECKOUT / "example_project" / "deploy"
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
 UNIT = DEPLOY / "systemd" / "shop-scheduler.service"
-ENTRY = ["python", "manage.py", "runscheduler", "--health-port", "8080", "--metrics-port", "9464"]
+METRICS_PORT = "9464"
+ENTRY = [
+    *("python", "manage.py", "runscheduler"),
+    *("--health-port=8080", "--health-host=0.0.0.0"),
+    *(f"--metrics-port={METRICS_PORT}", "--metrics-host=0.0.0.0"),
+]
 
 
 def documents() -> Iterator[dict[str, Any]]:
@@ -55,7 +60,8 @@ def compose() -> dict[str, Any]:
 
 
 def test_the_same_command_starts_the_scheduler_everywhere() -> None:
-    (command,) = re.findall(r"^CMD (.+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    image = (DEPLOY / "Dockerfile").read_text().replace("\\\n", "")
+    (command,) = re.findall(r"^CMD (.+)$", image, re.MULTILINE)
     assert json.loads(command) == ENTRY
     assert compose()["services"]["scheduler"]["command"] == ENTRY
     assert [container["command"] for _, container in schedulers()] == [ENTRY, ENTRY]
@@ -95,18 +101,18 @@ def test_prometheus_is_answered_by_every_scheduler() -> None:
 def test_prometheus_asks_every_scheduler_where_it_answers() -> None:
     asked = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
     ((found,),) = (each["dns_sd_configs"] for each in asked["scrape_configs"])
-    assert (found["names"], str(found["port"])) == (["scheduler"], ENTRY[-1])
+    assert (found["names"], str(found["port"])) == (["scheduler"], METRICS_PORT)
     ports = [
         {port["name"]: str(port["containerPort"]) for port in container["ports"]}
         for _, container in schedulers()
     ]
-    assert ports == [{"health": "8080", "metrics": ENTRY[-1]}] * 2
+    assert ports == [{"health": "8080", "metrics": METRICS_PORT}] * 2
     notes = [
         each["spec"]["template"]["metadata"]["annotations"]
         for each in documents()
         if each["kind"] == "Deployment"
     ]
-    assert notes == [{"prometheus.io/scrape": "true", "prometheus.io/port": ENTRY[-1]}] * 2
+    assert notes == [{"prometheus.io/scrape": "true", "prometheus.io/port": METRICS_PORT}] * 2
 
 
 def test_what_watches_is_started_only_when_asked_for_and_has_its_files() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from socketserver import ThreadingTCPServer
 from typing import Any
 
 import pytest
 
 from django_declarative_cron.runtime import probes
 from django_declarative_cron.runtime.health import Report
-from django_declarative_cron.runtime.probes import Probes
+from django_declarative_cron.runtime.probes import Listener, probe_pages
 
 from .conftest import PATIENCE
 
@@ -23,7 +29,7 @@ def serve() -> Callable[..., int]:
     """Serve a report on a port of this machine."""
 
     def start(*, live: bool = True, ready: bool = True, reasons: tuple[str, ...] = ()) -> int:
-        served = Probes(lambda: Report(live, ready, reasons, FACTS))
+        served = Listener(probe_pages(lambda: Report(live, ready, reasons, FACTS)))
         served.start("127.0.0.1", 0)
         return served.port
 
@@ -78,9 +84,9 @@ def test_the_head_of_an_answer_alone(serve: Callable[..., int]) -> None:
         (b"GET /metrics HTTP/1.1\r\n\r\n", 404),
         (b"GET / HTTP/1.1\r\n\r\n", 404),
         (b"GET /live/../ready HTTP/1.1\r\n\r\n", 404),
-        (b"POST /live HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", 405),
-        (b"GET /live\r\n\r\n", 400),
-        (b"GET http://x/live HTTP/1.1\r\n\r\n", 400),
+        (b"POST /live HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", 501),
+        (b"POST /live\r\n\r\n", 400),
+        (b"GET http://x/live HTTP/1.1\r\n\r\n", 404),
         (b"\x16\x03\x01\x02\x00\xff\xfe\r\n\r\n", 400),
         (b"\r\n\r\n", 400),
         (b"GET /live HTTP/1.1\r\nX: " + b"x" * probes.LONGEST_REQUEST * 2 + b"\r\n\r\n", 431),
@@ -119,13 +125,73 @@ def test_more_clients_than_are_served_send_the_oldest_away(serve: Callable[..., 
         client.close()
 
 
+def test_a_flood_of_open_requests_keeps_few_descriptors_and_probes_answer(
+    serve: Callable[..., int],
+) -> None:
+    port = serve()
+    threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    flood = []
+    for number in range(200):
+        flood.append(connect(port))
+        flood[-1].sendall(b"GET /live HT")
+        if number % 50 == 0:
+            assert get(port, "/live")[0] == 200
+    assert get(port, "/live")[0] == 200
+    # The clients of this test are descriptors of the same process.
+    opened = len(os.listdir("/proc/self/fd")) - descriptors - len(flood)
+    assert opened <= probes.MOST_CLIENTS
+    assert threading.active_count() - threads <= probes.MOST_CLIENTS
+    for client in flood:
+        client.close()
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_sent_away_too(
+    serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "PATIENCE", 0.3)
+    with connect(serve()) as slow, pytest.raises(OSError):
+        for _ in range(100):
+            slow.sendall(b"G")
+            threading.Event().wait(0.1)
+
+
+def test_connections_that_the_system_refuses_are_logged_once_and_probes_recover(
+    serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusals = iter([OSError(errno.EMFILE, "Too many open files")] * 4)
+
+    def accept(server: Any) -> Any:
+        for error in refusals:
+            raise error
+        return server.socket.accept()
+
+    monkeypatch.setattr(probes, "ACCEPT_RETRY", 0.05)
+    monkeypatch.setattr(ThreadingTCPServer, "get_request", accept)
+    assert get(serve(), "/live")[0] == 200
+    assert next(refusals, None) is None
+    (line,) = caplog.messages
+    assert line.startswith("Accepting a connection of a probe")
+
+
+def test_connections_do_not_reach_programs_that_a_run_starts(serve: Callable[..., int]) -> None:
+    count = [sys.executable, "-c", "import os; print(len(os.listdir('/proc/self/fd')))"]
+
+    def inherited() -> bytes:
+        return subprocess.run(count, capture_output=True, close_fds=False, check=True).stdout
+
+    before = inherited()
+    with connect(serve()) as client:
+        client.sendall(b"GET /live HT")
+        assert inherited() == before
+
+
 @pytest.mark.parametrize("host", ["", "localhost", "127.0.0.1"])
 def test_it_listens_where_it_is_told_to(host: str) -> None:
-    served = Probes(lambda: Report(True, True, (), FACTS))
+    served = Listener(probe_pages(lambda: Report(True, True, (), FACTS)))
     served.start(host, 0)
     assert get(served.port, "/ready")[0] == 200
 
 
 def test_a_port_that_is_taken_is_an_error(serve: Callable[..., int]) -> None:
     with pytest.raises(OSError):
-        Probes(lambda: Report(True, True, (), FACTS)).start("127.0.0.1", serve())
+        Listener({}).start("127.0.0.1", serve())

@@ -33,7 +33,7 @@ from ...runtime.clock import system_clock
 from ...runtime.companion import accompany
 from ...runtime.connections import limit_connecting
 from ...runtime.notify import Notifier
-from ...runtime.probes import Probes
+from ...runtime.probes import LOOPBACK, Listener, probe_pages
 from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown
@@ -160,7 +160,7 @@ class Command(BaseCommand):
         port, host = given["health_port"], given["health_host"]
         if port is None:
             return None
-        probes = Probes(lambda: health.report(scheduler))
+        probes = Listener(probe_pages(lambda: health.report(scheduler)))
         try:
             probes.start(host, port)
         except OSError as error:
@@ -296,9 +296,9 @@ def _add_ports(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--health-host",
-        default="",
+        default=LOOPBACK,
         metavar="HOST",
-        help="address to answer probes at; all addresses of the machine unless given",
+        help="address to answer probes at (default %(default)s); 0.0.0.0 for all addresses",
     )
     parser.add_argument(
         "--metrics-port",
@@ -308,9 +308,9 @@ def _add_ports(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metrics-host",
-        default="",
+        default=LOOPBACK,
         metavar="HOST",
-        help="address to answer Prometheus at; all addresses of the machine unless given",
+        help="address to answer Prometheus at (default %(default)s); 0.0.0.0 for all addresses",
     )
 
 
