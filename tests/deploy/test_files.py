@@ -78,6 +78,11 @@ def test_every_container_waits_longer_than_the_scheduler() -> None:
     assert all(timedelta(seconds=seconds) > grace for seconds in waits)
 
 
+def test_an_init_process_reaps_what_callbacks_leave_behind() -> None:
+    assert compose()["services"]["scheduler"]["init"] is True
+    assert [pod["shareProcessNamespace"] for pod, _ in schedulers()] == [True, True]
+
+
 def test_the_probes_are_those_that_are_answered() -> None:
     probes = [
         (container[probe]["httpGet"]["path"], container[probe]["httpGet"]["port"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from pathlib import Path
 
@@ -52,15 +51,3 @@ async def asynchronous(run: Run) -> None:
 def fail() -> None:
     """Raise."""
     raise ValueError("it went wrong")
-
-
-def leave_children() -> None:
-    """Leave a child behind that ends, wait until it is gone, and ask for the end of another."""
-    orphan = subprocess.run(
-        ["sh", "-c", "sleep 0.05 >&- & echo $!"], stdout=subprocess.PIPE, text=True, check=True
-    )
-    mine = subprocess.Popen(["sh", "-c", "exit 7"])
-    entry = Path("/proc", orphan.stdout.strip())
-    while entry.exists():
-        threading.Event().wait(0.01)
-    _note(f"own child {mine.wait()}, children of others {int(entry.exists())}")

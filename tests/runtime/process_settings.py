@@ -19,7 +19,6 @@ SCHEDULED_TASKS = [
         "for-ever": "for_ever",
         "async": "asynchronous",
         "fail": "fail",
-        "leave-children": "leave_children",
     }.items()
 ]
 if os.environ.get("DDC_TEST_MISTAKE"):

@@ -105,7 +105,7 @@ def test_once_does_one_pass_and_waits_for_what_it_started(
     assert notes.read_text() == "ran minutely boot 1\n"
     run = TaskRun.objects.get()
     assert (run.task_name, run.outcome) == ("minutely", "succeeded")
-    assert ScheduledTask.objects.count() == 8
+    assert ScheduledTask.objects.count() == 7
 
 
 @pytest.mark.alike

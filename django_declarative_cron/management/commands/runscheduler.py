@@ -3,9 +3,6 @@
 Exit codes: 0 stopped as asked; 1 the scheduler failed; 2 wrong use, such as an
 unmigrated database or registrations with a mistake; 128 + N ended at once by a
 second signal N.
-
-As process 1 of a container it becomes the child of a small program that hands signals
-on and reaps zombies (``runtime.reaper``).
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ from ...runtime.companion import accompany
 from ...runtime.connections import limit_connecting
 from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
-from ...runtime.reaper import step_aside
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown
 from ...signals import signal_of
@@ -85,7 +81,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         """Run until asked to stop; the exit code says how it went."""
-        step_aside()
         self._last_resort = LastResort()
         self._longest_start = _LONGEST_START_AFTER_SIGNAL
         shutdown = Shutdown(lambda: self._last_resort.arm(self._longest_start))
