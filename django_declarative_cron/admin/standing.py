@@ -16,6 +16,7 @@ class Standing(StrEnum):
     LEADS = "leads"
     STANDS_BY = "stands_by"
     SUPERSEDED = "superseded"
+    RUNS_ONLY = "runs_only"
     STOPPING = "stopping"
     HELD_UP = "held_up"
     SILENT = "silent"
@@ -44,6 +45,8 @@ def standing_of(instance: SchedulerInstance, now: datetime) -> Standing:
         return Standing.HELD_UP
     if instance.stop_requested_at is not None:
         return Standing.STOPPING
+    if not instance.digest:
+        return Standing.RUNS_ONLY
     state = instance.scheduler
     if state.leader_id == instance.pk:
         return Standing.LEADS

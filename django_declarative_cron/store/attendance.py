@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
@@ -22,14 +22,18 @@ MOST = 100
 PATIENCE = timedelta(seconds=30)
 """How old a heartbeat may be unless a longer lease allows more."""
 
+SCHEDULES = ~Q(digest="")
+"""Keeps the processes that can lead: those of foreground runs and workers hold no set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """Who has checked in with a deployment.
+    """The schedulers of a deployment; processes that only run tasks are left out.
 
     Args:
         now: the database's time.
         leader: the instance that leads, if any.
+        digest: of the active registration set.
         present: instances that have not stopped, the newest heartbeat first.
         last: the instance that was heard of last, ``None`` where none ever was.
         overdue: number of tasks that wait for a start for longer than they should.
@@ -37,6 +41,7 @@ class Attendance:
 
     now: datetime
     leader: UUID | None
+    digest: str
     present: tuple[SchedulerInstance, ...]
     last: SchedulerInstance | None
     overdue: int
@@ -71,7 +76,7 @@ def is_attended(
         within: how lately.
         database_time: expression of the database's time.
     """
-    present = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
+    present = SchedulerInstance.objects.filter(SCHEDULES, scheduler=OuterRef("pk"), stopped_at=None)
     spoke = Coalesce("mute_since", "heartbeat_at")
     newest = present.annotate(spoke=spoke).order_by("-spoke").values("spoke")[:1]
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
@@ -127,13 +132,14 @@ def attendance(
     state = states.annotate(database_now=database_time).first()
     if state is None:
         return None
-    known = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    known = SchedulerInstance.objects.using(using).filter(SCHEDULES, scheduler=state)
     newest = known.defer("lapses").order_by("-heartbeat_at")
     present = tuple(newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)[:MOST])
     late = status_query(Status.OVERDUE, now)
     return Attendance(
         now=state.database_now,
         leader=state.leader_id,
+        digest=state.digest,
         present=present,
         last=present[0] if present else newest.first(),
         overdue=ScheduledTask.objects.using(using).filter(late, scheduler=state).count(),

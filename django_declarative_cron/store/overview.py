@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from .attendance import MOST, spoke_at
+from .attendance import MOST, SCHEDULES, spoke_at
 from .shapes import shapes
 from .status import status_word
 
@@ -83,7 +83,7 @@ def health(
     wrong = _went_wrong(now).filter(scheduler=OuterRef("scheduler")).order_by()
     failed = wrong.values("scheduler").annotate(found=Count("task_name", distinct=True))
     known = SchedulerInstance.objects.using(using).filter(
-        scheduler__deployment=deployment, stopped_at=None
+        SCHEDULES, scheduler__deployment=deployment, stopped_at=None
     )
     present = list(
         known.select_related("scheduler")

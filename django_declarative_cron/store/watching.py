@@ -14,7 +14,7 @@ from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import overview
 from .attendance import MOST as MOST_INSTANCES
-from .attendance import spoke_at
+from .attendance import SCHEDULES, spoke_at
 from .backlog import Backlog, Clock, undelivered
 from .guard import LONG_AGO
 from .status import status_query
@@ -32,8 +32,8 @@ class Lead:
         term: of the lead.
         leader: instance that leads, if any.
         expires_at: when its lease ends, or ended.
-        present: instances that have not stopped, with the seconds since each spoke for itself.
-        silence: seconds since any instance was heard of, also of those that have stopped.
+        present: schedulers that have not stopped, with the seconds since each spoke for itself.
+        silence: seconds since any scheduler was heard of, also of those that have stopped.
     """
 
     now: datetime
@@ -101,7 +101,7 @@ def lead_of(using: str, deployment: str, database_time: BaseExpression) -> Lead 
     if state is None:
         return None
     known = SchedulerInstance.objects.using(using).filter(
-        scheduler=state, heartbeat_at__gt=LONG_AGO
+        SCHEDULES, scheduler=state, heartbeat_at__gt=LONG_AGO
     )
     now = state.database_now
     newest = (

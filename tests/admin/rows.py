@@ -14,11 +14,14 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 
+DIGEST = "0" * 64
+"""Of the active registration set."""
+
 NOW = datetime(2026, 11, 28, 10, 0, 30, tzinfo=UTC)
 
 
 def deployment(name: str = "default") -> SchedulerState:
-    state, _ = SchedulerState.objects.get_or_create(deployment=name)
+    state, _ = SchedulerState.objects.get_or_create(deployment=name, defaults={"digest": DIGEST})
     return state
 
 
@@ -68,6 +71,7 @@ def instance(**fields: Any) -> SchedulerInstance:
         "scheduler": deployment(),
         "host": "worker",
         "pid": 4711,
+        "digest": DIGEST,
         "started_at": NOW - timedelta(hours=1),
         "heartbeat_at": NOW,
     }

@@ -46,6 +46,8 @@ def lines(response: Any) -> list[str]:
     [
         ({}, "● Stands by"),
         ({"digest": "older"}, "◌ Superseded by a newer set"),
+        ({"digest": ""}, "▷ Runs tasks only"),
+        ({"digest": "", "heartbeat_at": LONG}, "▲ Silent"),
         ({"stop_requested_at": AGO}, "◧ Stopping"),
         ({"heartbeat_at": LONG}, "▲ Silent"),
         ({"heartbeat_at": LONG, "mute_since": LONG}, "▲ Silent"),

@@ -58,7 +58,13 @@ class Person:
 
     def end(self, start: Start, *, succeeded: bool = True) -> None:
         error = "" if succeeded else "ValueError: no"
-        result = Result(start.claim.run, "t", self.sim.now, succeeded=succeeded, error=error)
+        result = Result(
+            start.claim.run,
+            start.claim.started.task_name,
+            self.sim.now,
+            succeeded=succeeded,
+            error=error,
+        )
         results.record(self.member, [result], self.sim.now)
         instances.leave(self.member, self.sim.now)
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from django_declarative_cron.models import SchedulerInstance
+from django_declarative_cron.models import SchedulerInstance, SchedulerState
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from .conftest import DELAY, HERE, Cron, run_child
+from .test_foreground import Person
 
 TASKS = [("hourly", "0 * * * *", f"{HERE}.nothing", DELAY)]
 
@@ -70,6 +71,34 @@ def test_a_process_that_only_its_companion_vouches_for_is_unhealthy(
     answer = cron("health", "--here", clock=led.clock)
     assert answer.code == 1
     assert "5 min ago" in answer.err
+
+
+def test_a_run_in_the_foreground_is_no_scheduler(cron: Cron, led: Simulation) -> None:
+    led[0].stop()
+    led[1].stop()
+    led.jump_to("2024-01-01T11:02:30Z")
+    person = Person(led)
+    start = person.start("hourly")
+    answer = cron("health", "--format", "json", clock=led.clock)
+    assert answer.code == 1
+    assert answer.data["schedulers"] == []
+    assert answer.data["answer"].endswith("1 h ago, and it has stopped.")
+    told = cron("explain", "hourly", "--at", "2024-01-01T11:00Z", clock=led.clock)
+    assert "because no scheduler is at work" in " ".join(told.lines)
+    person.end(start)
+    told = cron("health", clock=led.clock)
+    assert told.err.endswith("1 h ago, and it has stopped. 1 task overdue.")
+
+
+def test_a_scheduler_that_stops_or_has_an_older_set_does_not_stand_by(
+    cron: Cron, led: Simulation
+) -> None:
+    leader = SchedulerState.objects.get().leader
+    other = SchedulerInstance.objects.exclude(pk=leader.pk if leader else None)
+    other.update(digest="older")
+    assert "has an outdated registration set, heard" in cron("health", clock=led.clock).out
+    other.update(stop_requested_at=led.now)
+    assert "is stopping, heard of" in cron("health", clock=led.clock).out
 
 
 def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:

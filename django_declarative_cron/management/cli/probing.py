@@ -132,12 +132,19 @@ class _Judged:
 
     def _names(self) -> str:
         assert self._found is not None
-        leader = self._found.leader
         return ", ".join(
-            f"{safe(str(each))} {'leads' if each.pk == leader else 'stands by'}, "
+            f"{safe(str(each))} {_role(self._found, each)}, "
             f"heard of {span(self._found.age(each))} ago"
             for each in self._heard
         )
+
+
+def _role(found: Attendance, each: SchedulerInstance) -> str:
+    if each.pk == found.leader:
+        return "leads"
+    if each.stop_requested_at is not None:
+        return "is stopping"
+    return "stands by" if each.digest == found.digest else "has an outdated registration set"
 
 
 def _held_up(events: Backlog | None) -> str:
