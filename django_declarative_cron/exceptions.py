@@ -7,9 +7,19 @@ on; they carry over from the specifications exactly, camel case included.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
+LONGEST_TEXT = 16_000
+"""Characters that are read of the text of an exception."""
+
+CUT = " … "
+"""Stands where the middle of a text is left out."""
+
+_UNREADABLE = "(its text cannot be read)"
+_LONGEST_NAME = 200
 _LONGEST_CAUSE = 500
 _NAMES_SHOWN = 5
 _LOGIN = re.compile(r"://[^\s/@]+@")
@@ -28,14 +38,96 @@ def words_of(cause: BaseException) -> str:
     Args:
         cause: any exception, whatever its text is.
     """
-    try:
-        lines = str(cause).split("\n")
-    except Exception:
-        lines = []
-    text = next((line.strip() for line in lines if line.strip()), type(cause).__name__)
+    text = text_of(cause, whole_words=True)
+    lines = [] if text == _UNREADABLE else text.split("\n")
+    text = next((line.strip() for line in lines if line.strip()), class_of(cause))
     text = without_secrets(text)
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= _LONGEST_CAUSE else text[:_LONGEST_CAUSE] + "…"
+
+
+class _Short(reprlib.Repr):
+    """Represent values without building more text than is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxfrozenset = 20
+        self.maxstring = self.maxother = self.maxlong = 500
+
+    repr_bytes = repr_bytearray = reprlib.Repr.repr_str
+
+    # The library sorts all of them before it cuts.
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        return super().repr_dict(dict(islice(x.items(), self.maxdict + 1)), level)
+
+    def repr_set(self, x: set[Any], level: int) -> str:
+        return super().repr_set(set(islice(x, self.maxset + 1)), level)
+
+    def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
+        return super().repr_frozenset(frozenset(islice(x, self.maxfrozenset + 1)), level)
+
+
+_short = _Short()
+_BUILT_IN = (list, tuple, dict, set, frozenset, bytes, bytearray)
+
+
+def class_of(error: BaseException) -> str:
+    """Return the name of the class of an exception, however long it is."""
+    try:
+        return shortened(type(error).__name__, _LONGEST_NAME)
+    except BaseException:
+        return BaseException.__name__
+
+
+def text_of(error: BaseException, *, whole_words: bool = False) -> str:
+    """Return the text of any exception: its beginning and its end where it is long.
+
+    An argument of tens of megabytes is cut before Python builds the text of it.
+
+    Args:
+        error: any exception.
+        whole_words: begin the end with a word, because the rest of a secret is not recognised.
+    """
+    try:
+        text = _words(error)
+        size, cut = str.__len__(text), str.__getitem__
+        if size <= LONGEST_TEXT:
+            return cut(text, slice(size))
+        begin, end = cut(text, slice(LONGEST_TEXT // 2)), cut(text, slice(-LONGEST_TEXT // 2, size))
+    except BaseException:
+        return _UNREADABLE
+    if whole_words:
+        end = "".join(re.split(r"(\s)", end, maxsplit=1)[1:])
+    return begin + CUT + end
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text without its middle where it is longer than ``length``."""
+    if len(text) <= length:
+        return text
+    kept = length - len(CUT)
+    return text[: kept // 2] + CUT + text[-(kept - kept // 2) :]
+
+
+def _words(error: BaseException) -> str:
+    """Return the text, worded here where Python would build the text of every argument."""
+    own, args = type(error).__str__, error.args
+    if own is KeyError.__str__ and len(args) == 1:
+        return _short.repr(args[0])
+    if own in (BaseException.__str__, KeyError.__str__) and (
+        len(args) > 1 or isinstance(next(iter(args), None), _BUILT_IN)
+    ):
+        return _short.repr(args if len(args) > 1 else args[0])
+    if own is OSError.__str__ and any(_is_long(each) for each in args):
+        return _short.repr(args)
+    if isinstance(error, BaseExceptionGroup) and _is_long(error.message):
+        return error.message
+    return str(error)
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str | bytes) and len(value) > LONGEST_TEXT
 
 
 def without_secrets(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from itertools import chain, islice
 from typing import Any
 
 _DEEPEST = 64
@@ -94,6 +95,22 @@ def flaw_of_data(value: Any, place: str = "") -> str | None:
                 (item, f'{place}["{key}"]') for key, item in value.items()
             )
     return _at(place, f"is a {type(value).__name__}, which JSON lacks")
+
+
+def exceeds(value: Any, most: int) -> bool:
+    """Return whether JSON of a value is certainly longer than ``most`` characters.
+
+    The value may be of any size, and contain itself: it is read only so far.
+    """
+    waiting, left = [value], most
+    while waiting and left >= 0:
+        each = waiting.pop()
+        left -= len(each) if isinstance(each, str) else 1
+        if isinstance(each, dict):
+            waiting += islice(chain(each, each.values()), max(left, 0) + 1)
+        elif isinstance(each, list):
+            waiting += islice(each, max(left, 0) + 1)
+    return left < 0
 
 
 def _first_flaw(parts: Any) -> str | None:

@@ -24,6 +24,7 @@ EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
 
 _LEAST_FACTOR = 0.5
 _WILDCARD = ".*"
+_MOST_NAMES, _LONGEST_NAME = 50, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +168,10 @@ def names_of(error: type[BaseException]) -> tuple[str, ...]:
         error: the class of what was raised.
     """
     names: dict[str, None] = {}
-    for each in error.__mro__:
+    for each in error.__mro__[:_MOST_NAMES]:
         if issubclass(each, BaseException):
-            names |= dict.fromkeys((f"{each.__module__}.{each.__qualname__}", each.__qualname__))
+            name = each.__qualname__[:_LONGEST_NAME]
+            names |= dict.fromkeys((f"{each.__module__}.{name}", name))
     return tuple(names)
 
 

@@ -11,9 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from ..conf import options
 from ..core import events
 from ..core.job_id import job_id
+from ..exceptions import shortened
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..runtime.ended import TRACEBACK_LENGTH, escaped, shortened, worded
+from ..runtime.ended import TRACEBACK_LENGTH, escaped, worded
 from ..store import jobs
 from ..store.jobs import Claimant, NoJobError, Report, StateError
 from ..store.masking import masked

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import traceback
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..core.plain import flaw_of_data
+from ..core.plain import exceeds, flaw_of_data
 from ..core.retry_policy import names_of
-from ..exceptions import without_secrets
+from ..core.tracebacks import traceback_of
+from ..exceptions import class_of, shortened, text_of, without_secrets
 from ..store.results import Result
 from .ending import Why
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 ERROR_LENGTH = 2_000
 TRACEBACK_LENGTH = 64 * 1024
 VALUE_LENGTH = 64 * 1024
-
-_CUT = " … "
 
 
 class TimedOutError(TimeoutError):
@@ -146,42 +144,32 @@ def escaped(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
-def shortened(text: str, length: int) -> str:
-    """Cut the middle out of a text that is too long.
-
-    Args:
-        text: that says the most where it begins and where it ends.
-        length: of what is kept.
-    """
-    if len(text) <= length:
-        return text
-    kept = length - len(_CUT)
-    return text[: kept // 2] + _CUT + text[-(kept - kept // 2) :]
-
-
 def _value(value: Any) -> tuple[Any, str]:
     """Give what is kept of a returned value, and what to say where that is not all of it."""
     if value is None:
         return None, ""
     try:
+        if exceeds(value, VALUE_LENGTH):
+            # Spelling out more than that would hold up every other thread.
+            return None, _not_kept(f"has more than {VALUE_LENGTH} characters")
         flaw = flaw_of_data(value)
         length = 0 if flaw else len(json.dumps(value, ensure_ascii=False))
     except Exception as error:
         # A subclass of a list or dict may do anything when it is read.
         flaw, length = f"cannot be read: {type(error).__name__}", 0
     if flaw:
-        return None, f"(What the callback returned is not kept: it {flaw}.)"
+        return None, _not_kept(flaw)
     if length > VALUE_LENGTH:
-        return None, f"(What the callback returned is not kept: it has {length} characters.)"
+        return None, _not_kept(f"has {length} characters")
     return json.loads(json.dumps(value)), ""
 
 
+def _not_kept(flaw: str) -> str:
+    return f"(What the callback returned is not kept: it {flaw}.)"
+
+
 def _one_line(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except BaseException:
-        text = "(its text cannot be read)"
-    name = type(error).__name__
+    text, name = text_of(error, whole_words=True), class_of(error)
     return f"{name}: {text}" if text else name
 
 
@@ -190,10 +178,7 @@ def _traceback(error: BaseException) -> str:
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_globals.get("__name__") in _CALLERS:
         frame = frame.tb_next
-    try:
-        return "".join(traceback.format_exception(type(error), error, frame))
-    except BaseException:
-        return f"{type(error).__name__} (its traceback cannot be read)"
+    return traceback_of(error, TRACEBACK_LENGTH, frame)
 
 
 _CALLERS = {f"{__package__}.work", f"{__package__}.atomic", f"{__package__}.runners.coroutines"}

@@ -15,6 +15,10 @@ from contextvars import ContextVar
 from copy import copy
 from typing import Any
 
+from ..core.plain import in_short
+from ..core.tracebacks import traceback_of
+from ..exceptions import shortened
+
 LENGTH = 16 * 1024
 """Characters of log lines that are kept of a run."""
 
@@ -106,8 +110,17 @@ def _take(taking: _Taking, record: logging.LogRecord) -> None:
         return
     taking.newest = record
     try:
-        line = _FORMAT.format(copy(record))
+        line = _FORMAT.format(_bounded(record))
     except Exception:
         # Arguments that do not fit are the business of ``logging``, which tells of them.
-        line = f"{record.levelname} {record.name}: {record.msg!r}"
+        line = f"{record.levelname} {record.name}: {in_short(record.msg)}"
     taking.take(line[:LINE_LENGTH] + "\n")
+
+
+def _bounded(record: logging.LogRecord) -> logging.LogRecord:
+    """Return a copy whose text is cut before it is put together."""
+    short = copy(record)
+    short.msg, short.args = shortened(record.getMessage(), LINE_LENGTH), None
+    if record.exc_info and record.exc_info[1] is not None:
+        short.exc_text = traceback_of(record.exc_info[1], LINE_LENGTH)
+    return short

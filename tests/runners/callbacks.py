@@ -105,6 +105,24 @@ def fails_unreadably() -> None:
     raise UnreadableError
 
 
+def fails_enormously() -> None:
+    """Raise an exception of 50 MB, at the end of a long chain of large ones."""
+    text = "x" * (50 * 1024 * 1024)
+    last: Exception | None = None
+    for number in range(1000):
+        following = ValueError(text, number)
+        following.__cause__ = last
+        last = following
+    raise KeyError(text) from last
+
+
+def logs_and_gives_enormously() -> list[str]:
+    """Log and return 50 MB."""
+    text = "x" * (50 * 1024 * 1024)
+    logging.getLogger("tests.enormous").info(text)
+    return [text]
+
+
 def logs(run: Run) -> None:
     """Log, and name the current run."""
     logger.debug("not kept")
@@ -250,6 +268,16 @@ async def leaves_asynchronously() -> None:
 async def fails_unreadably_asynchronously() -> None:
     """Raise what cannot be worded."""
     raise UnreadableError
+
+
+async def fails_enormously_asynchronously() -> None:
+    """Raise an exception of 50 MB."""
+    fails_enormously()
+
+
+async def logs_and_gives_enormously_asynchronously() -> list[str]:
+    """Log and return 50 MB."""
+    return logs_and_gives_enormously()
 
 
 async def logs_asynchronously(run: Run) -> None:

@@ -41,6 +41,8 @@ _ASYNCHRONOUS = {
     "fails": "fails_asynchronously",
     "leaves": "leaves_asynchronously",
     "fails_unreadably": "fails_unreadably_asynchronously",
+    "fails_enormously": "fails_enormously_asynchronously",
+    "logs_and_gives_enormously": "logs_and_gives_enormously_asynchronously",
     "logs": "logs_asynchronously",
     "until_cancelled": "until_cancelled_asynchronously",
     "until_stopping": "until_stopping_asynchronously",

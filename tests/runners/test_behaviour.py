@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
 
@@ -13,6 +15,7 @@ from django.db import connections
 
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.runtime.ended import TRACEBACK_LENGTH
 from django_declarative_cron.store import cancelling
 
 from ..runtime.conftest import PATIENCE
@@ -27,6 +30,24 @@ def bench(
     request: pytest.FixtureRequest, share_server: None, make_bench: Callable[..., Bench]
 ) -> Bench:
     return make_bench(request.param)
+
+
+@contextmanager
+def watched() -> Iterator[list[float]]:
+    """Give the longest time for which no other thread could work."""
+    longest, over = [0.0], threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            began = time.monotonic()
+            over.wait(0.01)
+            longest[0] = max(longest[0], time.monotonic() - began)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield longest
+    over.set()
+    thread.join()
 
 
 def test_a_run_does_its_work_and_succeeds(bench: Bench) -> None:
@@ -81,6 +102,23 @@ def test_whatever_it_raises_is_a_failure(bench: Bench, callback: str, error: str
     assert run.result is None
     (failed,) = bench.heard.wait_for("TaskRunFailed")
     assert failed.next_retry_at is not None
+
+
+def test_an_enormous_exception_holds_nobody_up(bench: Bench) -> None:
+    with watched() as longest:
+        run = bench.run("fails_enormously")
+    assert run.outcome == "failed"
+    assert run.error.startswith("KeyError: 'xxx")
+    assert len(run.traceback) <= TRACEBACK_LENGTH
+    assert longest[0] < 1
+
+
+def test_an_enormous_result_and_log_hold_nobody_up(bench: Bench) -> None:
+    with watched() as longest:
+        run = bench.run("logs_and_gives_enormously")
+    assert (run.outcome, run.result) == ("succeeded", None)
+    assert "What the callback returned is not kept: it has more than" in run.log
+    assert longest[0] < 1
 
 
 def test_what_it_logs_is_kept_and_it_knows_its_run(bench: Bench) -> None:
