@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from . import events
 from .ahead import BELIEVABLE, bound, is_believable, look_ahead, may_start
@@ -32,7 +31,16 @@ from .schedule import Schedule
 from .starting import Reason, begin, cancelling, start
 from .state import TaskState
 from .story import Story
-from .unserved import account, boot_unserved, left_out, overlapped, passed_over, too_late
+from .unserved import (
+    ON_TIME,
+    account,
+    boot_unserved,
+    is_boot,
+    left_out,
+    overlapped,
+    passed_over,
+    too_late,
+)
 
 __all__ = [
     "BELIEVABLE",
@@ -45,9 +53,6 @@ __all__ = [
     "settle",
     "start_now",
 ]
-
-ON_TIME: Final = timedelta(minutes=1)
-"""A start no later than this is on time, and catches nothing up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +303,7 @@ def _queued(
             scheduled_time=waits_for,
             behind=behind,
             waiting=waiting,
-            reason="due" if occurrence is not None else "boot",
+            reason="boot" if is_boot(state, occurrence) else "due",
         )
     )
     if waiting <= MOST_WAITING:
@@ -312,8 +317,8 @@ def _reason(state: TaskState, occurrence: datetime | None, now: datetime) -> Rea
         return "orphaned"
     if pending is not None and now >= pending:
         return "retry"
+    if is_boot(state, occurrence):
+        return "boot"
     if occurrence is not None:
         return "due"
-    if state.boot_at is not None:
-        return "boot"
     return "manual" if state.run_requested_at is not None else None

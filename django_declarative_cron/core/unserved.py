@@ -17,6 +17,9 @@ _TICK: Final = timedelta(microseconds=1)
 _DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
 """Why an occurrence during a run did not run; by the other policies runs stand in no way."""
 
+ON_TIME: Final = timedelta(minutes=1)
+"""A start no later than this is on time, and catches nothing up."""
+
 MISSED: Final = ("no_scheduler", "too_late")
 """Reasons of occurrences that were to run, and that nobody started in time."""
 
@@ -80,7 +83,7 @@ def passed_over(
         now: the present instant.
         policy: what would have become of occurrences during a run.
     """
-    told = boot_unserved(state, "no_scheduler", now)
+    told = [] if is_boot(state, occurrence) else boot_unserved(state, "no_scheduler", now)
     if schedule.next_after(state.mark) == occurrence:
         return told
     last = schedule.latest_at_or_before(occurrence - _TICK) or state.mark
@@ -128,6 +131,21 @@ def _missed(
         *account(state, schedule, (began, freed), _DURING_A_RUN.get(policy, ""), now),
         *account(state, schedule, (freed, last), reason, now),
     ]
+
+
+def is_boot(state: TaskState, occurrence: datetime | None) -> bool:
+    """Return whether a start is the one owed since the registration.
+
+    A registration may end in the minute after the one it began in. Its start then serves the
+    occurrence of that minute, and the one before it is not missed: it precedes the registration.
+
+    Args:
+        state: of the task.
+        occurrence: the newest one after the registration, if it has come.
+    """
+    if state.boot_at is None:
+        return False
+    return occurrence is None or occurrence - state.registered_at <= ON_TIME
 
 
 def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:

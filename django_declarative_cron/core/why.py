@@ -198,7 +198,7 @@ def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
 
 def _unaccounted(facts: Facts, occurrence: datetime) -> Why:
     state = facts.state
-    if occurrence < state.registered_at.replace(second=0, microsecond=0):
+    if _is_before_registration(facts, occurrence):
         cause = Cause.OVERRIDDEN if facts.known_before else Cause.NOT_REGISTERED
         return Why(cause, occurrence, until=state.registered_at)
     blocking = _running(facts, occurrence)
@@ -207,9 +207,18 @@ def _unaccounted(facts: Facts, occurrence: datetime) -> Why:
     blocked = _blocked(facts, occurrence)
     if blocked is not None:
         return blocked
-    if occurrence <= state.mark:
+    if occurrence <= state.mark and occurrence != state.boot_at:
         return Why(Cause.FORGOTTEN, occurrence, until=facts.history_from)
     return _unserved(facts, occurrence)
+
+
+def _is_before_registration(facts: Facts, occurrence: datetime) -> bool:
+    registered, kept_from = facts.state.registered_at, facts.history_from
+    is_pruned = kept_from is not None and occurrence < kept_from
+    if facts.state.boot_at is not None or is_pruned:
+        # The minute of the registration has a start of its own, to come or pruned.
+        registered = registered.replace(second=0, microsecond=0)
+    return occurrence < registered
 
 
 def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:

@@ -54,6 +54,8 @@ class Instance:
     def _initialize(self, scheduler: Scheduler, registrations: object) -> None:
         listed = self._simulation.described(registrations)
         self._act("IS", **listed)
+        # The rows date the set by the beginning, however long it takes until tasks may start.
+        began = self._simulation.now
         try:
             scheduler.initialize(registrations)
         except ScheduleTaskError:
@@ -62,7 +64,7 @@ class Instance:
         except Exception:
             self._act("IEf", **listed)
             raise
-        self._became_active(listed)
+        self._became_active(listed, began)
 
     def poll(self) -> None:
         """Do one pass at the present instant, and call what it starts."""
@@ -183,10 +185,10 @@ class Instance:
         except SimulatedCrash:
             self.crash()
 
-    def _became_active(self, listed: Record) -> None:
+    def _became_active(self, listed: Record, at: datetime) -> None:
         self._registered = self._simulation.registered = listed
         self._leads_anew = False
-        self._act("IEs", **listed)
+        self._act("IEs", at=at, **listed)
 
     def leads(self) -> None:
         """Take note that this instance gained the lead."""
@@ -196,7 +198,7 @@ class Instance:
         """Tell of a set that nobody initialised again but its scheduler (semantics 9)."""
         if self._leads_anew and self._registered != self._simulation.registered:
             self._act("IS", **self._registered)
-            self._became_active(self._registered)
+            self._became_active(self._registered, self._simulation.now)
         self._leads_anew = False
 
     def _act(self, event: str, **values: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import BELIEVABLE, Decision, Story, decide, settle
+from django_declarative_cron.core.overlap import POLICIES, ActiveRun, Policy
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.core.state import TaskState, apply
@@ -42,8 +44,14 @@ RAN = replace(
 FAILED = replace(RAN, last_success_at=None, pending_retry_until=at("10:05"), failures=1)
 
 
-def decided(state: TaskState, now: str, cron: str = "0 * * * *") -> Decision:
-    return decide(state, schedule(cron), RETRY, at(now))
+def decided(
+    state: TaskState,
+    now: str,
+    cron: str = "0 * * * *",
+    policy: Policy = "coalesce",
+    active: Sequence[ActiveRun] = (),
+) -> Decision:
+    return decide(state, schedule(cron), RETRY, at(now), policy, active)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +155,31 @@ def test_what_fell_under_the_own_run_is_told_apart_from_what_was_missed() -> Non
     assert (missed.reason, missed.count) == ("no_scheduler", 2)
 
 
-def test_a_boot_obligation_that_a_newer_occurrence_overtakes_is_told_as_missed() -> None:
-    state = replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00"))
-    missed, started = decided(state, "10:01:00", "* * * * *").events
+AT_ITS_MINUTE = replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_registration_that_ends_in_the_next_minute_owes_one_boot_run(policy: Policy) -> None:
+    (started,) = decided(AT_ITS_MINUTE, "10:01:00", "* * * * *", policy).events
+    assert isinstance(started, events.TaskRunStarted)
+    assert (started.reason, started.scheduled_time) == ("boot", at("10:01"))
+
+
+def test_a_boot_run_that_waits_is_owed_no_more() -> None:
+    active = [ActiveRun(run=1, scheduled_for=at("09:59"))]
+    state = replace(AT_ITS_MINUTE, running=True)
+    (waits,) = decided(state, "10:01:00", "* * * * *", "enqueue", active).events
+    assert isinstance(waits, events.TaskRunWaiting)
+    assert (waits.reason, waits.scheduled_time) == ("boot", at("10:01"))
+    assert apply(waits, state).boot_at is None
+
+
+def test_a_boot_obligation_that_nobody_met_in_time_is_told_as_missed() -> None:
+    missed, started = decided(AT_ITS_MINUTE, "10:02:00", "0,2 * * * *").events
     assert isinstance(missed, events.TaskSkipped)
     assert (missed.scheduled_time, missed.count) == (at("10:00"), 1)
     assert isinstance(started, events.TaskRunStarted)
-    assert started.scheduled_time == at("10:01")
+    assert (started.reason, started.scheduled_time) == ("due", at("10:02"))
 
 
 def test_a_mark_far_ahead_is_set_back_and_one_believable_is_not() -> None:

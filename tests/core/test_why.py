@@ -165,6 +165,18 @@ PAST = [
     ),
     ("not registered", facts(state={"registered_at": hour(9, 30)}), hour(8), Cause.NOT_REGISTERED),
     (
+        "in the minute of the registration, whose start came in the next one",
+        facts(state={"registered_at": hour(9, 0) + timedelta(seconds=59)}),
+        hour(9),
+        Cause.NOT_REGISTERED,
+    ),
+    (
+        "in the minute of the registration, whose start is to come",
+        facts(state={"registered_at": hour(9) + timedelta(seconds=59), "boot_at": hour(9)}),
+        hour(9),
+        Cause.LATE,
+    ),
+    (
         "overridden",
         facts(state={"registered_at": hour(9, 30)}, known_before=True),
         hour(8),

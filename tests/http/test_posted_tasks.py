@@ -295,3 +295,19 @@ def test_a_person_may_ask_for_a_run(simulation: Simulate, calls: list[Any]) -> N
     overrides.request_run(["daily"], act(sim))
     sim.advance_to("2024-01-01T10:10:35Z", at_least_every=timedelta(seconds=1))
     assert outcomes("daily") == [("succeeded", "manual")]
+
+
+@pytest.mark.parametrize("before", [None, "0 0 1 1 *"])
+def test_one_that_comes_late_in_its_minute_has_one_boot_run_and_nothing_missed(
+    simulation: Simulate, before: str | None
+) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([])
+    if before is not None:
+        post(sim, cron=before)
+    sim.advance_to("2024-01-01T10:00:59.900Z")
+    post(sim, cron="* * * * *")
+    sim.clock.advance(at(10) + timedelta(minutes=1))
+    sim.poll()
+    (run,) = sim.runs("daily")
+    assert (run.reason, run.scheduled_for) == ("boot", at(10) + timedelta(minutes=1))

@@ -38,7 +38,7 @@ def _spans(
 ) -> Iterator[tuple[datetime, datetime, int]]:
     """Give what rows say of occurrences since the epoch began, repetitions left out."""
     for run in snapshot.started(name, [task["epoch"]]):
-        is_new = run["attempt"] == 1 and run["reason"] not in ("manual", "boot")
+        is_new = run["attempt"] == 1 and run["reason"] != "manual"
         if is_new and run["scheduled_for"] > base:
             yield run["scheduled_for"], run["scheduled_for"], 1
     for row in snapshot.unserved(name, task["epoch"]):

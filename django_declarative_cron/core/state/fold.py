@@ -187,7 +187,7 @@ def _interrupted(event: events.TaskRunInterrupted, state: TaskState) -> TaskStat
 
 @apply.register
 def _waiting(event: events.TaskRunWaiting, state: TaskState) -> TaskState:
-    return _accounted(state, event.scheduled_time).but(waiting=state.waiting + 1)
+    return _accounted(state, event.scheduled_time).but(waiting=state.waiting + 1, boot_at=None)
 
 
 @apply.register

@@ -1,0 +1,109 @@
+"""A registration that begins in one minute and ends in the next: one boot run, nothing missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron import signals
+from django_declarative_cron.core.overlap import POLICIES
+from django_declarative_cron.testing import Simulation
+
+from .conftest import FIVE_MINUTES, Started, utc
+
+EVERY_MINUTE = "* * * * *"
+BEFORE, AFTER = "10:00:59.900", "10:01:00.200"
+HISTORY = [("succeeded", "boot", utc("10:01"), utc(AFTER))]
+
+
+@contextmanager
+def stepped(sim: Simulation, signal: str, to: str = AFTER) -> Iterator[None]:
+    """Let time pass when an event is published: rows are written, and nothing has started."""
+
+    def step(**_: Any) -> None:
+        sim.clock.advance(utc(to))
+
+    signals.SIGNALS[signal].connect(step)
+    try:
+        yield
+    finally:
+        signals.SIGNALS[signal].disconnect(step)
+
+
+def history(sim: Simulation, name: str = "t") -> list[tuple[Any, ...]]:
+    rows = sim.runs(name)
+    return [(row.outcome, row.reason, row.scheduled_for, row.started_at) for row in rows]
+
+
+def entry(sim: Simulation, **keys: Any) -> dict[str, Any]:
+    return {"name": "t", "cron": EVERY_MINUTE, "callback": sim.job(), **keys}
+
+
+def test_a_new_task(simulation: Started) -> None:
+    sim = simulation(BEFORE)
+    with stepped(sim, "task_added"):
+        sim.initialize([("t", EVERY_MINUTE, sim.job(), FIVE_MINUTES)])
+    assert history(sim) == HISTORY
+    sim.advance_to("2024-01-01T10:02Z")
+    assert [row.reason for row in sim.runs("t")] == ["boot", "due"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_dict_with_each_overlap_policy(simulation: Started, policy: str) -> None:
+    sim = simulation(BEFORE)
+    with stepped(sim, "task_added"):
+        sim.initialize([entry(sim, overlap_policy=policy)])
+    assert history(sim) == HISTORY
+
+
+@pytest.mark.parametrize("catch_up", [0, 3600])
+def test_a_task_that_limits_its_catching_up(simulation: Started, catch_up: int) -> None:
+    sim = simulation(BEFORE)
+    with stepped(sim, "task_added"):
+        sim.initialize([entry(sim, catch_up=timedelta(seconds=catch_up))])
+    assert history(sim) == HISTORY
+
+
+def test_a_schedule_of_seconds(simulation: Started) -> None:
+    sim = simulation("10:00:30.900")
+    with stepped(sim, "task_added", "10:00:31.100"):
+        sim.initialize([entry(sim, cron="* * * * * *")])
+    assert history(sim) == [("succeeded", "boot", utc("10:00:31"), utc("10:00:31.100"))]
+
+
+def test_an_interval_has_no_minute_and_runs_one_interval_later(simulation: Started) -> None:
+    sim = simulation(BEFORE)
+    with stepped(sim, "task_added"):
+        sim.initialize([entry(sim, cron="@every 1m")])
+    sim.advance_to("2024-01-01T10:02Z")
+    assert [(row.reason, row.started_at) for row in sim.runs("t")] == [("due", utc("10:01:59.9"))]
+
+
+def test_a_task_whose_next_occurrence_is_far(simulation: Started) -> None:
+    sim = simulation(BEFORE)
+    with stepped(sim, "task_added"):
+        sim.initialize([("t", "0 10 * * *", sim.job(), FIVE_MINUTES)])
+    assert history(sim) == [("succeeded", "boot", utc("10:00"), utc(AFTER))]
+
+
+def test_an_overridden_task(simulation: Started) -> None:
+    sim = simulation("09:30:00")
+    sim.initialize([("t", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
+    sim.advance_to(f"2024-01-01T{BEFORE}Z")
+    with stepped(sim, "task_overridden"):
+        sim.initialize([("t", EVERY_MINUTE, sim.job(), FIVE_MINUTES)])
+    assert history(sim) == HISTORY
+
+
+def test_a_task_that_returns(simulation: Started) -> None:
+    sim = simulation("09:59:00")
+    sim.initialize([("t", EVERY_MINUTE, sim.job(), FIVE_MINUTES)])
+    sim.initialize([])
+    sim.advance_to(f"2024-01-01T{BEFORE}Z")
+    with stepped(sim, "task_added"):
+        sim.initialize([("t", EVERY_MINUTE, sim.job(), FIVE_MINUTES)])
+    assert history(sim)[1:] == HISTORY
