@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.runners.engine_settings import *  # noqa: F403
+from tests.runtime.runners.engine_settings import *  # noqa: F403
 
 TASKS = {"default": {"BACKEND": "django_tasks_rq.RQBackend"}}
 RQ_QUEUES = {"default": {"URL": os.environ.get("BENCHMARK_REDIS", "redis://localhost:1")}}

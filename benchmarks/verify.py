@@ -24,7 +24,7 @@ from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 
 from django_declarative_cron.models import TaskRun
-from tests.commands.filled import fill
+from tests.management.filled import fill
 
 TASKS = 100
 

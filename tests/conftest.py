@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import django
 import hypothesis
@@ -19,6 +20,7 @@ from django_declarative_cron.core.schedule import forget_answers
 
 from .database import for_children
 from .process import Process
+from .receiver import SECRET, Post, Receiver
 
 # Where the package is installed, pytest has loaded it already.
 _PLUGIN = "django_declarative_cron.testing.plugin"
@@ -37,7 +39,7 @@ hypothesis.settings.load_profile("tests")
 PURE = {"cron", "core", "theory", "test_architecture.py"}
 
 # What they start has an SQLite file of its own, so that they run once and not on each database.
-OWN_DATABASE = {"example", "docs/test_tutorial.py"}
+OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(here)
         if path.parts[0] in PURE:
             item.add_marker("pure")
-        if OWN_DATABASE.intersection([path.parts[0], path.as_posix()]):
+        if OWN_DATABASE.intersection([path.as_posix(), path.parent.as_posix()]):
             item.add_marker("own_database")
 
 
@@ -121,6 +123,25 @@ def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[.
     yield begin
     for process in processes:
         process.bury()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Give a receiver of webhooks."""
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def post_to(settings: Any) -> Post:
+    """Give a function that configures a sink."""
+
+    def configure(url: str, **more: Any) -> None:
+        sink = {"url": url, "secret": SECRET, "timeout": 5, **more}
+        settings.DECLARATIVE_CRON = {"EVENT_SINK": sink}
+
+    return configure
 
 
 @pytest.fixture(autouse=True)

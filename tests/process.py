@@ -9,7 +9,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from .patience import PATIENCE
+from .timeouts import TIMEOUT
 
 
 class Process:
@@ -44,7 +44,7 @@ class Process:
             return sum(text in line for line in self.lines) >= count
 
         with self._news:
-            assert self._news.wait_for(said, PATIENCE), (text, self.lines)
+            assert self._news.wait_for(said, TIMEOUT), (text, self.lines)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
@@ -52,8 +52,8 @@ class Process:
 
     def exit_code(self) -> int:
         """Wait for the end."""
-        code = self.child.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        code = self.child.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
         return code
 
     def companions_left(self) -> list[int]:
@@ -70,7 +70,7 @@ class Process:
         self.child.kill()
         self.exit_code()
         pause = threading.Event()
-        for _ in range(int(PATIENCE * 50)):
+        for _ in range(int(TIMEOUT * 50)):
             if not self.companions_left():
                 return
             pause.wait(0.02)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 from django_declarative_cron.store import database
 
-from ..local import instant_of, local_time
+from ..timezones import instant_of, local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

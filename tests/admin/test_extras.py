@@ -18,7 +18,7 @@ from django_declarative_cron.core.spread import offset_of
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.overview import coming_up
 
-from ..local import PROJECT, instant_of, zoned
+from ..timezones import PROJECT, instant_of, zoned
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

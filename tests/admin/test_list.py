@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from ..local import local_time
+from ..timezones import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from django_declarative_cron.admin import notifying
 
-from ..events.receiver import Receiver
+from ..receiver import Receiver
 from .conftest import Login
 
 LIST = "admin:django_declarative_cron_schedulerinstance_changelist"

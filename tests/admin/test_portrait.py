@@ -9,7 +9,7 @@ from typing import Any
 
 from django.test import Client
 
-from ..local import local_time
+from ..timezones import local_time
 from . import pages, rows
 from .rows import NOW
 

@@ -13,7 +13,7 @@ from django.test import Client
 from django_declarative_cron.admin.frames import project_frames
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 
-from ..local import local_time
+from ..timezones import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

@@ -14,7 +14,7 @@ from django.test import Client
 from django_declarative_cron.models import SchedulerInstance
 from django_declarative_cron.store.guard import LONG_AGO
 
-from ..local import local_time
+from ..timezones import local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

@@ -16,7 +16,7 @@ from freezegun import freeze_time
 from django_declarative_cron.admin.formats import occurrence, relative
 from django_declarative_cron.models import ScheduledTask
 
-from ..local import PROJECT, local_time
+from ..timezones import PROJECT, local_time
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW

@@ -15,7 +15,7 @@ from django_declarative_cron.models import ScheduledTask, SchedulerInstance, Tas
 from django_declarative_cron.store.mending import mend
 from django_declarative_cron.testing import Simulation
 
-from ..behaviour.test_unreadable import COLUMNS, MODELS, damage
+from ..scenarios.test_unreadable import COLUMNS, MODELS, damage
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="columns have types")
 

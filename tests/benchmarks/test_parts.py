@@ -21,7 +21,7 @@ from benchmarks.lateness import DUE
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 
 from ..conftest import CHECKOUT
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_scheduler_that_waits_for_the_minute_begins_and_ends(begin: Any) -> No
     waiting: Any = begin("lateness", "product", 11)
     waiting.begin()
     # What is new and named by the present minute runs at once.
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while len(waiting.called(0.0)) < DUE:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
@@ -125,9 +125,9 @@ class Chromium:
 
     def until(self, what: Callable[[], bool]) -> None:
         """Wait until something is true."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not what():
-            assert time.monotonic() < end, f"not within {PATIENCE} s: {self.text()[:2000]}"
+            assert time.monotonic() < end, f"not within {TIMEOUT} s: {self.text()[:2000]}"
             self._listen(0.1)
 
     def height(self) -> int:
@@ -160,7 +160,7 @@ class Chromium:
 
     def wait_for_load(self) -> None:
         """Wait until the page that was asked for is there."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not any(each["method"] == "Page.loadEventFired" for each in self._events):
             assert time.monotonic() < end, "the page was not loaded"
             self._listen(0.2)
@@ -172,7 +172,7 @@ class Chromium:
         if session and hasattr(self, "_session"):
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             for answer in self._listen(0.5):
                 if answer.get("id") == number:

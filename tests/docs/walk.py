@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..conftest import PACKAGE
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 from .pages import Block
 
 CUT = "…"
@@ -121,7 +121,7 @@ class Running:
         """
         for line in expected:
             with self._news:
-                came = self._news.wait_for(lambda line=line: self._find(line), PATIENCE)
+                came = self._news.wait_for(lambda line=line: self._find(line), TIMEOUT)
                 assert came, f"{line!r} never came:\n" + "\n".join(self.lines[self._seen :])
 
     def _find(self, expected: str) -> bool:
@@ -134,15 +134,15 @@ class Running:
     def interrupt(self) -> int:
         """Press Ctrl-C, and wait for the end; give the exit code."""
         self.child.send_signal(signal.SIGINT)
-        code = self.child.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        code = self.child.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
         return code
 
     def kill(self) -> None:
         """Let it be gone."""
         self.child.kill()
-        self.child.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self.child.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
 
 
 def _program(path: Path, text: str) -> None:

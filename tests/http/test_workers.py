@@ -40,8 +40,8 @@ from django_declarative_cron.store.sentences import sentence
 from django_declarative_cron.store.status import status_query
 from django_declarative_cron.testing import Simulation, post_task
 
-from ..elsewhere import elsewhere
-from ..patience import PATIENCE
+from ..threads import elsewhere
+from ..timeouts import TIMEOUT
 from .client import Caller
 
 FETCH, ACK, NACK, BEAT = (f"/v1/workers/{name}" for name in ("fetch", "ack", "nack", "heartbeat"))
@@ -560,7 +560,7 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
     barrier = threading.Barrier(3)
 
     def work(name: str) -> None:
-        barrier.wait(PATIENCE)
+        barrier.wait(TIMEOUT)
         mine: list[int] = []
         try:
             for _ in range(6):
@@ -573,7 +573,7 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     fetched = [pk for mine in found for pk in mine]
     assert len(fetched) == len(set(fetched)) == 6
     sim.crash()
@@ -596,7 +596,7 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
     sim = _waiting_beside_others(settings)
     with transaction.atomic(), elsewhere() as submit:
         list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
-        found = submit(lambda: jobs.fetch(["slow"], 1, "w", MINUTE)).result(PATIENCE)
+        found = submit(lambda: jobs.fetch(["slow"], 1, "w", MINUTE)).result(TIMEOUT)
     assert found == []
     sim.crash()
 
@@ -608,7 +608,7 @@ def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings
     with transaction.atomic(), elsewhere() as submit:
         list(ScheduledTask.objects.filter(name="sync").select_for_update())
         effect = submit(lambda: cancels.cancel(run, act, sim.clock.database_time()))
-        assert effect.result(PATIENCE) is Effect.ASKED
+        assert effect.result(TIMEOUT) is Effect.ASKED
     sim.advance_to("2024-01-01T11:00:10Z")
     run.refresh_from_db()
     assert run.outcome == Outcome.INTERRUPTED

@@ -17,7 +17,7 @@ from django.db import connection
 
 from django_declarative_cron.models import SchedulerState
 
-from ..process import PATIENCE, Process
+from ..process import TIMEOUT, Process
 from ..runtime.conftest import run_now
 
 __all__ = ["run_now"]
@@ -56,7 +56,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
 def wait_until(is_so: Callable[[], object], what: str) -> None:
     """Look again and again until something is so."""
     pause = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
+    for _ in range(int(TIMEOUT * 50)):
         if is_so():
             return
         pause.wait(0.02)

@@ -15,7 +15,7 @@ from django.db import connection
 
 from django_declarative_cron.models import TaskRun
 from tests.database import for_children
-from tests.process import PATIENCE, Process
+from tests.process import TIMEOUT, Process
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -63,18 +63,18 @@ def pooled(transactional_db: None, project_environment: dict[str, str]) -> Itera
         yield {
             **project_environment,
             **behind,
-            "DJANGO_SETTINGS_MODULE": "tests.chaos.secondly",
+            "DJANGO_SETTINGS_MODULE": "tests.processes.chaos.secondly",
         }
         log = (directory / "log").read_text()
         assert "unsupported startup parameter" not in log
     finally:
         pooler.terminate()
-        pooler.wait(PATIENCE)
+        pooler.wait(TIMEOUT)
         shutil.rmtree(directory)
 
 
 def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not path.exists():
         assert time.monotonic() < deadline, path
         time.sleep(0.01)
@@ -92,7 +92,7 @@ def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
 def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Process]) -> None:
     for each in schedulers:
         each.wait_for("Ctrl-C stops it")
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while TaskRun.objects.filter(outcome="failed").count() < 40:
         assert time.monotonic() < deadline, [each.output for each in schedulers]
         time.sleep(0.1)

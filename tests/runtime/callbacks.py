@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.store import limits, stall
-from tests.patience import PATIENCE
+from tests.timeouts import TIMEOUT
 
 if longest := os.environ.get("DDC_TEST_LONGEST_WAIT"):
     # Seconds that the process waits for the database; its settings cannot import this.
@@ -33,7 +33,7 @@ def note_environment() -> None:
 def until_stopping(run: Run) -> None:
     """Run until the scheduler begins to stop."""
     _note("began")
-    if run.stopping.wait(PATIENCE):
+    if run.stopping.wait(TIMEOUT):
         _note("saw the stop")
 
 

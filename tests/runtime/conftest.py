@@ -14,7 +14,7 @@ from django_declarative_cron.runtime import engine
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 NEVER_TODAY = "0 0 29 2 *"
 FIVE_MINUTES = timedelta(minutes=5)
@@ -45,7 +45,7 @@ class Heard:
     def wait_for(self, kind: str, count: int = 1) -> list[Any]:
         """Wait until so many events of a kind have come."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self._of(kind)) >= count, PATIENCE), (
+            assert self._news.wait_for(lambda: len(self._of(kind)) >= count, TIMEOUT), (
                 kind,
                 self._events,
             )

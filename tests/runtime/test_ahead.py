@@ -24,9 +24,9 @@ from django_declarative_cron.store.guard import Standing
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock
 
-from ..elsewhere import elsewhere
-from ..patience import PATIENCE
 from ..store.conftest import Deployment
+from ..threads import elsewhere
+from ..timeouts import TIMEOUT
 from .conftest import Heard
 
 INSTANT = datetime(2024, 1, 1, 12, 0, tzinfo=UTC)
@@ -134,9 +134,9 @@ def test_a_close_wait_is_no_shorter_than_asked_and_ends_with_its_event() -> None
     assert not system_clock.wait_closely(event, 2 * AWAKE)
     assert time.perf_counter() - began >= 2 * AWAKE
     event.set()
-    assert system_clock.wait_closely(event, 2 * PATIENCE)
+    assert system_clock.wait_closely(event, 2 * TIMEOUT)
     assert not system_clock.wait_closely(threading.Event(), -1.0)
-    assert time.perf_counter() - began < PATIENCE
+    assert time.perf_counter() - began < TIMEOUT
 
 
 def test_a_close_wait_ends_where_somebody_has_stopped_the_clock(
@@ -226,7 +226,7 @@ def test_nobody_sees_a_start_before_it_is_to_be_committed(deployment: Deployment
 
     def hold(_: object) -> bool:
         with elsewhere() as submit:
-            seen.append(submit(TaskRun.objects.count).result(PATIENCE))
+            seen.append(submit(TaskRun.objects.count).result(TIMEOUT))
         return True
 
     assert len(_claim(deployment, hold).claims) == 3
@@ -329,7 +329,7 @@ def test_what_is_claimed_ahead_is_called_at_its_instant(
     monkeypatch.setattr(Hold, "ends_well", held)
     each_second = {"cron": "* * * * * *", "callback": note, "overlap_policy": "coalesce"}
     scheduler.initialize([{**each_second, "name": "a"}])
-    assert well.wait(PATIENCE)
+    assert well.wait(TIMEOUT)
     started = heard.wait_for("TaskRunStarted")
     heard.wait_for("TaskRunCompleted")
     for event, called in zip(started, CALLED, strict=False):

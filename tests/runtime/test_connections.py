@@ -19,7 +19,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.store import planned
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 RunNow = Callable[..., None]
 
@@ -84,7 +84,7 @@ def test_a_loop_that_ends_gives_a_pool_back_what_keeps_nothing(
     every = SimpleNamespace(all=lambda **_: [lent], close_all=lambda: told.append("closed"))
     monkeypatch.setattr(connections, "connections", every)
     monkeypatch.setattr(planned, "forget", told.append)
-    loop = Loop(system_clock, lambda: None, threading.Event(), lambda: PATIENCE)
+    loop = Loop(system_clock, lambda: None, threading.Event(), lambda: TIMEOUT)
     loop.start()
     loop.stop()
     assert told == ([lent, "closed"] if is_forgotten else ["closed"])

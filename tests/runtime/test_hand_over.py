@@ -17,7 +17,7 @@ from django_declarative_cron.runtime.watch import patience_for
 from django_declarative_cron.store import claims, instances
 from django_declarative_cron.store.peek import Peek
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 RunNow = Callable[..., None]
 ACTS_OF_PEOPLE = 1.0
@@ -25,7 +25,7 @@ ACTS_OF_PEOPLE = 1.0
 
 def _wait_until(is_so: Callable[[], object]) -> None:
     pause = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
+    for _ in range(int(TIMEOUT * 50)):
         if is_so():
             return
         pause.wait(0.02)
@@ -74,7 +74,7 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
         real(*args)
 
     monkeypatch.setattr(instances, "stop_requested", refused_once)
-    scheduler.initialize([("t", NEVER_TODAY, lambda: may_end.wait(PATIENCE), FIVE_MINUTES)])
+    scheduler.initialize([("t", NEVER_TODAY, lambda: may_end.wait(TIMEOUT), FIVE_MINUTES)])
     run_now("t")
     heard.wait_for("TaskRunStarted")
     stopping = threading.Thread(target=_stop, args=(scheduler,))
@@ -86,7 +86,7 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
         assert TaskRun.objects.get().outcome == "running"
     finally:
         may_end.set()
-        stopping.join(PATIENCE)
+        stopping.join(TIMEOUT)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_p61_a_lead_that_is_given_up_is_seen_within_a_second(
 
 def _stop(scheduler: Scheduler) -> None:
     try:
-        scheduler.stop(grace=timedelta(seconds=PATIENCE))
+        scheduler.stop(grace=timedelta(seconds=TIMEOUT))
     finally:
         connections.close_all()

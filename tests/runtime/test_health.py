@@ -20,7 +20,7 @@ from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.runtime.loop import Loop
 
 from ..process import Process
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 TASKS = [("never", NEVER_TODAY, "tests.runtime.callbacks.note", FIVE_MINUTES)]
 
@@ -42,7 +42,7 @@ def clock() -> Leaping:
 
 def wait_until(true: Callable[[], Any]) -> None:
     looked = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
+    for _ in range(int(TIMEOUT * 50)):
         if true():
             return
         looked.wait(0.02)
@@ -109,7 +109,7 @@ def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
 
     loop = Loop(clock, fail, woken, lambda: 1.0)
     loop.start()
-    assert passed.wait(PATIENCE)
+    assert passed.wait(TIMEOUT)
     wait_until(lambda: loop.pulse.last.passes)
     assert loop.pulse.last.refused == "ValueError"
     loop.stop()
@@ -118,7 +118,7 @@ def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
 def test_a_loop_that_hangs_is_not_alive(scheduler_on: Any, clock: Leaping) -> None:
     scheduler, hangs, go_on = scheduler_on(clock)
     scheduler.initialize(TASKS)
-    assert hangs.wait(PATIENCE)
+    assert hangs.wait(TIMEOUT)
     assert health.report(scheduler).live
     clock.ahead = pulse.LIMIT + 1
     found = health.report(scheduler)
@@ -136,7 +136,7 @@ def scheduler_on(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Any
 
     def hang(*given: Any) -> Any:
         hangs.set()
-        go_on.wait(PATIENCE)
+        go_on.wait(TIMEOUT)
         return look(*given)
 
     def make(clock: Leaping) -> tuple[Scheduler, threading.Event, threading.Event]:
@@ -167,7 +167,7 @@ def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
     woken = threading.Event()
     loop = Loop(clock, tick, woken, lambda: threading.TIMEOUT_MAX)
     loop.start()
-    assert ticked.wait(PATIENCE)
+    assert ticked.wait(TIMEOUT)
     wait_until(lambda: loop.pulse.last.passes)
     clock.ahead = 1_000_000.0
     assert not loop.pulse.is_late()
@@ -194,7 +194,7 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
 
 
 def _leading(port: int) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=TIMEOUT) as answer:
         for family in text_string_to_metric_families(answer.read().decode()):
             if family.name == "declarative_cron_leading":
                 return float(family.samples[0].value)
@@ -208,7 +208,7 @@ def _port(process: Process, kind: str = "Probes:") -> int:
 
 def _get(port: int, path: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=TIMEOUT) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:

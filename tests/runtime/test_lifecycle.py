@@ -17,7 +17,7 @@ from django_declarative_cron.runtime.lifecycle import (
     Step,
 )
 
-from .conftest import PATIENCE
+from .conftest import TIMEOUT
 
 
 def test_the_states_are_those_of_the_specification() -> None:
@@ -163,7 +163,7 @@ def test_one_from_inside_waits_for_another_but_not_for_a_stop() -> None:
     waiting = threading.Thread(target=initialize)
     waiting.start()
     _ask(life)
-    waiting.join(PATIENCE)
+    waiting.join(TIMEOUT)
     assert len(refused) == 1
 
 

@@ -19,7 +19,7 @@ from django_declarative_cron.testing import ManualClock
 from django_declarative_cron.testing.clock import instant
 
 from ..process import Process
-from .conftest import PATIENCE
+from .conftest import TIMEOUT
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="systemd is of Linux")
 
@@ -33,7 +33,7 @@ class Manager:
     def __init__(self, name: str) -> None:
         self.name = name
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.settimeout(PATIENCE)
+        self._socket.settimeout(TIMEOUT)
         self._socket.bind("\0" + name[1:] if name.startswith("@") else name)
 
     def hear(self) -> list[str]:
@@ -125,7 +125,7 @@ def test_it_is_fed_twice_as_often_as_it_asks(tmp_path: Path, watchdog: str, seco
     fed = [manager.hear() for _ in range(3 if watchdog else 1)]
     assert fed[0][0].startswith("STATUS=")
     assert all(lines[-1] == "WATCHDOG=1" for lines in fed) == bool(watchdog)
-    assert clock.ended.wait(PATIENCE)
+    assert clock.ended.wait(TIMEOUT)
     manager.close()
     assert set(clock.waits) == {seconds}
 

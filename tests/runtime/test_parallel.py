@@ -13,7 +13,7 @@ import pytest
 from django_declarative_cron import Scheduler, conf
 from django_declarative_cron.models import ScheduledTask, TaskRun
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 RunNow = Callable[..., None]
 
@@ -27,7 +27,7 @@ def test_pa01_as_many_at_once_as_there_are_workers(
 ) -> None:
     scheduler = Scheduler(options=lambda: replace(conf.options(), WORKERS=4))
     lock = threading.Lock()
-    together = threading.Barrier(4, timeout=PATIENCE)
+    together = threading.Barrier(4, timeout=TIMEOUT)
     at_once, most = 0, 0
 
     def callback() -> None:
@@ -53,7 +53,7 @@ def test_pa02_a_slow_task_keeps_no_fast_one_waiting(
     may_end = threading.Event()
 
     def slow() -> None:
-        assert may_end.wait(PATIENCE)
+        assert may_end.wait(TIMEOUT)
 
     scheduler.initialize(_registrations(fast=lambda: None, slow=slow))
     run_now("fast", "slow")
@@ -90,12 +90,12 @@ def test_pa05_however_often_a_task_is_asked_for_it_never_runs_beside_itself(
             overlapped.append(1)
             return
         began.release()
-        assert may_end.acquire(timeout=PATIENCE)
+        assert may_end.acquire(timeout=TIMEOUT)
         lock.release()
 
     scheduler.initialize(_registrations(t=callback))
     run_now("t")
-    assert began.acquire(timeout=PATIENCE)
+    assert began.acquire(timeout=TIMEOUT)
     for _ in range(20):
         run_now("t")
     assert TaskRun.objects.count() == 1

@@ -19,7 +19,7 @@ from django_declarative_cron.runtime import probes
 from django_declarative_cron.runtime.health import Report
 from django_declarative_cron.runtime.probes import Listener, probe_pages
 
-from .conftest import PATIENCE
+from .conftest import TIMEOUT
 
 FACTS = {"standing": "standby", "tasks": 3, "running": 1}
 
@@ -37,7 +37,7 @@ def serve() -> Callable[..., int]:
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    return socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT)
 
 
 def ask(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:

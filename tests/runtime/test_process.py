@@ -22,7 +22,7 @@ from django_declarative_cron.models import (
 
 from ..process import Process
 from ..store.conftest import Stranger, stranger
-from .conftest import PATIENCE
+from .conftest import TIMEOUT
 
 __all__ = ["stranger"]
 
@@ -146,7 +146,7 @@ def test_before_migrate_it_says_so_in_one_sentence(project_environment: dict[str
         env={**project_environment, "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert done.returncode == 2
     assert "python manage.py migrate" in done.stderr.splitlines()[-1]
@@ -172,7 +172,7 @@ def test_two_processes_run_each_request_once(
 
 def _wait_for_lines(path: Path, count: int) -> None:
     watched = threading.Event()
-    for _ in range(int(PATIENCE * 20)):
+    for _ in range(int(TIMEOUT * 20)):
         if len(path.read_text().splitlines()) >= count:
             return
         watched.wait(0.05)
@@ -181,7 +181,7 @@ def _wait_for_lines(path: Path, count: int) -> None:
 
 def _wait_for_a_lock() -> None:
     pause = threading.Event()
-    for _ in range(int(PATIENCE * 20)):
+    for _ in range(int(TIMEOUT * 20)):
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
             if cursor.fetchone()[0]:

@@ -20,7 +20,7 @@ from django_declarative_cron.store import claims
 from django_declarative_cron.store.guard import Standing
 from django_declarative_cron.testing import ManualClock
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 from .test_ahead import INSTANT, Going
 
 DELAY = timedelta(minutes=5)
@@ -120,7 +120,7 @@ def test_threads_are_there_before_what_they_are_to_call() -> None:
     assert pool._threads == 2
     for work in _made(_claims(3)):
         pool.submit(work)
-    assert all(each.wait(PATIENCE) for each in began.values())
+    assert all(each.wait(TIMEOUT) for each in began.values())
     pool.close()
 
 

@@ -20,7 +20,7 @@ from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -211,13 +211,13 @@ def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
     run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
     goes_on, over = (Work(n, run, Target("", lambda: None), calls._done) for n in (1, 2))
     calls._running = {1: goes_on, 2: over}
-    calls.gather(PATIENCE)  # Nobody has ended.
+    calls.gather(TIMEOUT)  # Nobody has ended.
     over.ending.settle()
     calls.gather(0)
     assert calls.waiting == []
 
     def done() -> None:
-        ended.wait(PATIENCE)
+        ended.wait(TIMEOUT)
         over.done(Result(2, "t", NOON, succeeded=True))
 
     teller = threading.Thread(target=done)
@@ -229,6 +229,6 @@ def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
         return waits(is_there, seconds)
 
     calls._book.wait_for = wait_for  # type: ignore[assignment]
-    calls.gather(PATIENCE)
+    calls.gather(TIMEOUT)
     assert [each.run for each in calls.waiting] == [2]
     teller.join()

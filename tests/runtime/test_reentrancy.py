@@ -28,7 +28,7 @@ from django_declarative_cron.models import (
 from django_declarative_cron.runtime import activation, drain, watch
 from django_declarative_cron.store import instances, results
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 RunNow = Callable[..., None]
 EVERY_MINUTE = "* * * * *"
@@ -65,7 +65,7 @@ class Call:
 
     def result(self) -> Any:
         """Wait for its end; a deadlock is a failure."""
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert self.is_over, "the call never came back"
         if self.error is not None:
             raise self.error
@@ -81,11 +81,11 @@ class Held:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.entered.set()
-        assert self.let.wait(PATIENCE)
+        assert self.let.wait(TIMEOUT)
         return self._real(*args, **kwargs)
 
     def wait(self) -> None:
-        assert self.entered.wait(PATIENCE)
+        assert self.entered.wait(TIMEOUT)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ class Busy:
 
     def __call__(self) -> None:
         self.began.set()
-        assert self.may_end.wait(PATIENCE)
+        assert self.may_end.wait(TIMEOUT)
 
 
 # --- several threads ---
@@ -133,7 +133,7 @@ class Busy:
 def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_holds(
     scheduler: Scheduler,
 ) -> None:
-    together = threading.Barrier(6, timeout=PATIENCE)
+    together = threading.Barrier(6, timeout=TIMEOUT)
 
     def initialize(registrations: list[Any]) -> None:
         together.wait()
@@ -157,7 +157,7 @@ def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_hol
 def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
     transactional_db: None,
 ) -> None:
-    together = threading.Barrier(4, timeout=PATIENCE)
+    together = threading.Barrier(4, timeout=TIMEOUT)
 
     def come(number: int) -> None:
         scheduler = Scheduler(background=False)
@@ -180,7 +180,7 @@ def test_sp02_stops_at_once_share_one_shutdown(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     stops = [Call(scheduler.stop) for _ in range(4)]
     heard.wait_for("SchedulerStopRequested")
     assert scheduler.state == "Stopping"
@@ -196,7 +196,7 @@ def test_an_initialisation_during_a_stop_waits_for_its_end(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     stop = Call(scheduler.stop)
     heard.wait_for("SchedulerStopRequested")
     again = Call(scheduler.initialize, _registrations(u=_nothing))
@@ -269,7 +269,7 @@ def test_a_stop_beside_another_one_keeps_to_its_own_grace(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     patient = Call(scheduler.stop)
     heard.wait_for("SchedulerStopRequested")
     assert scheduler.stop(grace=timedelta(milliseconds=20)) is False
@@ -283,7 +283,7 @@ def test_a_stop_whose_grace_ran_out_completes_when_the_run_has_ended(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     assert scheduler.stop(grace=timedelta(0)) is False
     assert scheduler.state == "Stopping"
     busy.may_end.set()
@@ -297,7 +297,7 @@ def test_an_initialisation_after_such_a_stop_waits_for_the_run_and_then_runs(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     assert scheduler.stop(grace=timedelta(0)) is False
     again = Call(scheduler.initialize, _registrations(t=_nothing))
     assert not again.is_over
@@ -368,7 +368,7 @@ def test_a_stop_from_inside_waits_for_the_other_runs_before_it_is_complete(
     busy = Busy()
     scheduler.initialize(_registrations(busy=busy, stopping=scheduler.stop))
     run_now("busy")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     run_now("stopping")
     heard.wait_for("TaskRunCompleted")
     assert scheduler.state == "Stopping"
@@ -381,7 +381,7 @@ def test_a_stop_from_inside_waits_for_the_other_runs_before_it_is_complete(
 def test_callbacks_that_all_stop_beside_a_stop_from_outside(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
-    together = threading.Barrier(3, timeout=PATIENCE)
+    together = threading.Barrier(3, timeout=TIMEOUT)
 
     def callback() -> None:
         together.wait()
@@ -429,7 +429,7 @@ def test_a_callback_that_initialises_while_a_stop_waits_for_it_is_refused(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
     def callback(run: Any) -> None:
-        assert run.stopping.wait(PATIENCE)
+        assert run.stopping.wait(TIMEOUT)
         scheduler.initialize(_registrations(u=_nothing))
 
     scheduler.initialize(_registrations(t=callback))
@@ -622,7 +622,7 @@ def test_results_that_cannot_be_recorded_are_told_and_recorded_later(
     busy = Busy()
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
-    assert busy.began.wait(PATIENCE)
+    assert busy.began.wait(TIMEOUT)
     monkeypatch.setattr(drain, "_LOOK_AGAIN", 0.001)
     with monkeypatch.context() as patched:
         patched.setattr(results, "_record", _refuse)

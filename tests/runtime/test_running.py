@@ -17,7 +17,7 @@ from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import engine
 from django_declarative_cron.runtime.work import Run
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, PATIENCE, Heard
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 RunNow = Callable[..., None]
 
@@ -74,7 +74,7 @@ def test_async_callbacks_run_to_their_end(
 
 
 def test_pa01_tasks_run_side_by_side(scheduler: Scheduler, heard: Heard, run_now: RunNow) -> None:
-    together = threading.Barrier(4, timeout=PATIENCE)
+    together = threading.Barrier(4, timeout=TIMEOUT)
     names = [f"t{n}" for n in range(4)]
     scheduler.initialize(_registrations(**dict.fromkeys(names, together.wait)))
     run_now(*names)
@@ -187,12 +187,12 @@ def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
 
     def callback(run: Run) -> None:
         began.set()
-        assert run.stopping.wait(PATIENCE)
-        assert go_on.wait(PATIENCE)
+        assert run.stopping.wait(TIMEOUT)
+        assert go_on.wait(TIMEOUT)
 
     scheduler.initialize(_registrations(t=callback))
     run_now("t")
-    assert began.wait(PATIENCE)
+    assert began.wait(TIMEOUT)
 
     def stop() -> None:
         try:
@@ -206,7 +206,7 @@ def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
     assert heard.of("SchedulerStopped") == []
     assert stopping.is_alive()
     go_on.set()
-    stopping.join(PATIENCE)
+    stopping.join(TIMEOUT)
     assert not stopping.is_alive()
     told = heard.kinds()
     assert told.index("TaskRunCompleted") < told.index("SchedulerStopped")

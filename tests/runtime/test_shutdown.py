@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from .conftest import PATIENCE
+from .conftest import TIMEOUT
 
 BODY = """
 import ctypes, sys, threading
@@ -54,7 +54,7 @@ def begin(project_environment: dict[str, str]):  # type: ignore[no-untyped-def]
 def test_the_first_signal_is_told_and_asked_for(begin) -> None:  # type: ignore[no-untyped-def]
     process = begin("assert shutdown.wait(60)\nprint(shutdown.received.name)")
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=PATIENCE)
+    output, _ = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, output) == (0, "first\nSIGTERM\n")
 
 
@@ -68,11 +68,11 @@ def test_a_second_signal_ends_a_process_that_hangs_in_a_driver(
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "first\n"
     process.send_signal(second)
-    assert process.wait(PATIENCE) == 128 + second
+    assert process.wait(TIMEOUT) == 128 + second
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a lock differs elsewhere")
 def test_the_last_resort_ends_a_process_that_hangs_in_a_driver(begin) -> None:  # type: ignore[no-untyped-def]
     process = begin(STUCK, ARM)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(TIMEOUT) == 0

@@ -24,7 +24,7 @@ from django_declarative_cron.store import database, limits, stall
 
 from .. import proxy
 from ..proxy import Proxy
-from .conftest import PATIENCE, Heard
+from .conftest import TIMEOUT, Heard
 
 _HERE = {
     "postgresql": connection.settings_dict["HOST"].startswith("/"),
@@ -176,7 +176,7 @@ def network(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def _wait_until(is_so: Callable[[], bool], what: str) -> None:
     pause = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
+    for _ in range(int(TIMEOUT * 50)):
         if is_so():
             return
         pause.wait(0.02)

@@ -23,7 +23,7 @@ from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.instances import Process
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 WAITING = {
     "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
@@ -151,7 +151,7 @@ class Stranger:
         # In no transaction: there PostgreSQL shows what it has shown before.
         pause, onlooker = threading.Event(), connection.copy()
         with closing(onlooker), onlooker.cursor() as cursor:
-            for _ in range(int(PATIENCE * 5)):
+            for _ in range(int(TIMEOUT * 5)):
                 cursor.execute(WAITING[connection.vendor])
                 if cursor.fetchone()[0]:
                     return

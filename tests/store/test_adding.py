@@ -18,7 +18,7 @@ from django_declarative_cron.store import adding, database, limits, reconcile
 from django_declarative_cron.store.guard import Locked
 from django_declarative_cron.store.survey import Survey
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 from .conftest import Deployment, Stranger, nothing
 
 pytestmark = pytest.mark.django_db
@@ -103,7 +103,7 @@ def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
     if connection.vendor == "sqlite":
         pytest.skip("one writer at a time: the second looks when the first is done")
     for limit in ("LOCK", "STATEMENT", "IDLE"):
-        monkeypatch.setattr(limits, limit, 2 * int(PATIENCE))
+        monkeypatch.setattr(limits, limit, 2 * int(TIMEOUT))
     first, second = Deployment(3), Deployment(0)
     second.declarations = second.declare("t1", "t2", "x")
     second.member = replace(second.member, digest=digest_of_set(second.declarations))
@@ -113,7 +113,7 @@ def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
     def survey(held: Locked, *args: Any) -> Survey:
         found.append(held.is_new)
         there.set()
-        assert go.wait(PATIENCE)
+        assert go.wait(TIMEOUT)
         return real(held, *args)
 
     def initialize(deployment: Deployment) -> None:
@@ -127,13 +127,13 @@ def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
     with ThreadPoolExecutor(2) as pool:
         try:
             done = [pool.submit(initialize, first)]
-            assert there.wait(PATIENCE)
+            assert there.wait(TIMEOUT)
             done.append(pool.submit(initialize, second))
             stranger.wait_for_a_waiter()
         finally:
             go.set()
         for each in done:
-            each.result(PATIENCE)
+            each.result(TIMEOUT)
     assert found == [True, False]
     assert set(ScheduledTask.objects.values_list("name", flat=True)) == {"t1", "t2", "x"}
     assert SchedulerState.objects.get().generation == 2

@@ -23,14 +23,7 @@ from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
 from .conftest import Deployment
-from .statements import (
-    claim,
-    initialized,
-    is_postgresql,
-    one_pass,
-    statements,
-    write_history,
-)
+from .statements import claim, initialized, is_postgresql, one_pass, statements, write_history
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from django_declarative_cron.store import claims, database, overrides
 from django_declarative_cron.store.faults import is_conflict
 from django_declarative_cron.store.overrides import Act
 
-from ..elsewhere import elsewhere
-from .conftest import PATIENCE, WAITING, Deployment, Stranger
+from ..threads import elsewhere
+from .conftest import TIMEOUT, WAITING, Deployment, Stranger
 
 pytestmark = pytest.mark.skipif(
     connection.vendor not in WAITING, reason="of one lock nobody waits for a second"
@@ -63,8 +63,8 @@ def test_a_claim_that_has_to_end_a_deadlock_is_made_again(
                 ).claims
 
         waits: list[Future[None]] = []
-        started = by_claim(claim).result(PATIENCE)
-        waits[0].result(PATIENCE)
+        started = by_claim(claim).result(TIMEOUT)
+        waits[0].result(TIMEOUT)
     assert len(started) == TaskRun.objects.filter(outcome="running").count() == 3
     assert TaskOverride.objects.get().ended_at is not None
     assert conflicts

@@ -26,7 +26,7 @@ from django_declarative_cron.store.guard import Bid, Member, Standing
 from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.peek import peek
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 
 def _nothing() -> None:
@@ -88,7 +88,7 @@ def threads() -> Iterator[Callable[..., threading.Thread]]:
 
     yield run
     for thread in started:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
 
 
 def test_evaluating_transactions_happen_one_after_another(
@@ -110,7 +110,7 @@ def test_evaluating_transactions_happen_one_after_another(
             order.append("first")
 
     def follow() -> None:
-        assert inside.wait(PATIENCE)
+        assert inside.wait(TIMEOUT)
         waiting.set()
         with guard.locked(second):
             order.append("second")
@@ -118,7 +118,7 @@ def test_evaluating_transactions_happen_one_after_another(
     waiting = threading.Event()
     both = [threads(hold), threads(follow)]
     for thread in both:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert order == ["first", "second"]
 
 
@@ -133,7 +133,7 @@ def test_of_two_that_claim_at_once_one_starts_everything_and_one_nothing(
         _initialize(each, declarations)
     SchedulerState.objects.update(leader=None, lease_expires_at=None)
     ScheduledTask.objects.update(wake_at=datetime.now(UTC), boot_at=datetime.now(UTC))
-    ready, results = threading.Barrier(2, timeout=PATIENCE), {}
+    ready, results = threading.Barrier(2, timeout=TIMEOUT), {}
     by_name = {declaration.name: declaration for declaration in declarations}
 
     def claim(each: Member) -> Callable[[], None]:
@@ -145,7 +145,7 @@ def test_of_two_that_claim_at_once_one_starts_everything_and_one_nothing(
         return go
 
     for thread in [threads(claim(each)) for each in both]:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     counts = sorted(len(claimed.claims) for claimed in results.values())
     assert counts == [0, 20]
     standings = {claimed.standing for claimed in results.values()}
@@ -395,7 +395,7 @@ def test_a_late_finisher_never_overwrites_a_newer_run(
 
     # The older one has the lock first, in a connection of its own.
     threads(lambda: finish(first, old, "late", succeeded=False))
-    assert done.wait(PATIENCE)
+    assert done.wait(TIMEOUT)
     finish(second, new, "newer", succeeded=True)
     finish(first, old, "again", succeeded=False)
     assert told == {

@@ -22,17 +22,7 @@ from django_declarative_cron.store.history.flights import Busy, Flights
 from django_declarative_cron.store.instances import heartbeat
 from django_declarative_cron.testing import Simulation
 
-from .stories import (
-    FIVE_MINUTES,
-    HOURLY,
-    LEASE,
-    MINUTELY,
-    act,
-    instances,
-    judged,
-    start,
-    utc,
-)
+from .stories import FIVE_MINUTES, HOURLY, LEASE, MINUTELY, act, instances, judged, start, utc
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +30,7 @@ LONG = timedelta(minutes=30)
 
 
 def _entry(name: str, cron: str = HOURLY, **keys: Any) -> dict[str, Any]:
-    callback = "tests.behaviour.callbacks.nothing"
+    callback = "tests.scenarios.callbacks.nothing"
     base = {"name": name, "cron": cron, "timezone": "UTC", "callback": callback}
     return base | {"retry_delay": FIVE_MINUTES, **keys}
 

@@ -21,9 +21,9 @@ from django_declarative_cron.store.instances import Process
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.results import Result
 
-from .. import elsewhere as threads
-from ..elsewhere import Elsewhere
-from .conftest import PATIENCE, Deployment, Stranger
+from .. import threads as threads
+from ..threads import Elsewhere
+from .conftest import TIMEOUT, Deployment, Stranger
 
 LEVELS = {
     "postgresql": ["REPEATABLE_READ", "SERIALIZABLE"],
@@ -96,10 +96,10 @@ def test_an_act_in_a_transaction_that_looked_before_takes_nothing_back(
     deployment: Deployment, elsewhere: Elsewhere[Any]
 ) -> None:
     request, act = Request(), Act(author="an operator", at=deployment.now)
-    elsewhere(request.begin).result(PATIENCE)
+    elsewhere(request.begin).result(TIMEOUT)
     # Where looking is locking, the task waits for the request, and nothing can go wrong.
     started = {claim.task_name: claim.run for claim in _claim(deployment)}
-    ended = elsewhere(lambda: request.act(lambda: overrides.pause(["t1"], act))).result(PATIENCE)
+    ended = elsewhere(lambda: request.act(lambda: overrides.pause(["t1"], act))).result(TIMEOUT)
     row = ScheduledTask.objects.get(name="t1")
     assert row.running_run == started.get("t1")
     assert row.run_count == ("t1" in started)
@@ -112,14 +112,14 @@ def test_a_run_in_the_foreground_is_not_started_beside_one_that_began_since(
     deployment: Deployment, elsewhere: Elsewhere[Any]
 ) -> None:
     request, act = Request(), Act(author="an operator", at=deployment.now)
-    elsewhere(request.begin).result(PATIENCE)
+    elsewhere(request.begin).result(TIMEOUT)
     is_running = "t1" in {claim.task_name for claim in _claim(deployment)}
     declared = deployment.by_name["t1"]
 
     def run_now() -> object:
         return foreground.start(deployment.member, Process("here", 1), declared, act)
 
-    ended = elsewhere(lambda: request.act(run_now)).result(PATIENCE)
+    ended = elsewhere(lambda: request.act(run_now)).result(TIMEOUT)
     assert ended in (("told that it runs", "refused") if is_running else ("done",))
     assert TaskRun.objects.filter(task_name="t1", outcome="running").count() == 1
 
@@ -131,7 +131,7 @@ def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
         second = elsewhere(lambda: _claim(deployment))
         stranger.wait_for_a_waiter()
         first = _claim(deployment)
-    assert (len(first), second.result(PATIENCE)) == (3, [])
+    assert (len(first), second.result(TIMEOUT)) == (3, [])
     assert TaskRun.objects.count() == 3
 
 
@@ -149,6 +149,6 @@ def test_who_waited_for_the_lock_records_nothing_a_second_time(
         second = elsewhere(lambda: results.record(deployment.member, later, ended))
         stranger.wait_for_a_waiter()
         results.record(deployment.member, first, ended)
-    assert len(second.result(PATIENCE).events) == 3
+    assert len(second.result(TIMEOUT).events) == 3
     assert set(TaskRun.objects.values_list("outcome", "error")) == {("succeeded", "")}
     assert set(ScheduledTask.objects.values_list("failures", "running_run")) == {(0, None)}

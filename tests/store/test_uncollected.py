@@ -13,7 +13,7 @@ import pytest
 
 from django_declarative_cron.store.uncollected import uncollected
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 
 @pytest.fixture
@@ -85,5 +85,5 @@ sys.exit(10 * during + off)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 def test_what_is_forked_in_the_middle_of_a_batch_collects_its_garbage() -> None:
     # In a process of its own, which has no other thread.
-    done = subprocess.run([sys.executable, "-c", FORKING], check=False, timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", FORKING], check=False, timeout=TIMEOUT)
     assert done.returncode == 10

@@ -12,19 +12,12 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.watch import courier, notifications
 
-from ..events.receiver import Got, Receiver
+from ..receiver import Got, Receiver
 from ..runtime import conftest as real
 from ..runtime.conftest import Heard
 
 _acts_are_seen_soon, heard = real._acts_are_seen_soon, real.heard
 scheduler, run_now = real.scheduler, real.run_now
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
 
 
 @dataclass

@@ -12,7 +12,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.watch import courier, lanes, notifications
 from django_declarative_cron.watch.courier import Courier, Failure
 
-from ..patience import PATIENCE
+from ..timeouts import TIMEOUT
 
 
 class Held:
@@ -23,7 +23,7 @@ class Held:
 
     def __call__(self) -> None:
         self.began.set()
-        assert self.may_end.wait(PATIENCE)
+        assert self.may_end.wait(TIMEOUT)
         self.ended.set()
 
 
@@ -42,17 +42,17 @@ def test_an_attempt_that_never_ends_is_told_and_not_waited_for(
     failures: list[str] = []
     sends, held, sent = made(failures), Held(), list[int]()
     sends.send(held)
-    assert held.began.wait(PATIENCE)
+    assert held.began.wait(TIMEOUT)
     monkeypatch.setattr(courier, "LONGEST", 0.0)
     sends.send(partial(sent.append, 1))
     monkeypatch.undo()
-    assert sends.finish(PATIENCE)
+    assert sends.finish(TIMEOUT)
     assert sent == [1]
     assert failures == ["it has not ended after 0 s, and is not waited for"]
     held.may_end.set()
-    assert held.ended.wait(PATIENCE)
+    assert held.ended.wait(TIMEOUT)
     sends.send(partial(sent.append, 2))
-    assert sends.finish(PATIENCE)
+    assert sends.finish(TIMEOUT)
     assert sent == [1, 2]
 
 
@@ -63,11 +63,11 @@ def test_so_many_that_never_end_and_no_more_have_a_thread(
     sends, all_held = made(), [Held() for _ in range(6)]
     for number, held in enumerate(all_held):
         sends.send(held)
-        assert number > courier._MOST_STUCK or held.began.wait(PATIENCE)
+        assert number > courier._MOST_STUCK or held.began.wait(TIMEOUT)
     assert [held.began.is_set() for held in all_held] == [True] * 4 + [False] * 2
     for held in all_held:
         held.may_end.set()
-    assert sends.finish(PATIENCE)
+    assert sends.finish(TIMEOUT)
     assert all_held[-1].ended.is_set()
 
 
@@ -77,12 +77,12 @@ def test_what_tells_of_one_thing_keeps_its_order_beside_others(
     monkeypatch.setattr(lanes, "MOST", 2)
     ways, held, sent = lanes.Lanes(made), Held(), list[str]()
     ways.send(held, "slow")
-    assert held.began.wait(PATIENCE)
+    assert held.began.wait(TIMEOUT)
     for whose in ("slow", "a", "b", "a"):
         ways.send(partial(sent.append, whose), whose)
-    assert ways.couriers[1].finish(PATIENCE)
+    assert ways.couriers[1].finish(TIMEOUT)
     assert sent == ["a", "b", "a"]
     held.may_end.set()
-    assert ways.couriers[0].finish(PATIENCE)
+    assert ways.couriers[0].finish(TIMEOUT)
     assert sent == ["a", "b", "a", "slow"]
     assert len(ways.couriers) == 2

@@ -30,8 +30,8 @@ from django_declarative_cron.watch.files import text_of
 from django_declarative_cron.watch.labels import Names
 from django_declarative_cron.watch.metrics import EventMetrics, exposition, read_rows
 
-from ..patience import PATIENCE
 from ..runtime.conftest import Heard
+from ..timeouts import TIMEOUT
 
 HOURLY = "0 * * * *"
 DELAY = timedelta(minutes=5)
@@ -234,15 +234,15 @@ def test_who_asks_while_a_thread_leaves_gets_an_answer_all_the_same(
     class Slow:
         def close_all(self) -> None:
             leaves.set()
-            gone.wait(PATIENCE)
+            gone.wait(TIMEOUT)
 
     monkeypatch.setattr(latest, "connections", Slow())
     monkeypatch.setattr(latest, "LINGER", 0.0)
     monkeypatch.setattr(latest, "FRESH", 600.0)
-    monkeypatch.setattr(latest, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(latest, "PATIENCE", TIMEOUT)
     known = latest.Latest(iter([1, 2]).__next__)
     assert known.get()[0] == 1
-    assert leaves.wait(PATIENCE)
+    assert leaves.wait(TIMEOUT)
     monkeypatch.setattr(known, "_read_at", None)
     value, _, is_new = known.get()
     gone.set()

@@ -18,9 +18,9 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.watch import monitors
 
-from ..events.receiver import Got, Receiver
-from ..patience import PATIENCE
+from ..receiver import Got, Receiver
 from ..runtime.conftest import Heard
+from ..timeouts import TIMEOUT
 from .conftest import Watched
 
 HERE = "tests.watch.callbacks"
@@ -166,12 +166,12 @@ def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(watched: Watc
     answers = threading.Event()
 
     def behave(got: Got) -> int:
-        assert "/well" in got.path or answers.wait(PATIENCE)
+        assert "/well" in got.path or answers.wait(TIMEOUT)
         return 204
 
     watched.receiver.behave = behave
     slow = task("slow", callback=f"{HERE}.well")
-    watched.begin(task(), slow, MONITOR=watched.pinged(timeout=PATIENCE / 2))
+    watched.begin(task(), slow, MONITOR=watched.pinged(timeout=TIMEOUT / 2))
     watched.run("slow")
     watched.receiver.wait(lambda it: len(it.got) == 1)
     watched.run("well")

@@ -23,9 +23,8 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.watch import courier, notifications
 from django_declarative_cron.watch.notifications import Notifications
 
-from ..events.conftest import SECRET
-from ..events.receiver import Receiver
-from ..runtime.conftest import PATIENCE, Heard
+from ..receiver import SECRET, Receiver
+from ..runtime.conftest import TIMEOUT, Heard
 from . import callbacks
 from .conftest import Watched
 from .test_monitors import task
@@ -115,7 +114,7 @@ def test_what_another_process_recorded_is_found_in_the_rows(
         return found
 
     monkeypatch.setattr(Observer, "compare", seen)
-    assert looked.wait(PATIENCE)
+    assert looked.wait(TIMEOUT)
     ScheduledTask.objects.update(failures=2)
     receiver.wait(lambda it: len(it.taken) == 1)
     assert "failed 2 times in a row" in receiver.taken[0].body.decode()
@@ -134,25 +133,25 @@ def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
 
     def slow(watch: Notifications) -> None:
         asked.set()
-        answers.wait(PATIENCE)
+        answers.wait(TIMEOUT)
 
     monkeypatch.setattr(Notifications, "_look_now_and_then", slow)
     watch = Notifications()
     watch.begin([], lambda: None)
     first = watch._thread
     assert first is not None
-    assert asked.wait(PATIENCE)
+    assert asked.wait(TIMEOUT)
     watch.end(0.1)
     watch.begin([], lambda: None)
     second = watch._thread
     answers.set()
-    first.join(PATIENCE)
+    first.join(TIMEOUT)
     assert not first.is_alive()
     assert second is not None
     assert second is not first
     assert second.is_alive()
-    watch.end(PATIENCE)
-    second.join(PATIENCE)
+    watch.end(TIMEOUT)
+    second.join(TIMEOUT)
     assert not second.is_alive()
 
 
@@ -207,7 +206,7 @@ def test_the_next_message_is_sent_whatever_closing_a_connection_raised(
     )
     for number in (1, 2):
         sends.send(partial(sent.append, number))
-        assert sends.finish(PATIENCE)
+        assert sends.finish(TIMEOUT)
     assert sent == [1, 2]
     assert "Closing connections after sending failed" in caplog.text
 

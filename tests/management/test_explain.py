@@ -1,0 +1,143 @@
+"""``cron explain``: one sentence from the rows that the engine really leaves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.testing import Simulation
+
+from .conftest import DELAY, Answer, Cron
+
+
+@pytest.fixture
+def hourly(sim: Simulation) -> Simulation:
+    sim.initialize([("a", "0 * * * *", sim.job(), DELAY)])
+    return sim
+
+
+def asked(cron: Cron, sim: Simulation, at: str = "", name: str = "a") -> Answer:
+    words = ("--at", at) if at else ()
+    return cron("explain", name, *words, "--format", "json", clock=sim.clock)
+
+
+def cause(cron: Cron, sim: Simulation, at: str = "") -> str:
+    return str(asked(cron, sim, at).data["cause"])
+
+
+def test_what_waits_says_for_what(cron: Cron, hourly: Simulation) -> None:
+    answer = cron("explain", "a", clock=hourly.clock)
+    assert answer.code == 0
+    assert answer.lines[0] == (
+        "It is not due between 2024-01-01 10:00:30 UTC and 2024-01-01 11:00 UTC."
+    )
+
+
+def test_what_ran_says_when_and_how_it_ended(cron: Cron, hourly: Simulation) -> None:
+    hourly.advance_to("2024-01-01T11:30Z")
+    answer = asked(cron, hourly, "2024-01-01T11:00Z").data
+    assert answer["cause"] == "ran"
+    assert answer["explanation"] == "It ran at 2024-01-01 11:00 UTC and succeeded."
+    assert answer["run"]["outcome"] == "succeeded"
+
+
+def test_a_failure_and_what_lies_before_its_retry(cron: Cron, sim: Simulation) -> None:
+    job = sim.job(outcomes=["ok", "fail", "ok"])
+    sim.initialize([("a", "0 * * * *", job, timedelta(minutes=20))])
+    sim.advance_to("2024-01-01T11:10Z")
+    assert cause(cron, sim) == "retry_pending"
+    assert asked(cron, sim).data["run"]["outcome"] == "failed"
+    told = cron("explain", "a", clock=sim.clock).lines
+    assert told[0] == "It failed, and waits for its retry at 2024-01-01 11:20 UTC."
+    assert told[1] == asked(cron, sim).data["run"]["error"] != ""
+    assert asked(cron, sim, "2024-01-01T11:00Z").data["explanation"].endswith("and failed.")
+    sim.advance_to("2024-01-01T11:30Z")
+    between = asked(cron, sim, "2024-01-01T11:10Z").data
+    assert between["cause"] == "retry_pending"
+    assert between["until"] == "2024-01-01T11:20:00.000Z"
+    assert "as the retry of a failure" in asked(cron, sim, "2024-01-01T11:20Z").data["explanation"]
+
+
+def test_a_pause_names_who_made_it_and_why(cron: Cron, hourly: Simulation) -> None:
+    act = Act(author="ada", at=hourly.now, note="stocktaking")
+    overrides.pause(["a"], act)
+    hourly.advance_to("2024-01-01T12:30Z")
+    assert asked(cron, hourly, "2024-01-01T12:00Z").data["paused_by"] == "ada"
+    assert "because ada paused it" in asked(cron, hourly).data["explanation"]
+    overrides.resume(["a"], Act(author="bob", at=hourly.now))
+    hourly.advance_to("2024-01-01T12:40Z")
+    then = asked(cron, hourly, "2024-01-01T12:00Z").data
+    assert (then["cause"], then["note"]) == ("paused", "stocktaking")
+
+
+def test_a_long_run_is_in_the_way(cron: Cron, sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=150))
+    sim.initialize([("a", "0 * * * *", job, DELAY)])
+    sim.advance_to("2024-01-01T12:30Z")
+    answer = asked(cron, sim, "2024-01-01T12:00Z").data
+    assert answer["cause"] == "coalesced"
+    assert answer["run"]["started_at"] == "2024-01-01T10:00:30.000Z"
+    assert cause(cron, sim) == "running"
+
+
+def test_missed_while_nobody_was_there(cron: Cron, hourly: Simulation) -> None:
+    hourly.stop()
+    hourly.jump_to("2024-01-01T15:30Z")
+    answer = cron("explain", "a", clock=hourly.clock)
+    assert "because no scheduler is at work" in " ".join(answer.lines)
+    assert cause(cron, hourly, "2024-01-01T13:00Z") == "no_leader"
+    hourly.initialize([("a", "0 * * * *", hourly.job(), DELAY)])
+    assert cause(cron, hourly, "2024-01-01T13:00Z") == "no_scheduler"
+    assert cause(cron, hourly, "2024-01-01T15:00Z") == "ran_late"
+
+
+def test_a_changed_schedule_owes_nothing(cron: Cron, hourly: Simulation) -> None:
+    hourly.advance_to("2024-01-01T12:30Z")
+    hourly.initialize([("a", "30 * * * *", hourly.job(), DELAY)])
+    hourly.advance_to("2024-01-01T12:45Z")
+    assert cause(cron, hourly, "2024-01-01T10:30Z") == "overridden"
+    assert cause(cron, hourly, "2024-01-01T11:00Z") == "ran"
+
+
+def test_local_times_are_those_of_the_task_in_gaps_too(cron: Cron, sim: Simulation) -> None:
+    sim = Simulation(start="2024-03-30T10:00:30Z")
+    entry = {"name": "a", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "retry_delay": DELAY}
+    sim.initialize([{**entry, "callback": "tests.management.callbacks.nothing"}])
+    sim.advance_to("2024-03-31T06:00Z")
+    answer = asked(cron, sim, "2024-03-31T02:30").data
+    assert answer["cause"] == "gap"
+    assert answer["explanation"] == (
+        "The local time 2024-03-31 02:30 did not exist: the clocks went forward over it."
+    )
+
+
+def test_the_future_is_asked_about_too(cron: Cron, hourly: Simulation) -> None:
+    assert cause(cron, hourly, "2024-01-02T11:00Z") == "will_run"
+    assert cause(cron, hourly, "2024-01-02T11:17Z") == "not_due"
+
+
+def test_a_broken_task_says_what_is_wrong(cron: Cron, hourly: Simulation) -> None:
+    ScheduledTask.objects.update(broken_reason="no module named shop")
+    answer = cron("explain", "a", clock=hourly.clock)
+    assert "no module named shop" in answer.out
+
+
+def test_a_row_that_nobody_can_read_is_explained(cron: Cron, hourly: Simulation) -> None:
+    ScheduledTask.objects.update(cron="* * *")
+    assert cause(cron, hourly) == "broken"
+    assert cause(cron, hourly, "2024-01-01T09:00Z") == "broken"
+
+
+@pytest.mark.parametrize("at", ["yesterday", "2024-13-01", ""])
+def test_what_is_no_instant_is_refused(cron: Cron, hourly: Simulation, at: str) -> None:
+    answer = cron("explain", "a", "--at", at, clock=hourly.clock)
+    assert answer.code == 2
+    assert "is no instant" in answer.err
+
+
+def test_an_unknown_name_is_refused(cron: Cron, hourly: Simulation) -> None:
+    assert cron("explain", "b", clock=hourly.clock).code == 2

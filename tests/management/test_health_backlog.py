@@ -1,0 +1,98 @@
+"""What waits for its receiver is seen: by ``cron health``."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_declarative_cron.models import OutboxEvent
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store.backlog import undelivered
+from django_declarative_cron.testing import Simulation
+
+from ..receiver import Post
+from . import conftest as commands
+
+cron = commands.cron
+
+NOWHERE = "http://127.0.0.1:9/"
+PATIENT = ("--max-age", "600")
+
+
+@pytest.fixture
+def sim(db: None, post_to: Post) -> Simulation:
+    """One run's three events wait; the clock is a minute past them."""
+    post_to(NOWHERE)
+    made = Simulation("2024-01-01T10:00:00Z")
+    made.initialize([("t", "0 * * * *", made.job(), timedelta(minutes=5))])
+    made.advance_to("2024-01-01T10:01:00Z")
+    return made
+
+
+def refuse(error: str = "503 Service Unavailable") -> None:
+    OutboxEvent.objects.filter(type="cron.triggered").update(attempts=2, error=error)
+
+
+def test_events_on_their_way_are_counted_and_not_made_a_fuss_of(cron: Any, sim: Simulation) -> None:
+    answer = cron("health", *PATIENT, "--format", "json", clock=sim.clock)
+    assert json.loads(answer.out)["events"] == {
+        "waiting": 3,
+        "refused": 0,
+        "set_aside": 0,
+        "oldest": "2024-01-01T10:00:00.000Z",
+        "age": 60.0,
+        "error": "",
+    }
+    assert "event" not in cron("health", *PATIENT, clock=sim.clock).out
+
+
+def test_what_is_held_up_is_said_with_its_age_and_its_reason(cron: Any, sim: Simulation) -> None:
+    refuse()
+    OutboxEvent.objects.filter(type="job.started").update(set_aside_at=sim.now)
+    answer = cron("health", *PATIENT, clock=sim.clock)
+    assert answer.code == 0
+    said = " ".join(answer.out.split())
+    assert said.endswith(
+        "2 events undelivered for up to 1 min (503 Service Unavailable). 1 event set aside."
+    )
+
+
+def test_the_events_are_listed(cron: Any, sim: Simulation) -> None:
+    refuse()
+    said = " ".join(cron("events", "-n", "2").out.split())
+    assert re.search(r"cron.triggered t waits refused 2 times: 503 Service .*Unavailable", said)
+    assert re.search(r"job.started t waits 1 more event\.$", said)
+    assert "job.completed" not in said
+
+
+def test_what_was_set_aside_can_be_tried_again(cron: Any, sim: Simulation) -> None:
+    refuse()
+    OutboxEvent.objects.filter(attempts=2).update(set_aside_at=sim.now)
+    answer = json.loads(cron("events", "--format", "json").out)
+    assert (answer["total"], answer["tried_again"]) == (3, 0)
+    first = answer["events"][0]
+    assert (first["type"], first["attempts"]) == ("cron.triggered", 2)
+    assert first["set_aside_at"] == "2024-01-01T10:01:00.000Z"
+    assert cron("events", "--try-again").out.splitlines()[0] == "1 event to be tried again."
+    assert not OutboxEvent.objects.exclude(set_aside_at=None).exists()
+    OutboxEvent.objects.all().delete()
+    assert cron("events").out.strip() == "No event waits."
+
+
+def test_without_a_sink_nothing_is_asked(cron: Any, sim: Simulation, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {}
+    with CaptureQueriesContext(connection) as caught:
+        answer = cron("health", *PATIENT, "--format", "json", clock=sim.clock)
+    assert json.loads(answer.out)["events"] is None
+    assert not [query for query in caught.captured_queries if "outboxevent" in query["sql"]]
+
+
+def test_before_the_first_scheduler_nothing_waits(db: None, post_to: Post) -> None:
+    post_to(NOWHERE)
+    assert undelivered("default", "default", system_clock) is None

@@ -1,0 +1,195 @@
+"""``cron list``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from django_declarative_cron.management.cli.table import columns
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.testing import Simulation
+
+from .conftest import DELAY, Cron
+
+YEARLY = "0 0 1 1 *"
+
+
+def _entry(name: str, cron: str, zone: str = "UTC", **keys: Any) -> dict[str, Any]:
+    callback = "tests.management.callbacks.nothing"
+    return {"name": name, "cron": cron, "timezone": zone, "callback": callback} | {
+        "retry_delay": DELAY,
+        **keys,
+    }
+
+
+@pytest.fixture
+def crowd(sim: Simulation) -> Simulation:
+    """One task of each status but broken, two hours after the start."""
+    sim.initialize(
+        [
+            ("daily", "0 7 * * *", sim.job(), DELAY),
+            _entry("berlin", "30 12 * * *", "Europe/Berlin"),
+            ("failing", "0 11 * * *", sim.job(outcomes=["fail"]), timedelta(hours=3)),
+            ("long", "0 11 * * *", sim.job(duration=timedelta(hours=5)), DELAY),
+            ("paused", "0 11 * * *", sim.job(), DELAY),
+            ("resting", "0 11 * * *", sim.job(), DELAY),
+            ("late", "15 12 * * *", sim.job(), DELAY),
+        ]
+    )
+    act = Act(author="an operator", at=sim.now)
+    overrides.pause(["paused"], act)
+    overrides.pause(["resting"], act, until=datetime(2024, 1, 3, tzinfo=UTC))
+    sim.advance_to("2024-01-01T12:00:30Z")
+    sim.clock.advance(datetime(2024, 1, 1, 12, 17, tzinfo=UTC))
+    return sim
+
+
+def test_before_any_scheduler_it_says_what_to_do(cron: Cron, sim: Simulation) -> None:
+    answer = cron("list", clock=sim.clock)
+    assert answer.code == 0
+    assert "No scheduler of deployment 'default' has registered a task yet." in answer.out
+    assert "python manage.py runscheduler" in answer.out
+
+
+def test_a_scheduler_without_tasks_is_something_else(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([])
+    assert cron("list", clock=sim.clock).out == "0 tasks.\n"
+
+
+def test_the_table(cron: Cron, crowd: Simulation) -> None:
+    answer = cron("list", clock=crowd.clock)
+    assert answer.lines == [
+        "STATUS          TASK                    NEXT RUN              LAST RUN",
+        "▲ overdue       late                    2024-01-01 12:15 UTC  never ran",
+        "                15 12 * * *  UTC        2 min ago",
+        "↻ retrying      failing                 2024-01-02 11:00 UTC  attempt 1 h ago",
+        "                0 11 * * *  UTC         in 22 h               success never",
+        "                                        retry in 1 h",
+        "● active        daily                   2024-01-02 07:00 UTC  never ran",
+        "                0 7 * * *  UTC          in 18 h",
+        "▶ running       long                    2024-01-02 11:00 UTC  attempt 1 h ago",
+        "                0 11 * * *  UTC         in 22 h               success never",
+        "● active        berlin                  2024-01-02 12:30 CET  attempt 47 min ago",
+        "                30 12 * * *             in 23 h               success 47 min ago",
+        "                Europe/Berlin",
+        "◧ paused until  resting                 2024-01-03 11:00 UTC  never ran",
+        "                0 11 * * *  UTC         in 1 d",
+        "■ paused        paused                  when resumed          never ran",
+        "                0 11 * * *  UTC",
+        "",
+        "7 tasks: 1 running, 1 paused, 1 paused until, 1 overdue, 1 retrying, 2 active.",
+        "What is overdue waits for a scheduler: `python manage.py runscheduler`.",
+    ]
+
+
+def test_what_ran_before_its_schedule_changed_says_so(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([_entry("berlin", "30 11 * * *")])
+    sim.advance_to("2024-01-01T12:00:30Z")
+    sim.initialize([_entry("berlin", "0 13 * * *")])
+    assert "not since its schedule changed" in cron("list", clock=sim.clock).out
+    assert "not since its schedule changed" in cron("show", "berlin", clock=sim.clock).out
+
+
+def test_a_retry_waits_for_the_end_of_a_pause(cron: Cron, crowd: Simulation) -> None:
+    overrides.pause(["failing"], Act(author="an operator", at=crowd.now))
+    assert "retry when resumed" in cron("list", clock=crowd.clock).out
+
+
+def test_a_request_is_shown(cron: Cron, crowd: Simulation) -> None:
+    overrides.request_run(["long"], Act(author="an operator", at=crowd.now))
+    assert "asked for now" in cron("list", clock=crowd.clock).out
+
+
+def test_a_damaged_row_comes_first_with_its_reason(cron: Cron, crowd: Simulation) -> None:
+    ScheduledTask.objects.filter(name="daily").update(cron="nonsense")
+    ScheduledTask.objects.filter(name="long").update(broken_reason="cannot be called\x1b[31m")
+    answer = cron("list", clock=crowd.clock)
+    order = [line.split()[2] for line in answer.lines if line.startswith(("✖", "▲"))]
+    assert order == ["late", "daily", "long"]
+    assert "'daily' is broken: Invalid cron expression" in answer.out
+    assert "'long' is broken: cannot be called\\x1b[31m" in answer.out
+
+
+def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
+    data = cron("list", "--format", "json", clock=crowd.clock).data
+    assert list(data) == ["now", "deployment", "initialized_at", "tasks"]
+    assert (data["now"], data["deployment"]) == ("2024-01-01T12:17:00.000Z", "default")
+    berlin = next(task for task in data["tasks"] if task["name"] == "berlin")
+    assert berlin == {
+        "name": "berlin",
+        "status": "active",
+        "cron": "30 12 * * *",
+        "timezone": "Europe/Berlin",
+        "enabled": True,
+        "registered_at": "2024-01-01T10:00:30.000Z",
+        "next_run_at": "2024-01-02T11:30:00.000Z",
+        "last_attempt_at": "2024-01-01T11:30:00.000Z",
+        "last_success_at": "2024-01-01T11:30:00.000Z",
+        "pending_retry_until": None,
+        "failures": 0,
+        "interruptions": 0,
+        "paused_since": None,
+        "paused_until": None,
+        "run_requested_at": None,
+        "run_count": 1,
+        "problem": "",
+    }
+    assert [task["name"] for task in data["tasks"]][:2] == ["late", "failing"]
+
+
+def test_json_before_any_scheduler(cron: Cron, sim: Simulation) -> None:
+    data = cron("list", "--format", "json", clock=sim.clock).data
+    assert (data["initialized_at"], data["tasks"]) == (None, [])
+
+
+def test_another_deployment_is_not_ours(cron: Cron, crowd: Simulation, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"DEPLOYMENT": "other"}
+    assert "deployment 'other'" in cron("list", clock=crowd.clock).out
+
+
+def test_a_table_fits_80_columns_whatever_the_names(cron: Cron, sim: Simulation) -> None:
+    long_name = "n" * 255
+    sim.initialize(
+        [
+            _entry(long_name, YEARLY, "America/Argentina/ComodRivadavia"),
+            ("名前" * 40, ",".join(map(str, range(60))) + " * * * *", sim.job(), DELAY),
+        ]
+    )
+    answer = cron("list", clock=sim.clock)
+    assert max(map(columns, answer.lines)) <= 80
+    text = "".join(line[10:].partition("  ")[0] for line in answer.lines)
+    assert long_name in text
+    assert "名前" * 40 in text
+
+
+def test_lists_of_any_length_take_as_many_queries(
+    cron: Cron, sim: Simulation, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    sim.initialize([(f"t{number}", YEARLY, sim.job(), DELAY) for number in range(50)])
+    # Three for tables and migrations, one for the deployment, one for the tasks, one for paces.
+    with django_assert_num_queries(6):
+        cron("list", clock=sim.clock)
+
+
+def test_a_task_that_may_end_its_process_is_named_with_the_count(
+    cron: Cron, crowd: Simulation
+) -> None:
+    ScheduledTask.objects.filter(name="daily").update(interruptions=2)
+    assert "ended with it" not in cron("list", clock=crowd.clock).out
+    ScheduledTask.objects.filter(name="daily").update(interruptions=4)
+    line = "'daily' may end the process it runs in: its last 4 runs ended with it."
+    assert line in cron("list", clock=crowd.clock).lines
+    found = cron("list", "--format", "json", clock=crowd.clock).data["tasks"]
+    assert {each["name"]: each["interruptions"] for each in found}["daily"] == 4
+
+
+def test_a_task_that_takes_longer_than_it_may_is_named(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("a", "* * * * *", sim.job(duration=timedelta(seconds=90)), DELAY)])
+    sim.advance_to("2024-01-01T10:09:30Z")
+    told = " ".join(cron("list", clock=sim.clock).out.split())
+    assert "'a' is too slow: its last 6 runs took 0:01:30 on average, and" in told

@@ -1,0 +1,146 @@
+"""How ``cron`` looks on terminals, in pipes and in poor encodings; and how it refuses."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management.base import OutputWrapper
+from django.core.management.color import no_style
+
+from django_declarative_cron.management.cli.terminal import Terminal
+from django_declarative_cron.testing import Simulation
+
+from .conftest import DELAY, Cron, run_child
+
+ESCAPE = "\x1b["
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def shown(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Simulation:
+    """A task in colour, for a terminal that has colours."""
+    sim.initialize([("t", "0 * * * *", sim.job(outcomes=["fail"]), DELAY)])
+    sim.advance_to("2024-01-01T11:01:00Z")
+    monkeypatch.setattr("django.core.management.color.supports_color", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("DJANGO_COLORS", raising=False)
+    return sim
+
+
+def test_a_terminal_sees_colours(cron: Cron, shown: Simulation) -> None:
+    assert ESCAPE in cron("list", clock=shown.clock, is_terminal=True).out
+
+
+def test_a_pipe_sees_none(cron: Cron, shown: Simulation) -> None:
+    assert ESCAPE not in cron("list", clock=shown.clock).out
+
+
+def test_a_pipe_may_ask_for_them(cron: Cron, shown: Simulation) -> None:
+    assert ESCAPE in cron("list", "--force-color", clock=shown.clock).out
+
+
+def test_no_color_is_heard_behind_the_subcommand(cron: Cron, shown: Simulation) -> None:
+    answer = cron("list", "--no-color", clock=shown.clock, is_terminal=True)
+    assert ESCAPE not in answer.out
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("0", False), ("", True)])
+def test_the_variable_no_color_is_heard(
+    value: str, coloured: bool, cron: Cron, shown: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    answer = cron("list", clock=shown.clock, is_terminal=True)
+    assert (ESCAPE in answer.out) is coloured
+
+
+def test_force_color_outdoes_the_variable(
+    cron: Cron, shown: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert ESCAPE in cron("list", "--force-color", clock=shown.clock).out
+
+
+def test_json_is_never_coloured(cron: Cron, shown: Simulation) -> None:
+    answer = cron("list", "--format", "json", "--force-color", clock=shown.clock)
+    assert ESCAPE not in answer.out
+    assert answer.data["tasks"][0]["status"] == "retrying"
+
+
+@pytest.mark.parametrize(("columns", "width"), [(120, 120), (20, 40)])
+def test_a_terminal_gives_its_width(
+    columns: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: size)
+    out = OutputWrapper(io.StringIO())
+    monkeypatch.setattr(OutputWrapper, "isatty", lambda self: True)
+    assert Terminal(out, out, no_style()).width == width
+
+
+def test_a_sign_that_an_encoding_lacks_is_no_traceback() -> None:
+    raw = io.BytesIO()
+    out = OutputWrapper(io.TextIOWrapper(raw, encoding="ascii"))
+    Terminal(out, out, no_style()).say("● active")
+    assert raw.getvalue() == b"? active\n"
+
+
+WRONG_USE = [
+    ([], "the following arguments are required: SUBCOMMAND"),
+    (["lst"], "invalid choice: 'lst'"),
+    (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
+    (["next", "* * * * *", "-n", "0"], "'0' is no number from 1 to 1000"),
+    (["pause"], "the following arguments are required: NAME"),
+]
+
+
+@pytest.mark.parametrize(("words", "why"), WRONG_USE, ids=lambda value: " ".join(value)[:20])
+def test_wrong_use_says_what_is_wrong(words: list[str], why: str, cron: Cron) -> None:
+    assert why in cron(*words).err
+
+
+@pytest.mark.slow
+def test_a_child_is_told_options_of_django_behind_the_subcommand(
+    project_environment: dict[str, str],
+) -> None:
+    child = run_child(
+        *("cron", "next", "0 7 * * *", "--settings", "tests.management.child_settings"),
+        *("--no-color", "-v", "0", "--traceback", "-n", "1"),
+        env=project_environment,
+    )
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_reader_that_has_left_is_no_error(project_environment: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    child = subprocess.run(
+        [sys.executable, "-m", "django", "cron", "next", "0 7 * * *"],
+        env=project_environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    assert (child.returncode, child.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_wrong_use_of_a_child_is_2(project_environment: dict[str, str]) -> None:
+    child = run_child("cron", "pause", env=project_environment)
+    assert child.returncode == 2
+    assert child.stderr.startswith("usage: ")
+
+
+def test_every_reader_answers_machines(
+    cron: Cron, declare: Callable[..., list[Any]], sim: Simulation
+) -> None:
+    sim.initialize(declare(t="0 * * * *"))
+    for words in ("list",), ("plan",), ("next", "t"):
+        assert cron(*words, "--format", "json", clock=sim.clock).data

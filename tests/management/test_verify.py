@@ -1,0 +1,246 @@
+"""``cron verify``: what it says of a history, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from django_declarative_cron.management.cli import verifying
+from django_declarative_cron.management.commands.cron import Command
+from django_declarative_cron.models import (
+    TaskRun,
+)
+from django_declarative_cron.store import overrides
+from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.testing import ManualClock, Simulation
+
+from ..timezones import local_time
+from .conftest import DELAY, Cron, Screen, run_child
+from .filled import START, fill
+
+HOURLY = "0 * * * *"
+
+
+@pytest.fixture
+def history(sim: Simulation) -> Simulation:
+    """Two tasks, half a minute past ten to half past one; one of them pauses at eleven."""
+    failing = ("b", HOURLY, sim.job(["fail"]), timedelta(hours=3))
+    sim.initialize([("a", HOURLY, sim.job(), DELAY), failing])
+    sim.advance_to("2024-01-01T11:02:00Z")
+    overrides.pause(["b"], Act(author="an operator", at=sim.now))
+    sim.advance_to("2024-01-01T12:30:00Z")
+    overrides.request_run(["b"], Act(author="an operator", at=sim.now))
+    sim.advance_to("2024-01-01T13:30:00Z")
+    _beat(sim)
+    return sim
+
+
+def _beat(sim: Simulation) -> None:
+    assert sim[0].scheduler is not None
+    sim[0].scheduler.beat()
+
+
+def test_before_any_scheduler_it_says_what_to_do(cron: Cron, sim: Simulation) -> None:
+    answer = cron("verify", clock=sim.clock)
+    assert answer.code == 0
+    assert "No scheduler of deployment 'default' was ever initialised." in answer.out
+    data = cron("verify", "--format", "json", clock=sim.clock).data
+    assert (data["ok"], data["runs"]) == (True, 0)
+
+
+def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
+    answer = cron("verify", clock=history.clock)
+    assert (answer.code, answer.err) == (0, "")
+    since, until = local_time("2024-01-01 10:00:30"), local_time("2024-01-01 13:30")
+    assert answer.lines == [
+        f"0 violations in 7 runs from {since} to {until}.",
+        "The longest wait for a start: 0 ms.",
+        "Not judged, as people had paused, run or cleared their tasks: 1 run.",
+        "Out of the judge's sight until their next occurrence: 'b'.",
+    ]
+
+
+def _damage() -> None:
+    run = TaskRun.objects.get(task_name="a", scheduled_for=datetime(2024, 1, 1, 12, tzinfo=UTC))
+    TaskRun.objects.filter(pk=run.pk).update(started_at=run.started_at - timedelta(minutes=2))
+
+
+def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> None:
+    _damage()
+    answer = cron("verify", clock=history.clock)
+    assert answer.code == 1
+    assert "The history has 3 violations." in answer.err
+    assert answer.lines[0].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
+    at = local_time("2024-01-01 11:58").split()
+    first = ["S1", *at, "a", "scheduler", "started", "without"]
+    assert answer.lines[1].split()[:8] == first
+    assert "S1: a run starts only where it is owed." in answer.lines
+    assert max(map(len, answer.lines)) <= 80
+
+
+def test_json_is_stable_and_in_utc(cron: Cron, history: Simulation) -> None:
+    _damage()
+    answer = cron("verify", "--format", "json", clock=history.clock)
+    assert answer.code == 1
+    data = answer.data
+    violations = data.pop("violations")
+    assert data == {
+        "deployment": "default",
+        "since": "2024-01-01T10:00:30.000Z",
+        "until": "2024-01-01T13:30:00.000Z",
+        "ok": False,
+        "runs": 7,
+        "worst_start_latency": 3600.0,
+        "open_obligations": [],
+        "late": [],
+        "not_judged": {
+            "people": 1,
+            "clock": 0,
+            "rows": 0,
+            "start": 0,
+            "out_of_sight": ["b"],
+            "outside_the_theory": [],
+            "over_http": [],
+        },
+    }
+    assert [(each["axiom"], each["task"], each["owner"]) for each in violations] == [
+        ("S1", "a", "scheduler"),
+        ("S2", "a", "scheduler"),
+        ("L1", "a", "scheduler"),
+    ]
+    assert violations[0]["at"] == "2024-01-01T11:58:00.000Z"
+    assert "DuePending false" in violations[0]["explanation"]
+
+
+def test_what_is_still_open_is_said(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("a", HOURLY, sim.job(), DELAY)])
+    sim.clock.advance(datetime(2024, 1, 1, 11, 1, tzinfo=UTC))
+    _beat(sim)
+    answer = cron("verify", clock=sim.clock)
+    assert answer.code == 0
+    assert f"Still open: L1 'a' since {local_time('2024-01-01 11:00')}." in answer.lines
+    data = cron("verify", "--format", "json", clock=sim.clock).data
+    assert [each["owner"] for each in data["open_obligations"]] == ["inconclusive"]
+
+
+def test_of_much_that_is_open_the_rest_is_counted(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([(f"t{number:02}", HOURLY, sim.job(), DELAY) for number in range(13)])
+    sim.clock.advance(datetime(2024, 1, 1, 11, 1, tzinfo=UTC))
+    _beat(sim)
+    lines = cron("verify", clock=sim.clock).lines
+    assert lines[-2:] == [
+        f"Still open: L1 't09' since {local_time('2024-01-01 11:00')}.",
+        "Still open: 3 more.",
+    ]
+
+
+def test_what_came_late_as_nothing_could_work_is_said(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("a", HOURLY, sim.job(), DELAY)])
+    sim.jump_to("2024-01-01T12:30:00Z")
+    _beat(sim)
+    answer = cron("verify", clock=sim.clock)
+    assert answer.code == 0
+    assert "The longest wait for a start: 1:30:00." in answer.lines
+    assert answer.lines[-1].startswith("Late as nothing could work")
+    [late] = cron("verify", "--format", "json", clock=sim.clock).data["late"]
+    assert (late["task"], late["frozen"]) == ("a", 5400.0)
+
+
+def test_a_part_of_it(cron: Cron, history: Simulation, settings: Any) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    answer = cron("verify", "--since", "2024-01-01T12:30", clock=history.clock)
+    assert answer.lines[0] == (
+        "0 violations in 3 runs from 2024-01-01 12:30 CET to 2024-01-01 14:30 CET."
+    )
+
+
+@pytest.mark.parametrize(
+    ("since", "why"),
+    [
+        ("yesterday", "is no instant: write an ISO date and time"),
+        ("2024-01-01T13:30:01Z", "is yet to come"),
+    ],
+)
+def test_wrong_use(cron: Cron, history: Simulation, since: str, why: str) -> None:
+    answer = cron("verify", "--since", since, clock=history.clock)
+    assert answer.code == 2
+    assert why in answer.err
+
+
+def test_another_deployment_is_not_ours(cron: Cron, history: Simulation, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {"DEPLOYMENT": "other"}
+    assert "deployment 'other'" in cron("verify", clock=history.clock).out
+
+
+def test_names_of_tasks_are_shown_safely(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("evil\u202e", HOURLY, sim.job(), DELAY)])
+    overrides.pause(["evil\u202e"], Act(author="an operator", at=sim.now))
+    _beat(sim)
+    assert "\u202e" not in cron("verify", clock=sim.clock).out
+
+
+def test_long_work_shows_on_a_terminal_how_far_it_is(
+    history: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifying, "_LOOK_EVERY", 2)
+    monkeypatch.setattr(verifying, "_TELL_EVERY", 0.0)
+    out, err = Screen(is_terminal=True), Screen(is_terminal=True)
+    command = Command(stdout=out, stderr=err)
+    command.clock = history.clock
+    call_command(command, "verify")
+    shown = err.getvalue().split("\r")
+    until = local_time("2024-01-01 13:00")[:-2]
+    assert any(line.startswith(f"7 runs judged, up to {until}") for line in shown)
+    assert shown[-2:] == [" " * len(shown[-2]), ""]
+    piped = Screen()
+    command = Command(stdout=Screen(), stderr=piped)
+    command.clock = history.clock
+    call_command(command, "verify")
+    assert piped.getvalue() == ""
+
+
+@pytest.mark.slow
+def test_a_real_scheduler_leaves_a_history_that_breaks_nothing(
+    child_environment: dict[str, str],
+) -> None:
+    for _ in range(2):
+        scheduler = run_child("runscheduler", "--once", env=child_environment)
+        assert scheduler.returncode == 0, scheduler.stderr
+    answer = run_child("cron", "verify", env=child_environment)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("0 violations in ")
+
+
+# --- how much it takes ---------------------------------------------------------
+
+MINUTES = 40
+
+
+@pytest.fixture
+def at_the_end() -> ManualClock:
+    return ManualClock(START + timedelta(minutes=MINUTES))
+
+
+def test_rows_are_read_a_little_at_a_time(
+    cron: Cron, db: None, at_the_end: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(5, MINUTES)
+    monkeypatch.setattr("django_declarative_cron.store.history.reading.CHUNK", 50)
+    longest = 0
+
+    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal longest
+        if "started_at" in sql and "ORDER BY" in sql and "GROUP BY" not in sql:
+            assert "LIMIT 50" in sql
+            longest += 1
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        answer = cron("verify", clock=at_the_end)
+    assert answer.lines[0].startswith("0 violations in 200 runs")
+    assert longest == 5

@@ -1,0 +1,215 @@
+"""One scheduler with real runners, and its tasks as each runner calls them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from django_declarative_cron import Scheduler, conf
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.runners import chosen, processes
+from django_declarative_cron.runtime.runners.server import Server
+
+from ...database import for_children
+from ..conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
+
+HERE = "tests.runtime.runners.callbacks"
+# What a callback is called where its runner calls ``async def`` ones.
+_ASYNCHRONOUS = {
+    "ok": "asynchronous",
+    "gives_value": "gives_value_asynchronously",
+    "gives_its_run": "gives_its_run_asynchronously",
+    "gives_its_trace": "gives_its_trace_asynchronously",
+    "fails": "fails_asynchronously",
+    "leaves": "leaves_asynchronously",
+    "fails_unreadably": "fails_unreadably_asynchronously",
+    "fails_enormously": "fails_enormously_asynchronously",
+    "logs_and_gives_enormously": "logs_and_gives_enormously_asynchronously",
+    "logs": "logs_asynchronously",
+    "until_cancelled": "until_cancelled_asynchronously",
+    "until_stopping": "until_stopping_asynchronously",
+}
+
+
+@dataclass
+class Bench:
+    """A scheduler whose tasks are all called by one runner."""
+
+    kind: str
+    heard: Heard
+    ask: Callable[..., None]
+    notes: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    _changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _scheduler: Scheduler | None = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        if self._scheduler is None:
+            self._scheduler = Scheduler(
+                options=lambda: replace(conf.options(), **self.options), declare=self._declare
+            )
+        return self._scheduler
+
+    def _declare(self, given: object) -> list[Any]:
+        return [each.but(**self._changes[each.name]) for each in conf.declarations(given)]
+
+    def task(self, name: str, callback: str, *args: Any, **changes: Any) -> dict[str, Any]:
+        """Declare a task."""
+        if self.kind == "coroutine":
+            callback = _ASYNCHRONOUS[callback]
+        if isinstance(changes.get("timeout"), int | float):
+            changes["timeout"] = timedelta(seconds=changes["timeout"])
+        self._changes[name] = {
+            "runner": "thread" if self.kind == "coroutine" else self.kind,
+            **changes,
+        }
+        return {
+            "name": name,
+            "cron": NEVER_TODAY,
+            "callback": f"{HERE}.{callback}",
+            "args": list(args),
+            "retry_delay": FIVE_MINUTES,
+        }
+
+    def start(self, *tasks: dict[str, Any]) -> None:
+        """Initialise, and ask for a run of every task."""
+        self.scheduler.initialize(list(tasks))
+        self.ask(*[task["name"] for task in tasks])
+
+    def run(self, callback: str, *args: Any, **changes: Any) -> TaskRun:
+        """Run one callback to its end, and give its row."""
+        self.start(self.task("t", callback, *args, **changes))
+        return self.ended()
+
+    def run_beyond(self, callback: str) -> TaskRun:
+        """Run one callback until its time limit ends it, and give its row.
+
+        The limit is as short as this machine lets the callback begin within it.
+        """
+        for timeout in (0.5, 2, 8, 32):
+            TaskRun.objects.all().delete()
+            run = self.run(callback, timeout=timeout)
+            if "began" in self.notes.read_text():
+                return run
+        raise AssertionError(f"{callback} never began")
+
+    def ended(self, name: str = "t") -> TaskRun:
+        """Wait for the end of a run, and give its row."""
+
+        def row() -> TaskRun | None:
+            return TaskRun.objects.filter(task_name=name, finished_at__isnull=False).first()
+
+        found: TaskRun = eventually(row)
+        return found
+
+    def noted(self, text: str, count: int = 1) -> list[str]:
+        """Wait for lines that callbacks wrote, and give them."""
+
+        def lines() -> list[str]:
+            found = [line for line in self.notes.read_text().splitlines() if text in line]
+            return found if len(found) >= count else []
+
+        noted: list[str] = eventually(lines)
+        return noted
+
+    def load(self) -> Any:
+        """Give how busy the runner is."""
+        (load,) = [each for each in self.scheduler.loads if each.runner == self.kind]
+        return load
+
+    def close(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.stop(grace=timedelta(seconds=TIMEOUT))
+
+
+def eventually(look: Callable[[], Any], patience: float = TIMEOUT) -> Any:
+    """Wait until something is found."""
+    pause = threading.Event()
+    for _ in range(int(patience * 50)):
+        if found := look():
+            return found
+        pause.wait(0.02)
+    raise AssertionError(f"nothing was found by {look}")
+
+
+@pytest.fixture(scope="session")
+def _all_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runners") / "notes.txt"
+
+
+@pytest.fixture
+def notes(_all_notes: Path) -> Path:
+    """Give the file that callbacks write to: one for all tests, as they share processes."""
+    _all_notes.write_text("")
+    return _all_notes
+
+
+@pytest.fixture
+def make_bench(
+    transactional_db: None,
+    heard: Heard,
+    run_now: Callable[..., None],
+    notes: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Bench]]:
+    """Make a bench for a runner; it is stopped at the end."""
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DDC_TEST_NOTES": str(notes),
+        **for_children(connection.settings_dict),
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    made: list[Bench] = []
+
+    def make(kind: str, **options: Any) -> Bench:
+        made.append(Bench(kind, heard, run_now, notes, options))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+class _Shared(Server):
+    """A server that outlives its runners: it takes seconds to start."""
+
+    def close(self) -> None:
+        """Stay."""
+
+
+@pytest.fixture(scope="session")
+def _one_server() -> Iterator[Server]:
+    server = _Shared()
+    yield server
+    Server.close(server)
+
+
+@pytest.fixture
+def share_server(_one_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all process runners of the test use one server."""
+    monkeypatch.setattr(processes, "Server", lambda: _one_server)
+    monkeypatch.setattr(chosen, "Server", lambda: _one_server)
+
+
+def is_there(pid: int) -> bool:
+    """Tell whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def descriptors() -> int:
+    """Count the open descriptors of this process."""
+    return len(os.listdir("/dev/fd"))

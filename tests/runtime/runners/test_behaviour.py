@@ -1,0 +1,180 @@
+"""One life of a run, whoever calls it: the same tests over all runners."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+
+from django_declarative_cron.core.retry import RetryPolicy
+from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.runtime.ended import TRACEBACK_LENGTH
+from django_declarative_cron.store import cancelling
+
+from ..conftest import TIMEOUT
+from .conftest import Bench, eventually
+
+HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
+KINDS = ["thread", "coroutine", "process", *(["django_tasks"] if HAS_TASKS else [])]
+
+
+@pytest.fixture(params=KINDS)
+def bench(
+    request: pytest.FixtureRequest, share_server: None, make_bench: Callable[..., Bench]
+) -> Bench:
+    return make_bench(request.param)
+
+
+@contextmanager
+def watched() -> Iterator[list[float]]:
+    """Give the longest time for which no other thread could work."""
+    longest, over = [0.0], threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            began = time.monotonic()
+            over.wait(0.01)
+            longest[0] = max(longest[0], time.monotonic() - began)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield longest
+    over.set()
+    thread.join()
+
+
+def test_a_run_does_its_work_and_succeeds(bench: Bench) -> None:
+    run = bench.run("ok")
+    assert (run.outcome, run.error, run.traceback) == ("succeeded", "", "")
+    assert User.objects.get().username == "of t"
+    (completed,) = bench.heard.wait_for("TaskRunCompleted")
+    assert completed.at == run.finished_at
+    assert 0 <= completed.duration < TIMEOUT
+
+
+def test_what_it_returns_is_kept(bench: Bench) -> None:
+    assert bench.run("gives_value", 2, 3).result == {"sum": 5, "of": [2, 3]}
+
+
+def test_it_is_told_everything_of_its_run(bench: Bench) -> None:
+    given = {"shop": ["north", 1]}
+    run = bench.run("gives_its_run", meta=given, retry=RetryPolicy(max_attempts=7))
+    assert run.result == {
+        "task_name": "t",
+        "scheduled_for": str(run.scheduled_for),
+        "started_at": str(run.started_at),
+        "attempt": "1",
+        "reason": "manual",
+        "timezone": "UTC",
+        "id": str(run.pk),
+        "meta": str(
+            {
+                "shop": ["north", 1],
+                "cron_name": "t",
+                "cron_triggered_at": run.scheduled_for.isoformat().replace("+00:00", "Z"),
+            }
+        ),
+        "max_attempts": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("callback", "error"),
+    [
+        ("fails", "ValueError: it went wrong"),
+        ("leaves", "SystemExit: 3"),
+        ("fails_unreadably", "UnreadableError: (its text cannot be read)"),
+    ],
+)
+def test_whatever_it_raises_is_a_failure(bench: Bench, callback: str, error: str) -> None:
+    run = bench.run(callback)
+    assert (run.outcome, run.error) == ("failed", error)
+    assert "in " + callback in run.traceback
+    assert "in perform" not in run.traceback
+    assert "in invoke" not in run.traceback
+    assert run.result is None
+    (failed,) = bench.heard.wait_for("TaskRunFailed")
+    assert failed.next_retry_at is not None
+
+
+def test_an_enormous_exception_holds_nobody_up(bench: Bench) -> None:
+    with watched() as longest:
+        run = bench.run("fails_enormously")
+    assert run.outcome == "failed"
+    assert run.error.startswith("KeyError: 'xxx")
+    assert len(run.traceback) <= TRACEBACK_LENGTH
+    assert longest[0] < 1
+
+
+def test_an_enormous_result_and_log_hold_nobody_up(bench: Bench) -> None:
+    with watched() as longest:
+        run = bench.run("logs_and_gives_enormously")
+    assert (run.outcome, run.result) == ("succeeded", None)
+    assert "What the callback returned is not kept: it has more than" in run.log
+    assert longest[0] < 1
+
+
+def test_what_it_logs_is_kept_and_it_knows_its_run(bench: Bench) -> None:
+    run = bench.run("logs")
+    assert (run.outcome, run.error) == ("succeeded", "")
+    lines = run.log.splitlines()
+    assert [line.partition(" WARNING ")[2] for line in lines] == [
+        "tests.runtime.runners: it is warm",
+        "tests.runtime.runners: current t True",
+    ]
+
+
+def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None:
+    bench.start(bench.task("t", "until_cancelled"))
+    (began,) = bench.noted("began")
+    run_id = int(began.split()[1])
+    now = datetime.now(UTC)
+    assert cancelling.request("default", "default", [run_id], now) == 1
+    assert cancelling.request("default", "default", [run_id], now) == 0
+    run = bench.ended()
+    assert (run.outcome, run.error) == ("cancelled", "cancelled")
+    bench.heard.wait_for("TaskRunCancelled")
+    assert ScheduledTask.objects.get().pending_retry_until is None
+
+
+def test_a_run_beyond_its_time_limit_is_recorded_as_timed_out(bench: Bench) -> None:
+    run = bench.run("until_cancelled", timeout=0.3)
+    assert (run.outcome, run.error) == ("timed_out", "timed out after 0.3 s")
+    (failed,) = bench.heard.wait_for("TaskRunFailed")
+    assert failed.next_retry_at is not None
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert 0.3 <= (run.finished_at - run.started_at).total_seconds() < TIMEOUT
+
+
+def test_a_run_within_its_time_limit_succeeds(bench: Bench) -> None:
+    assert bench.run("ok", timeout=TIMEOUT).outcome == "succeeded"
+
+
+def test_a_stop_is_told_to_the_run_and_waits_for_its_end(bench: Bench) -> None:
+    bench.start(bench.task("t", "until_stopping"))
+    bench.noted("began")
+    assert bench.scheduler.stop()
+    assert TaskRun.objects.get().outcome == "succeeded"
+
+
+def test_many_runs_each_end_once_and_the_scheduler_is_unharmed(bench: Bench) -> None:
+    names = [f"t{n}" for n in range(24)]
+    before = threading.active_count()
+    bench.start(*[bench.task(name, "ok") for name in names])
+    bench.heard.wait_for("TaskRunCompleted", len(names))
+    assert User.objects.count() == len(names)
+    assert sorted(TaskRun.objects.values_list("task_name", flat=True)) == sorted(names)
+    assert set(TaskRun.objects.values_list("outcome", flat=True)) == {"succeeded"}
+    assert bench.scheduler.is_alive
+    eventually(lambda: (bench.load().busy, bench.load().queued, bench.load().stuck) == (0, 0, 0))
+    bench.scheduler.stop()
+    connections.close_all()
+    assert eventually(lambda: threading.active_count() <= before + 1)

@@ -1,0 +1,430 @@
+"""Registration validation (VA): what each bad list is refused with, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from django_declarative_cron import conf
+from django_declarative_cron.core.operating import Operating
+from django_declarative_cron.core.parts import LONGEST_DELAY
+from django_declarative_cron.core.retry_policy import RetryPolicy
+from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.cron import parse
+from django_declarative_cron.exceptions import (
+    CronExpressionInvalidError,
+    DeclarativeCronError,
+    InvalidCronExpressionError,
+    InvalidRegistrationError,
+    NegativeRetryDelayError,
+    RegistrationShapeError,
+    RegistrationsNotArrayError,
+    ScheduleDuplicateTaskError,
+)
+
+from .callables import jobs
+
+SHAPE = "Invalid registration shape: expected [string, string, function, Duration]"
+FIVE = timedelta(minutes=5)
+
+
+def item(
+    name: Any = "a", cron: Any = "0 * * * *", callback: Any = jobs.send_mail, delay: Any = FIVE
+) -> tuple[Any, ...]:
+    return (name, cron, callback, delay)
+
+
+def refused(registrations: object) -> DeclarativeCronError:
+    with pytest.raises(DeclarativeCronError) as caught:
+        conf.declarations(registrations)
+    return caught.value
+
+
+@pytest.mark.parametrize("whole", ["x", None, 123, {}, (), (item(),), iter([])])
+def test_va_01_what_is_no_list_is_refused_as_a_whole(whole: object) -> None:
+    error = refused(whole)
+    assert type(error) is RegistrationsNotArrayError
+    assert error.message == str(error) == "Registrations must be an array"
+    assert error.details == {}
+
+
+@pytest.mark.parametrize("given", [None, 123, "text", b"bytes", {1, 2, 3, 4}, object()])
+def test_va_02_an_item_that_is_neither_tuple_nor_dict(given: object) -> None:
+    error = refused([given])
+    assert type(error) is RegistrationShapeError
+    assert error.message == SHAPE
+    assert error.details == {"registrationIndex": 0, "received": given}
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 5])
+def test_va_03_an_item_of_another_length(length: int) -> None:
+    given = (*item(), "more")[:length]
+    error = refused([item(), given])
+    assert type(error) is RegistrationShapeError
+    assert error.details == {"registrationIndex": 1, "received": given}
+
+
+def test_va_04_the_index_is_that_of_the_bad_item() -> None:
+    assert refused([item("a"), item("b"), None, None]).registrationIndex == 2
+
+
+@pytest.mark.parametrize("name", [None, 123, {}, [], True, b"a"])
+def test_va_05_a_name_that_is_no_text(name: object) -> None:
+    assert type(refused([item(name)])) is RegistrationShapeError
+
+
+@pytest.mark.parametrize("cron", [None, 123, ["0 * * * *"], b"0 * * * *"])
+def test_a_cron_expression_that_is_no_text_is_a_matter_of_shape(cron: object) -> None:
+    assert type(refused([item(cron=cron)])) is RegistrationShapeError
+
+
+@pytest.mark.parametrize("callback", [None, 5, {}, True, b"tests.callables.jobs.send_mail"])
+def test_va_07_a_callback_that_is_neither_path_nor_callable(callback: object) -> None:
+    assert type(refused([item(callback=callback)])) is RegistrationShapeError
+
+
+@pytest.mark.parametrize(
+    ("delay", "proposal"),
+    [
+        (300, "write timedelta(seconds=300)."),
+        (0.5, "write timedelta(seconds=0.5)."),
+        ("PT5M", "write timedelta(minutes=5)."),
+        (True, "write timedelta(minutes=5)."),
+        (None, "write timedelta(minutes=5)."),
+    ],
+)
+def test_a_delay_that_is_no_timedelta_is_told_how_to_write_one(delay: Any, proposal: str) -> None:
+    error = refused([item(delay=delay)])
+    assert type(error) is RegistrationShapeError
+    kind = type(delay).__name__
+    assert error.__notes__ == [f"registrations[0]: The retry delay is of type {kind}; {proposal}"]
+
+
+def test_va_09_a_cron_expression_that_is_none() -> None:
+    error = refused([item(cron="invalid-cron")])
+    assert type(error) is CronExpressionInvalidError
+    assert (
+        error.message == f'Invalid cron expression "invalid-cron": expression field {error.reason}'
+    )
+    assert (error.expression, error.field) == ("invalid-cron", "expression")
+    assert "found 1" in error.reason
+    assert error.code == "COUNT"
+    assert type(error.__cause__) is InvalidCronExpressionError
+    assert error.__cause__.message == error.message
+    assert error.__cause__.details == error.details
+
+
+@pytest.mark.parametrize(
+    ("cron", "field", "code"),
+    [
+        ("* * * * 7", "weekday", "SUN7"),
+        ("1-0 * * * *", "minute", "WRAP"),
+        ("*/0 * * * *", "minute", "STEP"),
+        ("@daily", "expression", "MACRO"),
+        ("0 0 * * mon", "weekday", "NAME"),
+        ("", "expression", "EMPTY"),
+    ],
+)
+def test_va_10_the_field_of_a_bad_cron_expression(cron: str, field: str, code: str) -> None:
+    error = refused([item(cron=cron)])
+    assert type(error) is CronExpressionInvalidError
+    assert (error.field, error.code) == (field, code)
+
+
+def test_an_endless_cron_expression_is_shortened_in_the_message_only() -> None:
+    endless = "1" * 100_000
+    error = refused([item(cron=endless)])
+    assert error.expression == endless
+    assert len(error.message) < 1000
+
+
+def test_va_12_a_negative_delay() -> None:
+    error = refused([item(delay=timedelta(seconds=-1))])
+    assert type(error) is NegativeRetryDelayError
+    assert error.message == "Retry delay must be non-negative"
+    assert error.details == {"retryDelayMs": -1000}
+
+
+def test_a_negative_delay_below_a_millisecond_keeps_its_size() -> None:
+    assert refused([item(delay=timedelta(microseconds=-500))]).retryDelayMs == -0.5
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [timedelta(0), timedelta(milliseconds=1), timedelta(microseconds=1500), LONGEST_DELAY],
+    ids=["VA-13 zero", "shortest", "with a fraction", "beyond every date"],
+)
+def test_va_13_delays_that_are_accepted_as_they_are(delay: timedelta) -> None:
+    (declaration,) = conf.declarations([item(delay=delay)])
+    assert declaration.retry_delay == delay
+
+
+def test_a_delay_that_no_database_stores_is_refused() -> None:
+    error = refused([item(delay=timedelta.max)])
+    assert (error.name, error.field) == ("InvalidRegistrationError", "retryDelay")
+    assert "100000000 days" in error.message
+
+
+@pytest.mark.parametrize("microseconds", [1, 999])
+def test_a_delay_below_one_millisecond_is_refused(microseconds: int) -> None:
+    delay = timedelta(microseconds=microseconds)
+    error = refused([item(delay=delay)])
+    assert type(error) is InvalidRegistrationError
+    assert (error.field, error.value) == ("retryDelay", delay)
+    assert error.message == (
+        'Invalid registration "a": retryDelay must be zero or at least one millisecond, '
+        f"found {microseconds / 1000} ms"
+    )
+
+
+@pytest.mark.parametrize(
+    "second",
+    [item("x", "5 * * * *"), item("x"), ["x", *item()[1:]]],
+    ids=["VA-15 another schedule", "VA-16 identical", "as a list"],
+)
+def test_va_15_and_16_a_name_that_stands_twice(second: Any) -> None:
+    error = refused([item("x"), second])
+    assert type(error) is ScheduleDuplicateTaskError
+    assert error.message == 'Task with name "x" is already scheduled'
+    assert error.details == {"taskName": "x"}
+
+
+def test_va_17_of_two_names_that_stand_twice_the_first_is_named() -> None:
+    assert refused([item("a"), item("b"), item("a"), item("b")]).taskName == "a"
+
+
+def test_a_tuple_and_a_dict_may_not_share_a_name() -> None:
+    entry = {"name": "a", "cron": "0 * * * *", "callback": jobs.send_mail}
+    assert type(refused([item("a"), entry])) is ScheduleDuplicateTaskError
+    assert type(refused([entry, item("a")])) is ScheduleDuplicateTaskError
+
+
+def test_va_18_names_are_taken_letter_for_letter() -> None:
+    names = ["Task", "task", " task", "task ", "mañana", "мой", "a/b", "'", "x" * 255]
+    declared = conf.declarations([item(name) for name in names])
+    assert [each.name for each in declared] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "must not be empty"),
+        ("x" * 256, "must have at most 255 characters, found 256"),
+        ("a\nb", "must not contain control characters, found U+000A at position 1"),
+        ("\0", "must not contain control characters, found U+0000 at position 0"),
+        ("tab\t", "must not contain control characters, found U+0009 at position 3"),
+        ("\x9b1m", "must not contain control characters, found U+009B at position 0"),
+        ("\ud800", "must not contain control characters, found U+D800 at position 0"),
+    ],
+)
+def test_names_that_are_refused(name: str, reason: str) -> None:
+    error = refused([item(name)])
+    assert type(error) is InvalidRegistrationError
+    assert error.details == {"field": "name", "value": name, "reason": reason}
+    assert error.message == f"Invalid registration: name {reason}"
+
+
+class Words(str):
+    def __str__(self) -> str:
+        return "something else"
+
+
+def test_a_subclass_of_str_is_taken_for_its_text() -> None:
+    (declared,) = conf.declarations([item(Words("a"), Words("0 * * * *"))])
+    assert (type(declared.name), declared.name) == (str, "a")
+    assert (type(declared.cron), declared.cron) == (str, "0 * * * *")
+
+
+BAD_NAME, BAD_CRON, BAD_DELAY = "", "61 * * * *", timedelta(seconds=-1)
+
+
+@pytest.mark.parametrize(
+    ("registrations", "expected"),
+    [
+        ([item(BAD_NAME, BAD_CRON, "no.such", 5)], RegistrationShapeError),
+        ([item(BAD_NAME, BAD_CRON, "no.such", BAD_DELAY)], InvalidRegistrationError),
+        ([item(), item("a", BAD_CRON, "no.such", BAD_DELAY)], ScheduleDuplicateTaskError),
+        ([item("b", BAD_CRON, "no.such", BAD_DELAY)], CronExpressionInvalidError),
+        ([item("b", callback="no.such", delay=BAD_DELAY)], NegativeRetryDelayError),
+        ([item("b", callback="no.such"), None], InvalidRegistrationError),
+        ([item(cron=BAD_CRON), None], CronExpressionInvalidError),
+    ],
+    ids=["shape", "name", "duplicate", "cron", "delay", "callback", "item by item"],
+)
+def test_the_first_error_in_the_specified_order_is_raised(
+    registrations: list[Any], expected: type[DeclarativeCronError]
+) -> None:
+    assert type(refused(registrations)) is expected
+
+
+def test_va_22_no_callback_is_called_by_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "calls", [])
+    conf.declarations([item("a"), item("b", callback="tests.callables.jobs.Shop.close")])
+    refused([item("a"), item("b", callback=jobs.half), item("a")])
+    assert jobs.calls == []
+
+
+def nested() -> Callable[[], None]:
+    def inner() -> None:
+        jobs.send_mail()
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("callback", "text"),
+    [
+        (jobs.send_mail, "tests.callables.jobs.send_mail"),
+        (jobs.send_later, "tests.callables.jobs.send_later"),
+        ("tests.callables.jobs.send_mail", "tests.callables.jobs.send_mail"),
+        ("tests.callables.jobs.Shop.close", "tests.callables.jobs.Shop.close"),
+        ("tests.callables.jobs.shop.restock", "tests.callables.jobs.shop.restock"),
+        (jobs.shop.restock, "tests.callables.jobs.Shop.restock"),
+        (jobs.Shop.close, "tests.callables.jobs.Shop.close"),
+        (jobs.Shop.open, "tests.callables.jobs.Shop.open"),
+        (jobs.shop, "tests.callables.jobs.Shop"),
+        (jobs.half, "functools.partial(tests.callables.jobs.send_mail)"),
+        (partial(jobs.half, 1), "functools.partial(tests.callables.jobs.send_mail)"),
+        (nested(), "tests.test_conf_registrations.nested.<locals>.inner"),
+        (len, "builtins.len"),
+    ],
+)
+def test_va_23_what_may_be_a_callback_and_the_text_it_is_known_by(callback: Any, text: str) -> None:
+    (declared,) = conf.declarations([item(callback=callback)])
+    assert declared.target.text == text
+    assert not declared.target.is_command
+    if not isinstance(callback, str):
+        assert declared.target.function == callback
+
+
+def test_a_path_and_the_function_it_leads_to_are_one_declaration() -> None:
+    by_path = conf.declarations([item(callback="tests.callables.jobs.send_mail")])
+    assert by_path == conf.declarations([item()])
+    assert by_path[0].digest() == conf.declarations([item()])[0].digest()
+
+
+def test_va_25_an_expression_that_can_never_fire() -> None:
+    error = refused([item(cron="0 0 31 2 *")])
+    assert type(error) is CronExpressionInvalidError
+    assert (error.field, error.code) == ("expression", "NEVER")
+
+
+def test_va_26_the_empty_list() -> None:
+    assert conf.declarations([]) == []
+
+
+def test_an_item_may_be_a_list_of_four() -> None:
+    assert conf.declarations([list(item())]) == conf.declarations([item()])
+
+
+def test_an_error_says_where_it_is_and_what_to_write() -> None:
+    error = refused([item("a"), item("b", "*/15 * * * *")])
+    assert error.__notes__ == ["registrations[1] 'b': Write \"0,15,30,45 * * * *\"."]
+
+
+@pytest.mark.parametrize(
+    ("cron", "proposal"),
+    [
+        ("0 9 * * * Europe/Berlin", '"cron": "0 9 * * *", "timezone": "Europe/Berlin"'),
+        ("CRON_TZ=Europe/Berlin 0 9 * * *", '"cron": "0 9 * * *", "timezone": "Europe/Berlin"'),
+        ("TZ=UTC 0 9 * * *", '"cron": "0 9 * * *", "timezone": "UTC"'),
+    ],
+)
+def test_p91_a_zone_inside_the_expression_is_led_to_its_key(cron: str, proposal: str) -> None:
+    error = refused([item(cron=cron)])
+    assert "timezone" in error.message
+    assert error.__notes__ == [f"registrations[0] 'a': Write a dict with {proposal}."]
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "GMT", "Japan", "EST"])
+def test_a_tuple_has_the_zone_of_the_project_whatever_django_accepts(
+    settings: Any, name: str
+) -> None:
+    settings.TIME_ZONE = name
+    (declared,) = conf.declarations([item()])
+    assert declared.timezone == declared.schedule.zone.key == name
+
+
+def test_a_project_without_zone_is_read_in_utc(settings: Any) -> None:
+    settings.TIME_ZONE = None
+    assert conf.declarations([item()])[0].timezone == "UTC"
+
+
+def test_the_zone_of_tuples_may_be_given(settings: Any) -> None:
+    settings.TIME_ZONE = "Europe/Berlin"
+    (declared,) = conf.declarations([item()], time_zone="America/New_York")
+    assert declared.timezone == "America/New_York"
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", "/etc/passwd", "\0"])
+def test_a_zone_of_the_project_that_is_not_installed(name: str) -> None:
+    with pytest.raises(InvalidRegistrationError) as caught:
+        conf.declarations([item()], time_zone=name)
+    assert caught.value.field == "timezone"
+    assert f"TIME_ZONE is {name!r}, which is no IANA time zone" in caught.value.message
+
+
+def test_settings_are_read_at_each_call(settings: Any) -> None:
+    if hasattr(settings, "SCHEDULED_TASKS"):
+        del settings.SCHEDULED_TASKS
+    assert conf.registrations() == []
+    settings.SCHEDULED_TASKS = [item("later")]
+    assert [each.name for each in conf.declarations(conf.registrations())] == ["later"]
+    settings.SCHEDULED_TASKS = None
+    assert type(refused(conf.registrations())) is RegistrationsNotArrayError
+
+
+def test_ten_thousand_tasks_are_read_in_well_under_a_second() -> None:
+    # Counted, not timed: one reading resolves each path and parses each text once.
+    many = [
+        item(f"t{n}", f"{n % 60} * * * *", "tests.callables.jobs.send_mail") for n in range(10_000)
+    ]
+    declared = conf.declarations(many)
+    assert len({id(each.target) for each in declared}) == 1
+    assert len({id(each.schedule.expression) for each in declared}) == 60
+    assert len({id(each.schedule.zone) for each in declared}) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": Schedule(parse("0  * * * *"), ZoneInfo("UTC"))},
+        {"schedule": Schedule(parse("0 * * * *"), ZoneInfo("Asia/Tokyo"))},
+        {"schedule": Schedule(parse("0 * * * *"), ZoneInfo("UTC"), gap="shift")},
+        {"schedule": Schedule(parse("0 * * * *"), ZoneInfo("UTC"), fold="both")},
+        {"schedule": Schedule(parse("0 * * * *", "ojs"), ZoneInfo("UTC"))},
+        {"enabled": False},
+        {"description": "words"},
+        {"overlap_policy": "skip"},
+        {"timeout": FIVE},
+        {"runner": "process"},
+        {"atomic": True},
+        {"queue": "other"},
+        {"tags": ("a",)},
+        {"meta": {"a": 1}},
+        {"options": {"a": 1}},
+        {"entry": {"name": "t"}},
+        {"retry": RetryPolicy()},
+        {"operating": Operating(spread=FIVE)},
+        {"operating": Operating(pause_after_failures=2)},
+    ],
+)
+def test_the_digest_says_all_that_a_declaration_says(changes: dict[str, Any]) -> None:
+    (declaration,) = conf.declarations([item()])
+    said = declaration.but(**changes)
+    assert said.as_data() != declaration.as_data()
+    assert said.digest() != declaration.digest()
+
+
+def test_every_key_of_a_declaration_is_in_its_digest() -> None:
+    (declaration,) = conf.declarations([item()])
+    keys = declaration.as_data().keys() - declaration.operating.as_data().keys()
+    when = {"cron", "timezone", "dialect", "gap", "fold"}
+    assert when < keys
+    # Beside the keys but the name: what it is operated by, and its entry, not always there.
+    assert len(declaration.terms.manner._what_is_said()) == len(keys - when) + 1

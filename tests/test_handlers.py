@@ -1,0 +1,107 @@
+"""Types: found in each app's ``tasks`` module, named by settings, refused when taken twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings as project
+from django.test import override_settings
+
+import django_declarative_cron
+from django_declarative_cron import checks, conf, handlers
+from django_declarative_cron.core.problem import Check
+
+from .http.reports import tasks as reports
+
+APPS = list(project.INSTALLED_APPS)
+
+
+def installed(*names: str) -> Any:
+    return override_settings(INSTALLED_APPS=[*APPS, *(f"tests.http.{name}" for name in names)])
+
+
+def declared(**keys: Any) -> Any:
+    return conf.declarations([{"name": "a", "cron": "0 7 * * *", "timezone": "UTC", **keys}])
+
+
+def test_the_decorator_is_a_public_name() -> None:
+    assert django_declarative_cron.handler is handlers.handler
+    assert "handler" in django_declarative_cron.__all__
+
+
+def test_importing_the_decorator_loads_no_model() -> None:
+    code = (
+        "import sys; from django_declarative_cron import handler;"
+        "assert handler('a.b')(print) is print;"
+        "print([m for m in sys.modules if m.endswith(('.models', '.store', '.runtime'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_tasks_modules_of_apps_are_looked_through() -> None:
+    with installed("reports"):
+        assert handlers.find("report.generate") is reports.generate
+        assert {"cache.warm", "report.fail", "report.generate"} <= set(handlers.known())
+        assert list(handlers.problems()) == []
+
+
+def test_a_type_in_settings_is_a_registered_name_or_a_path() -> None:
+    with installed("reports"):
+        (by_name,) = declared(type="report.generate", args=[1])
+        (by_path,) = declared(type="tests.http.reports.tasks.generate")
+    assert (by_name.target.text, by_name.target.function) == ("report.generate", reports.generate)
+    assert by_name.target.args == (1,)
+    assert by_path.target.text == "tests.http.reports.tasks.generate"
+    assert by_path.target.function is reports.generate
+
+
+def test_a_callback_is_never_the_name_of_a_type() -> None:
+    with installed("reports"):
+        (problem,) = conf.problems(
+            [{"name": "a", "cron": "0 7 * * *", "callback": "report.generate"}]
+        )
+    assert problem.check is Check.IMPORT_PATH
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("report.genrate", "Did you mean the registered type `report.generate`?"),
+        (
+            "zzz.report",
+            'Register a function with `@handler("…")` in the module `tasks` of an installed app.'
+            ' Write the dotted path of a function, "app.module.function".',
+        ),
+    ],
+)
+def test_an_unknown_type_is_refused_with_the_nearest_one(name: str, hint: str) -> None:
+    with installed("reports"):
+        (problem,) = conf.problems([{"name": "a", "cron": "0 7 * * *", "type": name}])
+    assert (problem.check, problem.hint) == (Check.IMPORT_PATH, hint)
+
+
+def test_a_type_that_is_taken_is_a_check_error_that_names_both_places() -> None:
+    with installed("reports", "rivals"):
+        (message,) = checks.check_handlers()
+    assert (message.id, message.level) == ("declarative_cron.E040", 40)
+    assert str(message.obj) == "tests.http.rivals.tasks"
+    assert "'report.generate' of tests.http.rivals.tasks.generate is taken by" in message.msg
+    assert "tests.http.reports.tasks.generate" in message.msg
+
+
+def test_a_tasks_module_that_cannot_be_imported_is_warned_of_and_spoils_no_other() -> None:
+    with installed("lacking", "reports"):
+        (message,) = checks.check_handlers()
+        assert handlers.find("report.generate") is reports.generate
+    assert (message.id, message.level) == ("declarative_cron.W040", 30)
+    assert "ModuleNotFoundError: No module named 'a_module_that_nobody_has'" in message.msg
+
+
+def test_looking_for_types_asks_no_database() -> None:
+    # Without the mark of a database test, a query is an error.
+    with installed("reports"):
+        assert declared(type="report.generate")
