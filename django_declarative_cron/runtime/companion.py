@@ -34,11 +34,11 @@ from ..store.guard import Member
 from .clock import Clock
 from .connections import close_every
 from .descriptors import identity, out_of_the_way
+from .shutdown import SIGNALS
 from .vouching import FAREWELL, be_companion
 
 _NOBODY = UUID(int=0)
 _LONGEST_FAREWELL = 2.0
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 class CompanionGoneError(RuntimeError):
@@ -151,7 +151,7 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
     read, write = _pipe()
     parent = os.getpid()
     # Until the child ignores them, which is a moment after it is there.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         pid = _fork()
         if pid == 0:
@@ -162,7 +162,7 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
         return None
     finally:
         os.close(read)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     return Companion(pid, write, clock)
 
 

@@ -11,7 +11,10 @@ from types import FrameType
 
 from .descriptors import out_of_the_way
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# A terminal that closes, and a supervisor that reloads, send SIGHUP.
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+)
 
 
 class LastResort:
@@ -34,7 +37,7 @@ class LastResort:
 
 
 class Shutdown:
-    """Wait for SIGTERM or SIGINT.
+    """Wait for SIGTERM, SIGINT or SIGHUP.
 
     The interpreter writes the number of a signal into a pipe as soon as it arrives, and
     a thread reads it there. So nothing runs in the middle of what the main thread does,
@@ -58,7 +61,8 @@ class Shutdown:
         os.set_blocking(self._write, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in SIGNALS:
-            signal.signal(number, _to_the_pipe)
+            if not _is_ignored_hangup(number):
+                signal.signal(number, _to_the_pipe)
         self._thread.start()
 
     @property
@@ -85,11 +89,24 @@ class Shutdown:
 
     def _take(self, number: signal.Signals) -> None:
         if self.received is not None:
+            if is_hangup(number):
+                # One terminal that closes sends several.
+                return
             os._exit(128 + number)
         # First: whoever waits may arm something longer as soon as it is told.
         self._at_first()
         self.received = number
         self._came.set()
+
+
+def is_hangup(number: int) -> bool:
+    """Return whether a signal says that the terminal is closed."""
+    return number == getattr(signal, "SIGHUP", None)
+
+
+def _is_ignored_hangup(number: int) -> bool:
+    """Return whether the process was started by ``nohup``."""
+    return is_hangup(number) and signal.getsignal(number) is signal.SIG_IGN
 
 
 def _to_the_pipe(number: int, frame: FrameType | None) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +50,41 @@ def test_sigterm_lets_a_run_see_the_stop_and_end(
     assert outcomes == {"succeeded"}
     assert SchedulerState.objects.get().leader is None
     assert "SchedulerStopped" in process.output
+
+
+def test_a_terminal_that_closes_stops_it_as_sigterm_does(
+    child_environment: dict[str, str], run_now: RunNow, notes: Path
+) -> None:
+    settings = {
+        "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
+        "DDC_TEST_NOTES": str(notes),
+    }
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "django", "runscheduler"],
+        env={**child_environment, **settings},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    try:
+        shown = b""
+        while b"or Ctrl-C stops it" not in shown:
+            shown += os.read(master, 4096)
+        run_now("until-stopping")
+        while b"TaskRunStarted" not in shown:
+            shown += os.read(master, 4096)
+        os.close(master)
+        assert process.wait(TIMEOUT) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "saw the stop" in notes.read_text().splitlines()
+    assert [run.outcome for run in TaskRun.objects.all()] == ["succeeded"]
+    assert SchedulerState.objects.get().leader is None
 
 
 def test_a_run_beyond_the_grace_is_found_interrupted_by_the_next_scheduler(

@@ -51,11 +51,35 @@ def begin(project_environment: dict[str, str]):  # type: ignore[no-untyped-def]
         process.communicate()
 
 
-def test_the_first_signal_is_told_and_asked_for(begin) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_first_signal_is_told_and_asked_for(
+    begin,  # type: ignore[no-untyped-def]
+    number: signal.Signals,
+) -> None:
     process = begin("assert shutdown.wait(60)\nprint(shutdown.received.name)")
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, output) == (0, "first\nSIGTERM\n")
+    assert (process.returncode, output) == (0, f"first\n{number.name}\n")
+
+
+def test_a_terminal_that_closes_twice_is_one_signal(begin) -> None:  # type: ignore[no-untyped-def]
+    process = begin("assert shutdown.wait(60)\nimport time; time.sleep(0.5)\nprint('orderly')")
+    process.send_signal(signal.SIGHUP)
+    assert process.stdout.readline() == "first\n"
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, output) == (0, "orderly\n")
+
+
+def test_nohup_is_respected(begin) -> None:  # type: ignore[no-untyped-def]
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = begin("assert not shutdown.wait(0.5)\nprint(shutdown.received)")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, output) == (0, "None\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a lock differs elsewhere")

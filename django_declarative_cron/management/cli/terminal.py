@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 from django.core.management.base import OutputWrapper
 from django.core.management.color import Style
@@ -126,10 +126,10 @@ class Terminal:
             stream.write(text, ending=ending)
             stream.flush()
         except BrokenPipeError:
-            _abandon(stream)
+            abandon(stream)
 
 
-def _abandon(stream: OutputWrapper) -> None:
-    """Let the rest go nowhere: whoever read has left, and what was begun goes on."""
+def abandon(stream: OutputWrapper | TextIO) -> None:
+    """Discard all further output of a stream that nobody reads any more."""
     with suppress(OSError, AttributeError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

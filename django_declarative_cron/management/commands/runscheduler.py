@@ -1,4 +1,4 @@
-"""Run the declared tasks until SIGTERM or SIGINT.
+"""Run the declared tasks until SIGTERM, SIGINT or SIGHUP.
 
 Exit codes: 0 stopped as asked; 1 the scheduler failed; 2 wrong use, such as an
 unmigrated database or registrations with a mistake; 128 + N ended at once by a
@@ -32,12 +32,13 @@ from ...runtime.connections import limit_connecting
 from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
 from ...runtime.scheduler import Scheduler
-from ...runtime.shutdown import LastResort, Shutdown
+from ...runtime.shutdown import LastResort, Shutdown, is_hangup
 from ...signals import signal_of
 from ...store import database
 from ...watch.exporter import Exporter
 from ...watch.metrics import MetricsUnavailableError
 from ..cli import banner
+from ..cli.terminal import abandon
 from ..ready import require_tables
 
 _LOOK_AT_THE_LOOP = 1.0
@@ -52,7 +53,7 @@ class Command(BaseCommand):
     # They run by hand, after the tables are known to be there, so that mistakes exit with 2.
     requires_system_checks: list[str] = []
     help = (
-        "Run the tasks of settings.SCHEDULED_TASKS until SIGTERM or SIGINT. "
+        "Run the tasks of settings.SCHEDULED_TASKS until SIGTERM, SIGINT or SIGHUP. "
         "Exit codes: 0 stopped as asked, 1 failed, 2 wrong use, 128+N ended by a second signal N."
     )
 
@@ -101,6 +102,10 @@ class Command(BaseCommand):
             force=given["force"],
         )
         self._run(scheduler, shutdown, options, given)
+        if shutdown.received is not None and is_hangup(shutdown.received):
+            # Python would end with an error for what it cannot write to a closed terminal.
+            abandon(self.stdout)
+            abandon(self.stderr)
         # Not after an error: whoever ends without a farewell is counted as dead.
         if companion is not None:
             companion.dismiss()
@@ -183,9 +188,13 @@ class Command(BaseCommand):
         self._say("\n".join(said))
 
     def _say(self, line: str) -> None:
-        self.stdout.write(line)
-        # Into a pipe it would wait for many more lines, and the logs of a container show none.
-        self.stdout.flush()
+        try:
+            self.stdout.write(line)
+            # Into a pipe it would wait for many more lines, and the logs of a container show none.
+            self.stdout.flush()
+        except OSError:
+            # The terminal is closed, and the stop goes on without it.
+            abandon(self.stdout)
 
     def _once(self, scheduler: Scheduler, shutdown: Shutdown, grace: timedelta) -> None:
         scheduler.tick_once()
@@ -203,7 +212,8 @@ class Command(BaseCommand):
                 self._fail("A thread that the scheduler needs has ended.", scheduler)
 
     def _fail(self, message: str, scheduler: Scheduler) -> None:
-        self.stderr.write(self.style.ERROR(message))
+        with suppress(OSError):
+            self.stderr.write(self.style.ERROR(message))
         _leave_at_once(scheduler, 1)
 
     def _end(self, scheduler: Scheduler, grace: timedelta) -> None:
@@ -249,8 +259,9 @@ def _keep_for_good() -> None:
 def _leave_at_once(scheduler: Scheduler, code: int) -> None:
     """End the process although callbacks still run in its threads, or the database is silent."""
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
     farewell = threading.Thread(target=_abandon, args=(scheduler,), daemon=True)
     farewell.start()
     farewell.join(_FAREWELL.total_seconds())

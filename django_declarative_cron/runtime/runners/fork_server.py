@@ -77,7 +77,11 @@ class ForkServer:
             _signal_group(pid, signal.SIGKILL)
 
     def _obey(self) -> bool:
-        message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 2)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 2)
+        except ConnectionError:
+            # The scheduler was killed, and left answers unread.
+            return False
         if len(message) < MESSAGE.size:
             close_quietly(*descriptors)
             return False
