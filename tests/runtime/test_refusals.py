@@ -54,18 +54,23 @@ def test_a_claim_that_no_thread_can_take_is_a_failure_and_the_others_run(
 def test_a_callback_that_stops_the_event_loop_ends_nobody_else(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
+    done: list[str] = []
+
     async def stops_it() -> None:
+        done.append("stopped")
         asyncio.get_running_loop().stop()
 
     async def breaks_it() -> None:
         async def child() -> None:
+            done.append("broken")
             raise SystemExit(3)
 
         asyncio.get_running_loop().create_task(child())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
 
     async def innocent() -> None:
-        await asyncio.sleep(0.05)
+        while len(done) < 2:
+            await asyncio.sleep(0)
 
     scheduler.initialize(_registrations(a=stops_it, b=breaks_it, c=innocent))
     run_now("a", "b", "c")

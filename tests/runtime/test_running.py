@@ -26,7 +26,7 @@ def _registrations(**callbacks: Any) -> list[Any]:
     return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
 
 
-def test_a_request_is_seen_and_run_within_a_second_or_two(
+def test_a_request_is_seen_by_a_look_a_second_and_run(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
@@ -41,7 +41,7 @@ def test_a_request_is_seen_and_run_within_a_second_or_two(
     (started,) = heard.wait_for("TaskRunStarted")
     (asked,) = heard.of("TaskRunRequested")
     heard.wait_for("TaskRunCompleted")
-    assert (started.at - asked.at).total_seconds() < 5
+    assert 0 <= (started.at - asked.at).total_seconds() < TIMEOUT
     (run,) = seen
     assert (run.task_name, run.reason, run.attempt, run.timezone) == ("t", "manual", 1, "UTC")
     assert run.started_at == started.actual_time

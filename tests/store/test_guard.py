@@ -106,7 +106,7 @@ def test_evaluating_transactions_happen_one_after_another(
             assert held is not None
             inside.set()
             # The other one is at the lock now, or will be; either way it comes after this.
-            waiting.wait(0.2)
+            assert waiting.wait(TIMEOUT)
             order.append("first")
 
     def follow() -> None:
@@ -173,13 +173,16 @@ def test_a_term_grows_with_every_change_of_the_leader(
 def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
     transactional_db: None, member: Callable[..., Member], declarations: list[Declaration]
 ) -> None:
-    first, second = member(lease=timedelta(0)), member()
-    _initialize(second, declarations)
-    guard.release(second)
+    # A lease also limits how long a transaction is idle: a short one ends on a busy machine.
+    first, second = member(lease=timedelta(hours=1)), member()
     _initialize(first, declarations)
-    with guard.locked(second) as held:
-        assert held is not None
-        assert guard.stand(held, second) is Standing.LEADING
+    assert _initialize(second, declarations) is Standing.STANDBY
+    for ends, standing in ((1, Standing.STANDBY), (-1, Standing.LEADING)):
+        expires = datetime.now(UTC) + timedelta(hours=ends)
+        SchedulerState.objects.update(lease_expires_at=expires)
+        with guard.locked(second) as held:
+            assert held is not None
+            assert guard.stand(held, second) is standing
 
 
 def test_an_older_set_is_superseded_by_a_newer_one(

@@ -122,7 +122,7 @@ def test_limits_hold_inside_a_transaction_and_leave_nothing_behind(deployment: D
 @postgres
 @pytest.mark.parametrize(
     ("lease", "tasks", "longest"),
-    [(2.5, 0, "2500ms"), (60, 0, "15s"), (2.5, 1500, "4s"), (2.5, 100_000, "15s")],
+    [(12.5, 0, "12500ms"), (60, 0, "15s"), (12.5, 1500, "14s"), (12.5, 100_000, "15s")],
 )
 def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
     lease: float, tasks: int, longest: str, deployment: Deployment
@@ -141,11 +141,11 @@ def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
 def test_nor_does_who_brings_a_set_or_acts_as_a_person(
     deployment: Deployment, settings: Any
 ) -> None:
-    settings.DECLARATIVE_CRON = {"LEASE": 2.5, "RENEW": 1}
-    deployment.member = replace(deployment.member, lease=timedelta(seconds=2.5))
-    assert _idle_in(deployment.restart) == {"2503ms"}
+    settings.DECLARATIVE_CRON = {"LEASE": 12.5, "RENEW": 5}
+    deployment.member = replace(deployment.member, lease=timedelta(seconds=12.5))
+    assert _idle_in(deployment.restart) == {"12503ms"}
     act = Act(author="an operator", at=deployment.now)
-    assert _idle_in(lambda: overrides.pause(["t0", "t1"], act)) == {"2502ms"}
+    assert _idle_in(lambda: overrides.pause(["t0", "t1"], act)) == {"12502ms"}
 
 
 def _idle_in(act: Callable[[], object]) -> set[str]:
@@ -169,12 +169,12 @@ def _idle_in(act: Callable[[], object]) -> set[str]:
 def test_who_is_halted_as_it_says_that_it_lives_or_goes_keeps_no_row_for_longer(
     act: Callable[[guard.Member], object], deployment: Deployment
 ) -> None:
-    member = replace(deployment.member, lease=timedelta(seconds=2.5))
+    member = replace(deployment.member, lease=timedelta(seconds=12.5))
     with CaptureQueriesContext(connection) as captured:
         act(member)
     limited = [q["sql"] for q in captured if "idle_in_transaction_session_timeout" in q["sql"]]
     assert limited
-    assert [sql for sql in limited if "'2500ms'" not in sql] == []
+    assert [sql for sql in limited if "'12500ms'" not in sql] == []
 
 
 @postgres
