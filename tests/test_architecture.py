@@ -17,6 +17,7 @@ SOURCES = [
 ]
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/1", "001 Deterministic Behavior/1")
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 def test_the_package_keeps_its_shape(source: Source) -> None:
     assert broken(source) == []

@@ -146,6 +146,7 @@ def test_shape_hints_name_every_wrong_part(check: Any) -> None:
     )
 
 
+@pytest.mark.requirement("003 Input Validation/3")
 def test_a_name_cannot_write_to_the_terminal(check: Any) -> None:
     (message,) = check(("\x1b[31m", "0 * * * *", PATH, FIVE))
     assert "\x1b" not in str(message)

@@ -24,6 +24,7 @@ def said(cron: str, zone: str = "UTC", **keys: Any) -> list[tuple[str, str]]:
     return [(str(problem.check).rpartition(".")[2], problem.message) for problem in found]
 
 
+@pytest.mark.requirement("002 CRON-12")
 @pytest.mark.parametrize(
     "cron",
     [

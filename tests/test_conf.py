@@ -79,6 +79,7 @@ DURATION = "must be a timedelta or a number of seconds, not "
 WHOLE = "must be a whole number of at least 1, not "
 
 
+@pytest.mark.requirement("003 Resource Limits/1")
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,9 @@ ENTRIES = st.fixed_dictionaries(
 LISTS = st.one_of(ANYTHING, st.lists(st.one_of(TUPLES, ENTRIES, ANYTHING), max_size=4))
 
 
+@pytest.mark.requirement(
+    "003 Input Validation/1", "004 Domains & Data Types/1", "004 Safety Axioms/3"
+)
 @given(LISTS)
 def test_any_input_is_understood_or_refused(registrations: Any) -> None:
     errors = [found for found in conf.problems(registrations) if found.error is not None]

@@ -39,6 +39,7 @@ def refused(*entries: dict[str, Any]) -> DeclarativeCronError:
     return caught.value
 
 
+@pytest.mark.requirement("002 CRON-19")
 def test_what_an_entry_has_when_it_says_no_more_than_it_must() -> None:
     declaration = declared()
     assert declaration.target.text == PATH
@@ -95,6 +96,7 @@ def test_every_key_reaches_the_declaration() -> None:
     }
 
 
+@pytest.mark.requirement("002 CRON-15")
 def test_the_zone_of_an_entry_is_utc_wherever_the_project_is(settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     assert declared().timezone == "UTC"
@@ -116,11 +118,13 @@ def test_what_may_run(keys: dict[str, Any], text: str) -> None:
     assert target.is_command is ("command" in keys)
 
 
+@pytest.mark.requirement("002 CRON-02")
 @pytest.mark.parametrize("name", ["a", "0", "nightly-stock", "shop.stock.count", "a" * 255, "1-.-"])
 def test_names_that_are_accepted(name: str) -> None:
     assert declared(name=name).name == name
 
 
+@pytest.mark.requirement("002 CRON-02")
 @pytest.mark.parametrize("name", ["Task", "-a", ".a", "a b", "a_b", "é", "a\n"])
 def test_names_that_are_refused(name: str) -> None:
     error = refused(entry(name=name))
@@ -145,6 +149,7 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
     assert declared(name=proposed).name == proposed
 
 
+@pytest.mark.requirement("001 Error Taxonomy/4", "002 CRON-05")
 @pytest.mark.parametrize(
     ("keys", "field", "message"),
     [
@@ -380,6 +385,7 @@ ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
 
 
+@pytest.mark.requirement("002 CRON-05")
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
@@ -416,6 +422,7 @@ def test_an_absent_description_may_be_none() -> None:
     assert declared(description=None).description == ""
 
 
+@pytest.mark.requirement("002 CRON-03", "002 CRON-11")
 @pytest.mark.parametrize(
     ("cron", "field", "reason", "hint"),
     [
@@ -522,6 +529,7 @@ ORDER = [
 ]
 
 
+@pytest.mark.requirement("002 CRON-01")
 @pytest.mark.parametrize("mended", range(len(ORDER)))
 def test_errors_come_in_the_specified_order(mended: int) -> None:
     keys = dict(BROKEN)

@@ -45,6 +45,7 @@ def refused(registrations: object) -> DeclarativeCronError:
     return caught.value
 
 
+@pytest.mark.requirement("001 Error Taxonomy/2")
 @pytest.mark.parametrize("whole", ["x", None, 123, {}, (), (item(),), iter([])])
 def test_va_01_what_is_no_list_is_refused_as_a_whole(whole: object) -> None:
     error = refused(whole)
@@ -53,6 +54,7 @@ def test_va_01_what_is_no_list_is_refused_as_a_whole(whole: object) -> None:
     assert error.details == {}
 
 
+@pytest.mark.requirement("001 Registration Format/1", "001 Error Taxonomy/3")
 @pytest.mark.parametrize("given", [None, 123, "text", b"bytes", {1, 2, 3, 4}, object()])
 def test_va_02_an_item_that_is_neither_tuple_nor_dict(given: object) -> None:
     error = refused([given])
@@ -61,6 +63,7 @@ def test_va_02_an_item_that_is_neither_tuple_nor_dict(given: object) -> None:
     assert error.details == {"registrationIndex": 0, "received": given}
 
 
+@pytest.mark.requirement("001 Registration Format/1")
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 5])
 def test_va_03_an_item_of_another_length(length: int) -> None:
     given = (*item(), "more")[:length]
@@ -69,10 +72,12 @@ def test_va_03_an_item_of_another_length(length: int) -> None:
     assert error.details == {"registrationIndex": 1, "received": given}
 
 
+@pytest.mark.requirement("001 Error Taxonomy/3")
 def test_va_04_the_index_is_that_of_the_bad_item() -> None:
     assert refused([item("a"), item("b"), None, None]).registrationIndex == 2
 
 
+@pytest.mark.requirement("001 Registration Format/2")
 @pytest.mark.parametrize("name", [None, 123, {}, [], True, b"a"])
 def test_va_05_a_name_that_is_no_text(name: object) -> None:
     assert type(refused([item(name)])) is RegistrationShapeError
@@ -83,11 +88,13 @@ def test_a_cron_expression_that_is_no_text_is_a_matter_of_shape(cron: object) ->
     assert type(refused([item(cron=cron)])) is RegistrationShapeError
 
 
+@pytest.mark.requirement("001 Registration Format/4")
 @pytest.mark.parametrize("callback", [None, 5, {}, True, b"tests.callables.jobs.send_mail"])
 def test_va_07_a_callback_that_is_neither_path_nor_callable(callback: object) -> None:
     assert type(refused([item(callback=callback)])) is RegistrationShapeError
 
 
+@pytest.mark.requirement("001 Registration Format/5")
 @pytest.mark.parametrize(
     ("delay", "proposal"),
     [
@@ -105,6 +112,7 @@ def test_a_delay_that_is_no_timedelta_is_told_how_to_write_one(delay: Any, propo
     assert error.__notes__ == [f"registrations[0]: The retry delay is of type {kind}; {proposal}"]
 
 
+@pytest.mark.requirement("001 Registration Format/3", "001 Error Taxonomy/6")
 def test_va_09_a_cron_expression_that_is_none() -> None:
     error = refused([item(cron="invalid-cron")])
     assert type(error) is CronExpressionInvalidError
@@ -119,6 +127,7 @@ def test_va_09_a_cron_expression_that_is_none() -> None:
     assert error.__cause__.details == error.details
 
 
+@pytest.mark.requirement("001 Registration Format/3")
 @pytest.mark.parametrize(
     ("cron", "field", "code"),
     [
@@ -143,6 +152,7 @@ def test_an_endless_cron_expression_is_shortened_in_the_message_only() -> None:
     assert len(error.message) < 1000
 
 
+@pytest.mark.requirement("001 Registration Format/5", "001 Error Taxonomy/7")
 def test_va_12_a_negative_delay() -> None:
     error = refused([item(delay=timedelta(seconds=-1))])
     assert type(error) is NegativeRetryDelayError
@@ -154,6 +164,7 @@ def test_a_negative_delay_below_a_millisecond_keeps_its_size() -> None:
     assert refused([item(delay=timedelta(microseconds=-500))]).retryDelayMs == -0.5
 
 
+@pytest.mark.requirement("001 Registration Format/5")
 @pytest.mark.parametrize(
     "delay",
     [timedelta(0), timedelta(milliseconds=1), timedelta(microseconds=1500), LONGEST_DELAY],
@@ -182,6 +193,12 @@ def test_a_delay_below_one_millisecond_is_refused(microseconds: int) -> None:
     )
 
 
+@pytest.mark.requirement(
+    "001 Registration Format/2",
+    "001 Error Taxonomy/5",
+    "004 Domains & Data Types/2",
+    "004 Domains & Data Types/3",
+)
 @pytest.mark.parametrize(
     "second",
     [item("x", "5 * * * *"), item("x"), ["x", *item()[1:]]],
@@ -194,6 +211,7 @@ def test_va_15_and_16_a_name_that_stands_twice(second: Any) -> None:
     assert error.details == {"taskName": "x"}
 
 
+@pytest.mark.requirement("001 Error Taxonomy/5", "004 Domains & Data Types/3")
 def test_va_17_of_two_names_that_stand_twice_the_first_is_named() -> None:
     assert refused([item("a"), item("b"), item("a"), item("b")]).taskName == "a"
 
@@ -204,12 +222,14 @@ def test_a_tuple_and_a_dict_may_not_share_a_name() -> None:
     assert type(refused([entry, item("a")])) is ScheduleDuplicateTaskError
 
 
+@pytest.mark.requirement("001 Registration Format/2", "004 Domains & Data Types/1")
 def test_va_18_names_are_taken_letter_for_letter() -> None:
     names = ["Task", "task", " task", "task ", "mañana", "мой", "a/b", "'", "x" * 255]
     declared = conf.declarations([item(name) for name in names])
     assert [each.name for each in declared] == names
 
 
+@pytest.mark.requirement("001 Registration Format/2", "001 Error Taxonomy/4")
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -243,6 +263,9 @@ def test_a_subclass_of_str_is_taken_for_its_text() -> None:
 BAD_NAME, BAD_CRON, BAD_DELAY = "", "61 * * * *", timedelta(seconds=-1)
 
 
+@pytest.mark.requirement(
+    "001 Error Throwing Guarantees/1", "003 Testable Invariants/10", "004 Safety Axioms/4"
+)
 @pytest.mark.parametrize(
     ("registrations", "expected"),
     [
@@ -262,6 +285,7 @@ def test_the_first_error_in_the_specified_order_is_raised(
     assert type(refused(registrations)) is expected
 
 
+@pytest.mark.requirement("003 Input Validation/1")
 def test_va_22_no_callback_is_called_by_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "calls", [])
     conf.declarations([item("a"), item("b", callback="tests.callables.jobs.Shop.close")])
@@ -276,6 +300,7 @@ def nested() -> Callable[[], None]:
     return inner
 
 
+@pytest.mark.requirement("001 Registration Format/4")
 @pytest.mark.parametrize(
     ("callback", "text"),
     [
@@ -308,6 +333,7 @@ def test_a_path_and_the_function_it_leads_to_are_one_declaration() -> None:
     assert by_path[0].digest() == conf.declarations([item()])[0].digest()
 
 
+@pytest.mark.requirement("001 Error Taxonomy/6", "004 EA5")
 def test_va_25_an_expression_that_can_never_fire() -> None:
     error = refused([item(cron="0 0 31 2 *")])
     assert type(error) is CronExpressionInvalidError
@@ -318,10 +344,12 @@ def test_va_26_the_empty_list() -> None:
     assert conf.declarations([]) == []
 
 
+@pytest.mark.requirement("001 Registration Format/1")
 def test_an_item_may_be_a_list_of_four() -> None:
     assert conf.declarations([list(item())]) == conf.declarations([item()])
 
 
+@pytest.mark.requirement("001 Error Throwing Guarantees/5")
 def test_an_error_says_where_it_is_and_what_to_write() -> None:
     error = refused([item("a"), item("b", "*/15 * * * *")])
     assert error.__notes__ == ["registrations[1] 'b': Write \"0,15,30,45 * * * *\"."]
@@ -341,6 +369,7 @@ def test_p91_a_zone_inside_the_expression_is_led_to_its_key(cron: str, proposal:
     assert error.__notes__ == [f"registrations[0] 'a': Write a dict with {proposal}."]
 
 
+@pytest.mark.requirement("001 Timely Behavior/2")
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "GMT", "Japan", "EST"])
 def test_a_tuple_has_the_zone_of_the_project_whatever_django_accepts(
     settings: Any, name: str
@@ -355,6 +384,7 @@ def test_a_project_without_zone_is_read_in_utc(settings: Any) -> None:
     assert conf.declarations([item()])[0].timezone == "UTC"
 
 
+@pytest.mark.requirement("001 Timely Behavior/2")
 def test_the_zone_of_tuples_may_be_given(settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     (declared,) = conf.declarations([item()], time_zone="America/New_York")

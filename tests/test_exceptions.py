@@ -116,6 +116,7 @@ CHILDREN = [
 ]
 
 
+@pytest.mark.requirement("001 Error Taxonomy/1", "003 Test Methodology/1")
 def test_every_error_of_the_package_is_shown_here() -> None:
     public = {
         name
@@ -125,6 +126,9 @@ def test_every_error_of_the_package_is_shown_here() -> None:
     assert public == {*SPECIFIED, "DeclarativeCronError"}
 
 
+@pytest.mark.requirement(
+    "001 Error Taxonomy/1", "001 Error Throwing Guarantees/4", "003 Testable Invariants/11"
+)
 @pytest.mark.parametrize("name", SPECIFIED)
 def test_an_error_has_its_name_message_and_details(name: str) -> None:
     make, message, details = SPECIFIED[name]
@@ -154,6 +158,7 @@ def test_an_error_survives_pickling(name: str) -> None:
     assert (copy.__notes__, copy.code) == (["where it was"], "RANGE")
 
 
+@pytest.mark.requirement("001 Error Taxonomy/13")
 @pytest.mark.parametrize("name", CHILDREN)
 def test_the_four_damages_have_one_base(name: str) -> None:
     assert issubclass(getattr(exceptions, name), exceptions.TaskTryDeserializeError)
@@ -164,6 +169,7 @@ def test_an_unknown_attribute_is_none_of_the_details() -> None:
         _ = exceptions.RegistrationsNotArrayError().colour
 
 
+@pytest.mark.requirement("001 Error Throwing Guarantees/3")
 @pytest.mark.parametrize(
     "name", ["ScheduleTaskError", "StopSchedulerError", "CronCalculationError"]
 )
@@ -176,6 +182,7 @@ class _Unspeakable(Exception):
         raise RuntimeError("no words")
 
 
+@pytest.mark.requirement("001 Error Throwing Guarantees/5", "003 Error Handling/1")
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
@@ -201,6 +208,7 @@ def test_a_cause_is_worded_in_one_line_without_secrets(cause: Exception, words: 
     assert words_of(cause) == (str(cause) if words is cause else words)
 
 
+@pytest.mark.requirement("001 Error Throwing Guarantees/5")
 @pytest.mark.parametrize("make", [exceptions.StopSchedulerError])
 def test_a_message_has_no_password_and_its_details_have_the_cause(make: Any) -> None:
     cause = OperationalError("connection to host=db password=hush failed")

@@ -87,6 +87,7 @@ print("django" in sys.modules)
     assert run(code, project_environment) == "False"
 
 
+@pytest.mark.requirement("001 Scheduler Interface/1")
 def test_the_public_names_are_listed_and_found() -> None:
     for name in django_declarative_cron.__all__:
         assert name in dir(django_declarative_cron)

@@ -170,6 +170,7 @@ def test_what_took_effect_and_what_did_not_is_told(root: Client, text: Words) ->
     assert [entry.object_repr for entry in LogEntry.objects.all()] == ["waiting"]
 
 
+@pytest.mark.requirement("003 Error Handling/2")
 def test_an_act_is_written_down_with_author_note_and_time(root: Client) -> None:
     """P50."""
     task = rows.task()

@@ -13,6 +13,7 @@ from . import pages, rows
 from .conftest import Login
 
 
+@pytest.mark.requirement("003 Error Handling/2")
 def test_an_attempt_without_permission_is_logged_and_changes_nothing(
     login: Login, caplog: pytest.LogCaptureFixture
 ) -> None:

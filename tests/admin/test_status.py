@@ -22,6 +22,7 @@ AGO = NOW - timedelta(minutes=2)
 AHEAD = NOW + timedelta(minutes=2)
 
 
+@pytest.mark.requirement("001 Task State Model/1")
 @pytest.mark.parametrize(
     ("state", "around", "word"),
     [

@@ -54,6 +54,7 @@ def decided(
     return decide(state, schedule(cron), RETRY, at(now), policy, active)
 
 
+@pytest.mark.requirement("001 Task State Model/1", "004 Stateful/2")
 @pytest.mark.parametrize(
     ("state", "now", "reason", "occurrence", "attempt"),
     [
@@ -115,6 +116,7 @@ def test_what_starts(
     assert (start.reason, start.scheduled_time, start.attempt) == (reason, at(occurrence), attempt)
 
 
+@pytest.mark.requirement("001 Task State Model/1")
 @pytest.mark.parametrize(
     ("state", "now", "wake"),
     [
@@ -217,6 +219,7 @@ crons = st.sampled_from(["* * * * *", "0 * * * *", "30 2 * * *", "0 0 1 * 1", "0
 zones = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe"])
 
 
+@pytest.mark.requirement("001 Task State Model/1", "003 Testable Invariants/5")
 @given(states, crons, zones, instants)
 def test_every_decision_keeps_the_rules(
     state: TaskState, cron: str, zone: str, now: datetime
@@ -240,6 +243,7 @@ def test_every_decision_keeps_the_rules(
         assert again.events == ()
 
 
+@pytest.mark.requirement("001 Deterministic Behavior/1", "001 Deterministic Behavior/2")
 @given(states, crons, zones, instants)
 def test_deciding_twice_gives_the_same(
     state: TaskState, cron: str, zone: str, now: datetime

@@ -164,6 +164,7 @@ def test_every_envelope_is_legal_by_the_letter(envelope: dict[str, Any]) -> None
         assert envelope["subject"] == envelope["data"]["cron_name"] == "daily-report"
 
 
+@pytest.mark.requirement("002 CRON-29")
 def test_a_trigger_says_what_002_shows() -> None:
     triggered = envelopes(STARTED)[0]
     assert (triggered["event"], triggered["timestamp"]) == (
@@ -183,6 +184,7 @@ def test_a_trigger_says_what_002_shows() -> None:
     }
 
 
+@pytest.mark.requirement("002 CRON-30")
 def test_a_skip_says_what_002_shows() -> None:
     (skipped,) = envelopes(SKIPPED_ONE)
     assert skipped["data"] == {
@@ -196,6 +198,7 @@ def test_a_skip_says_what_002_shows() -> None:
     }
 
 
+@pytest.mark.requirement("002 CRON-30")
 def test_a_skip_has_one_of_the_three_reasons_and_no_other() -> None:
     given = {e["data"]["reason"] for e in EVERY if e["type"] == "cron.skipped"}
     assert given == {"overlap_skip", "disabled", "dst_skip"}

@@ -70,11 +70,13 @@ def test_two_callables_without_a_name_are_told_apart(handlers: Handlers) -> None
         handlers.register("report.generate")(partial(len, "b"))
 
 
+@pytest.mark.requirement("002 CRON-04")
 @pytest.mark.parametrize("name", ["a", "report.generate", "maintenance.cache_cleanup", "a1.b_2.c3"])
 def test_names_of_types(name: str) -> None:
     assert flaw_of_type(name) is None
 
 
+@pytest.mark.requirement("002 CRON-04")
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -58,6 +58,7 @@ def test_an_answer_is_forgotten_with_the_rules_of_its_zone(
     assert SCHEDULE.next_after(NOON) == NOON
 
 
+@pytest.mark.requirement("001 Error Taxonomy/12")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_calculation_that_fails_says_of_what_and_from_when(
     question: str, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ def _refused(**changed: Any) -> TaskTryDeserializeError:
     return caught.value
 
 
+@pytest.mark.requirement("001 Error Taxonomy/14")
 @pytest.mark.parametrize("field", BARE)
 def test_pe12_a_missing_field(field: str) -> None:
     with pytest.raises(TaskMissingFieldError) as caught:
@@ -40,6 +41,7 @@ def test_pe12_a_missing_field(field: str) -> None:
     assert caught.value.details == {"field": field}
 
 
+@pytest.mark.requirement("001 Error Taxonomy/15")
 @pytest.mark.parametrize(
     ("value", "actual"),
     [
@@ -82,6 +84,7 @@ def test_a_delay_beyond_every_calendar(value: float) -> None:
     assert type(_refused(retryDelayMs=value)) is TaskInvalidValueError
 
 
+@pytest.mark.requirement("001 Error Taxonomy/15")
 @pytest.mark.parametrize(
     ("field", "value", "expected", "actual"),
     [
@@ -108,6 +111,7 @@ def test_pe13_a_field_of_another_type(field: str, value: Any, expected: str, act
     }
 
 
+@pytest.mark.requirement("001 Error Taxonomy/16")
 def test_pe14_a_name_that_is_not_registered() -> None:
     error = _refused(name="b")
     assert type(error) is TaskInvalidValueError
@@ -115,6 +119,7 @@ def test_pe14_a_name_that_is_not_registered() -> None:
     assert (error.details["field"], error.details["value"]) == ("name", "b")
 
 
+@pytest.mark.requirement("001 Error Taxonomy/16")
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
@@ -136,6 +141,7 @@ def test_a_value_that_means_nothing(field: str, value: str, reason: str) -> None
     assert error.message == f"Invalid value for field '{field}': {error.details['reason']}"
 
 
+@pytest.mark.requirement("001 Error Taxonomy/17")
 @pytest.mark.parametrize(
     ("value", "actual"),
     [(None, "null"), ([BARE], "array"), ("text", "string"), (7, "number"), (b"", "bytes")],
@@ -219,6 +225,7 @@ states = st.builds(
 )
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/4")
 @given(states)
 def test_every_state_survives_the_way_through_json(state: StoredState) -> None:
     data = json.loads(json.dumps(serialize(state)))
@@ -226,6 +233,7 @@ def test_every_state_survives_the_way_through_json(state: StoredState) -> None:
     assert serialize(deserialize(data, [state.name])) == data
 
 
+@pytest.mark.requirement("001 Error Taxonomy/13")
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=3))
 def test_any_value_anywhere_ends_in_a_state_or_in_the_error_for_it(value: Any) -> None:
     known = serialize(deserialize(BARE, ["a"]))

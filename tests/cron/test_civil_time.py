@@ -27,6 +27,12 @@ def fires(text: str, key: str, start: str, end: str, *, fold: Fold = "first") ->
     return [*found, moment] if cron.matches(moment.astimezone(zone).replace(tzinfo=None)) else found
 
 
+@pytest.mark.requirement(
+    "001 Timely Behavior/2",
+    "001 Timely Behavior/4",
+    "001 Timely Behavior/7",
+    "001 Timely Behavior/9",
+)
 @pytest.mark.parametrize(
     ("text", "key", "instant", "expected"),
     [
@@ -166,6 +172,7 @@ def test_p01_the_day_of_the_change_has_its_own_offset(start: str) -> None:
     assert found == [moment for moment in expected if moment > at(start)]
 
 
+@pytest.mark.requirement("001 Timely Behavior/8")
 @pytest.mark.parametrize(("fold", "count"), [("first", 60), ("both", 120)])
 def test_p02_minutely_through_the_fold(fold: Fold, count: int) -> None:
     start, end = "2026-11-01T07:59", "2026-11-01T09:59"
@@ -175,6 +182,7 @@ def test_p02_minutely_through_the_fold(fold: Fold, count: int) -> None:
     assert counted == count
 
 
+@pytest.mark.requirement("001 Timely Behavior/8")
 @pytest.mark.parametrize(("fold", "hours"), [("first", [4, 5, 7]), ("both", [4, 5, 6, 7])])
 def test_p03_hourly_through_the_fold(fold: Fold, hours: list[int]) -> None:
     found = fires(
@@ -183,6 +191,7 @@ def test_p03_hourly_through_the_fold(fold: Fold, hours: list[int]) -> None:
     assert found == [at(f"2026-11-01T{hour:02}:00") for hour in hours]
 
 
+@pytest.mark.requirement("001 Timely Behavior/5")
 @pytest.mark.parametrize("restart", ["05:30", "05:45", "06:15", "06:29", "06:30", "06:45"])
 def test_p04_daily_in_the_fold_happens_once_whenever_one_asks(restart: str) -> None:
     cron, asked = parse("30 1 * * *"), at(f"2026-11-01T{restart}")
@@ -249,6 +258,7 @@ def test_local_mean_time_has_minutes_that_begin_at_odd_seconds() -> None:
     assert found == at("1880-01-01T16:56:02")
 
 
+@pytest.mark.requirement("001 Timely Behavior/7")
 def test_losses_are_told_once_per_gap() -> None:
     cron = parse("0,20,40 2 * * *")
     lost = cron.lost_between(at("2024-01-01"), at("2026-01-01"), NEW_YORK)

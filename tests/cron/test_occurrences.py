@@ -17,6 +17,7 @@ from .strategies import RULES
 ZONE = ZoneInfo("UTC")
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/2")
 @pytest.mark.parametrize(
     ("text", "local", "named"),
     [
@@ -35,6 +36,7 @@ def test_matching(text: str, local: str, named: bool) -> None:
     assert parse(text).matches(datetime.fromisoformat(local)) is named
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/4")
 @pytest.mark.parametrize(
     ("text", "instant", "expected"),
     [
@@ -73,6 +75,7 @@ def test_next(text: str, instant: str, expected: str) -> None:
     assert parse(text).next_after(at(instant), ZONE) == at(expected)
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/4")
 @pytest.mark.parametrize(
     ("text", "instant", "expected"),
     [
@@ -107,6 +110,7 @@ def test_pv_12_previous_is_found_by_stepping_back(start: str) -> None:
         assert parse(text).latest_at_or_before(at(start), ZONE) == moment
 
 
+@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
 @pytest.mark.parametrize(
     ("text", "month", "days"),
     [

@@ -36,6 +36,7 @@ def dates(text: str, first: str, last: str) -> list[str]:
     return found
 
 
+@pytest.mark.requirement("002 CRON-S01")
 @pytest.mark.parametrize(
     ("text", "first", "last", "expected"),
     [

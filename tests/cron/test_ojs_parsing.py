@@ -28,6 +28,7 @@ def refused(text: Any) -> InvalidCronExpressionError:
     return caught.value
 
 
+@pytest.mark.requirement("002 CRON-09", "002 CRON-10", "002 CRON-12")
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -144,6 +145,7 @@ def test_a_field_is_restricted_when_its_text_is_not_a_star(
     assert cron.restricted_both is (day and weekday)
 
 
+@pytest.mark.requirement("002 CRON-08")
 def test_seconds_are_the_first_of_six_fields() -> None:
     cron = ojs("*/20 30 9 1 2 1")
     assert (cron.seconds, cron.minutes, cron.hours) == ({0, 20, 40}, {30}, {9})
@@ -151,6 +153,7 @@ def test_seconds_are_the_first_of_six_fields() -> None:
     assert ojs("30 9 1 2 1").seconds == parse("30 9 1 2 1").seconds == {0}
 
 
+@pytest.mark.requirement("002 CRON-S02")
 @pytest.mark.parametrize(
     ("text", "length"),
     [
@@ -273,6 +276,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.requirement("002 CRON-11")
 @pytest.mark.parametrize(
     ("text", "field", "code", "position", "fix"), REFUSALS, ids=[repr(e[0])[:40] for e in REFUSALS]
 )
@@ -350,6 +354,7 @@ ANYTHING = st.one_of(
 )
 
 
+@pytest.mark.requirement("002 CRON-03")
 @given(ANYTHING)
 @example("0 0 L/ * *")
 @example("0 0 * * #")

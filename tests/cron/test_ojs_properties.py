@@ -68,6 +68,7 @@ def random_texts(random: Random, count: int, *, seconds: bool) -> list[str]:
     return [random_ojs_text(random, seconds=seconds) for _ in range(count)]
 
 
+@pytest.mark.requirement("002 CRON-09")
 @pytest.mark.parametrize("key", SAMPLE)
 @settings(max_examples=1)
 @given(seed=seeds)

@@ -21,6 +21,7 @@ def refused(text: Any) -> InvalidCronExpressionError:
     return caught.value
 
 
+@pytest.mark.requirement("001 Cron Language Specification/1")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -57,6 +58,7 @@ def test_fields_are_sets_of_values(text: str, expected: tuple[Any, ...]) -> None
     assert fields == tuple(map(frozenset, expected))
 
 
+@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
 @pytest.mark.parametrize(
     ("text", "hour", "day", "weekday", "both"),
     [
@@ -79,6 +81,7 @@ def test_a_field_is_restricted_when_its_text_is_not_a_star(
     assert cron.restricted_both is both
 
 
+@pytest.mark.requirement("001 Cron Language Specification/1")
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -104,6 +107,18 @@ def test_cp_07_two_restricted_day_fields_are_another_value() -> None:
     assert parse("* * * * *") != "* * * * *"
 
 
+@pytest.mark.requirement(
+    "001 Time Provider and Granularity/2",
+    "001 Validation Rules/1",
+    "001 Validation Rules/2",
+    "001 Validation Rules/3",
+    "001 Validation Rules/4",
+    "001 Validation Rules/5",
+    "001 Validation Rules/6",
+    "001 Validation Rules/7",
+    "001 Validation Rules/8",
+    "001 Validation Rules/9",
+)
 @pytest.mark.parametrize(
     ("text", "field", "code"),
     [
@@ -194,6 +209,7 @@ def test_refusals_name_field_and_kind(text: Any, field: str, code: str) -> None:
     assert error.details["expression"] is text or error.details["expression"] == text
 
 
+@pytest.mark.requirement("001 Validation Rules/1")
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -223,6 +239,7 @@ def test_reasons_point_at_the_place_and_the_way_out(text: str, told: str) -> Non
     assert told in refused(text).details["reason"]
 
 
+@pytest.mark.requirement("001 Error Taxonomy/10", "001 Error Taxonomy/11")
 def test_cp_45_the_message_is_the_specified_frame() -> None:
     error = refused("60 * * * *")
     reason = error.details["reason"]
@@ -234,6 +251,7 @@ def test_cp_45_the_message_is_the_specified_frame() -> None:
     assert (error.__cause__.fieldName, error.__cause__.fieldValue) == ("minute", "60")
 
 
+@pytest.mark.requirement("003 Input Validation/2")
 def test_a_long_text_is_shortened_in_the_message_and_whole_in_the_details() -> None:
     text = "1" * 100_000 + " * * * *"
     error = refused(text)
@@ -324,6 +342,7 @@ ANYTHING = st.one_of(
 )
 
 
+@pytest.mark.requirement("001 Cron Language Specification/1", "003 Input Validation/2")
 @given(ANYTHING)
 @settings(max_examples=25)
 def test_whatever_comes_in_a_result_or_the_one_error_comes_out(value: Any) -> None:

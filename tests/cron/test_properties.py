@@ -94,6 +94,7 @@ def _compare_losses(text: str, zone: ZoneInfo, walk: Minutes) -> None:
     assert [(loss.civil, loss.count) for loss in found] == expected, (text, zone)
 
 
+@pytest.mark.requirement("001 Timely Behavior/3")
 @pytest.mark.parametrize("key", SAMPLE)
 @settings(max_examples=2)
 @given(seed=seeds)
@@ -115,6 +116,7 @@ def test_answers_equal_a_walk_where_a_change_lies_next_to_a_block_s_edge(
     compare_with_walk(ZoneInfo(key), to_instant(edge), Random(key), expressions=6)
 
 
+@pytest.mark.requirement("001 Timely Behavior/9", "003 Test Methodology/2")
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 40))
 def test_answers_equal_a_walk_in_every_zone(first: int) -> None:
@@ -150,6 +152,7 @@ def test_p06_occurrences_rise_across_changes_of_the_clock(key: str) -> None:
 CHANGING = frozenset(key for key in SAMPLE if len(change_instants(key, 2010, 2030)) >= 2)
 
 
+@pytest.mark.requirement("001 Timely Behavior/3")
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 40))
 def test_p06_occurrences_rise_across_every_change_in_every_zone(first: int) -> None:
@@ -159,6 +162,7 @@ def test_p06_occurrences_rise_across_every_change_in_every_zone(first: int) -> N
             climb(key, change - timedelta(days=2), random_text(random), 200)
 
 
+@pytest.mark.requirement("001 Cron Language Specification/1", "003 Test Methodology/2")
 @settings(max_examples=60)
 @given(text=texts, start=st.datetimes(datetime(1950, 1, 1), datetime(2150, 1, 1)))
 def test_occurrences_are_those_of_cronsim_where_no_clock_changes(

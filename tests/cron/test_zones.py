@@ -20,11 +20,13 @@ from .tzif import Change, changes, zones
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.requirement("002 CRON-13")
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "Etc/GMT+5", "US/Eastern"])
 def test_names_of_the_database_are_taken(name: str) -> None:
     assert validate_zone(name).key == name
 
 
+@pytest.mark.requirement("002 CRON-14")
 @pytest.mark.parametrize(
     ("name", "suggestion"),
     [
@@ -61,6 +63,7 @@ def test_anything_else_is_refused_with_the_nearest_name(name: Any, suggestion: s
     assert len(str(caught.value)) < 250
 
 
+@pytest.mark.requirement("003 Input Validation/2")
 def test_a_foreign_name_never_becomes_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     zone_names()
 

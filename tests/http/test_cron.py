@@ -81,6 +81,7 @@ def test_how_a_task_is_operated_is_judged(caller: Caller, said: dict[str, Any], 
     assert not ScheduledTask.objects.exists()
 
 
+@pytest.mark.requirement("002 CRON-01", "002 CRON-26")
 def test_registering_again_updates(caller: Caller) -> None:
     first = caller.post("/v1/cron", ENTRY).data["cron_job"]
     again = caller.post("/v1/cron", {**ENTRY, "cron": "0 10 * * *", "args": [8]})
@@ -121,6 +122,7 @@ def test_options_beside_the_object_are_gathered(caller: Caller) -> None:
     assert job["options"] == {"queue": "slow", "tags": ["x"]}
 
 
+@pytest.mark.requirement("002 CRON-06")
 def test_what_only_the_scheduler_sets_is_ignored(caller: Caller) -> None:
     managed = {"run_count": 99, "created_at": "2001-01-01T00:00:00Z", "next_run_at": None}
     job = caller.post("/v1/cron", {**ENTRY, **managed, "last_run_at": 5}).data["cron_job"]
@@ -128,6 +130,7 @@ def test_what_only_the_scheduler_sets_is_ignored(caller: Caller) -> None:
     assert not job["created_at"].startswith("2001")
 
 
+@pytest.mark.requirement("002 CRON-02", "002 CRON-11", "002 CRON-14")
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -169,6 +172,7 @@ def test_what_is_missing_is_named(caller: Caller, missing: str) -> None:
     assert "is missing" in answer.data["error"]["message"]
 
 
+@pytest.mark.requirement("002 CRON-04")
 @pytest.mark.parametrize(
     "path", ["os.system", "tests.http.never.imported", "report.genrate", "a", "Report.Generate"]
 )
@@ -289,6 +293,7 @@ def test_switching_a_task_of_settings_is_an_operators_pause(
 # --- switch, show, remove ---
 
 
+@pytest.mark.requirement("002 CRON-28")
 def test_a_disabled_task_has_no_next_run(caller: Caller) -> None:
     caller.post("/v1/cron", ENTRY)
     off = caller.patch("/v1/cron/daily", {"enabled": False}).data["cron_job"]
@@ -314,6 +319,7 @@ def test_removing_tells_what_is_gone(caller: Caller) -> None:
     assert caller.delete("/v1/cron/daily").code == (404, "not_found")
 
 
+@pytest.mark.requirement("002 CRON-27")
 @pytest.mark.parametrize("name", ["nobody", "a/b", "ä b", "\0", "a" * 300, "%"])
 def test_a_name_that_no_task_has_is_not_found(caller: Caller, name: str) -> None:
     path = f"/v1/cron/{quote(name, safe='')}"
@@ -356,6 +362,7 @@ def test_the_list_has_both_envelopes_and_pages(caller: Caller) -> None:
     assert second["pagination"]["has_more"] is False
 
 
+@pytest.mark.requirement("002 CRON-S06")
 def test_the_list_can_be_filtered(caller: Caller) -> None:
     for letter in "abc":
         caller.post("/v1/cron", {**ENTRY, "name": letter})

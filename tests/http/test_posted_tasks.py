@@ -200,6 +200,7 @@ def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> No
     assert ScheduledTask.objects.get(name="daily").origin == "settings"
 
 
+@pytest.mark.requirement("002 CRON-01")
 def test_settings_win_where_both_declare_a_name(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
     post(sim, cron=HOURLY)

@@ -61,6 +61,7 @@ def test_a_scheduler_without_tasks_is_something_else(cron: Cron, sim: Simulation
     assert cron("list", clock=sim.clock).out == "0 tasks.\n"
 
 
+@pytest.mark.requirement("001 Assumptions & Notes/1")
 def test_the_table(cron: Cron, crowd: Simulation) -> None:
     answer = cron("list", clock=crowd.clock)
     assert answer.lines == [

@@ -139,6 +139,7 @@ def test_of_much_that_is_open_the_rest_is_counted(cron: Cron, sim: Simulation) -
     ]
 
 
+@pytest.mark.requirement("001 Assumptions & Notes/1")
 def test_what_came_late_as_nothing_could_work_is_said(cron: Cron, sim: Simulation) -> None:
     sim.initialize([("a", HOURLY, sim.job(), DELAY)])
     sim.jump_to("2024-01-01T12:30:00Z")

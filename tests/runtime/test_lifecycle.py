@@ -20,6 +20,7 @@ from django_declarative_cron.runtime.lifecycle import (
 from .conftest import TIMEOUT
 
 
+@pytest.mark.requirement("001 Scheduler State Model/1")
 def test_the_states_are_those_of_the_specification() -> None:
     assert [str(state) for state in State] == [
         "Uninitialized",
@@ -49,6 +50,7 @@ OURS = [
 ]
 
 
+@pytest.mark.requirement("001 Scheduler State Model/1")
 def test_the_transitions_are_those_of_the_specification_and_ours() -> None:
     found = [(s, target, event.__name__) for (s, _), (target, event) in TRANSITIONS.items()]
     assert sorted(found) == sorted(SPECIFIED + OURS)
@@ -64,6 +66,7 @@ def test_the_table_for_readers_is_the_table_of_the_machine() -> None:
     ]
 
 
+@pytest.mark.requirement("000 Polling Behavior/4")
 def test_polling_moves_as_specified() -> None:
     assert {(s, target, event.__name__) for (s, target), event in POLLING.items()} == {
         ("Inactive", "Active", "PollingStarted"),
@@ -110,6 +113,7 @@ def test_a_whole_life() -> None:
     assert life.state is State.UNINITIALIZED
 
 
+@pytest.mark.requirement("001 Reentrancy Protection/3")
 @pytest.mark.parametrize("outcome", [Step.SUCCEED, Step.FAIL])
 @pytest.mark.parametrize("life", [Lifecycle, _running], ids=["the first", "a repeated"])
 def test_an_initialisation_that_a_stop_waits_for_ends_in_stopping(

@@ -22,6 +22,13 @@ def _registrations(delay: timedelta = FIVE_MINUTES, **callbacks: Any) -> list[An
     return [(name, NEVER_TODAY, each, delay) for name, each in callbacks.items()]
 
 
+@pytest.mark.requirement(
+    "000 Polling Behavior/3",
+    "001 Timely Behavior/1",
+    "001 Parallel Execution/1",
+    "003 Resource Limits/1",
+    "003 Testable Invariants/13",
+)
 def test_pa01_as_many_at_once_as_there_are_workers(
     transactional_db: None, heard: Heard, run_now: RunNow
 ) -> None:
@@ -47,6 +54,9 @@ def test_pa01_as_many_at_once_as_there_are_workers(
     assert most == 4
 
 
+@pytest.mark.requirement(
+    "000 Polling Behavior/3", "001 Timely Behavior/1", "001 Parallel Execution/2"
+)
 def test_pa02_a_slow_task_keeps_no_fast_one_waiting(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -64,6 +74,7 @@ def test_pa02_a_slow_task_keeps_no_fast_one_waiting(
     heard.wait_for("TaskRunCompleted", 2)
 
 
+@pytest.mark.requirement("001 Resource Management/3")
 def test_pa03_a_failing_task_leaves_a_good_one_alone(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -77,6 +88,7 @@ def test_pa03_a_failing_task_leaves_a_good_one_alone(
     assert good.last_success_at is not None
 
 
+@pytest.mark.requirement("001 Parallel Execution/3", "003 Testable Invariants/14")
 def test_pa05_however_often_a_task_is_asked_for_it_never_runs_beside_itself(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -128,6 +140,7 @@ def test_pa07_failed_tasks_are_each_called_again(
     assert all(event.is_retry for event in again)
 
 
+@pytest.mark.requirement("000 Polling Behavior/2")
 @pytest.mark.parametrize("tasks", [15, 20])
 def test_pa09_each_of_many_due_tasks_starts_exactly_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, tasks: int

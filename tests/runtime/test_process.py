@@ -35,6 +35,7 @@ RunNow = Callable[..., None]
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.requirement("003 Resource Limits/2")
 def test_sigterm_lets_a_run_see_the_stop_and_end(
     start: Callable[..., Process], run_now: RunNow, notes: Path
 ) -> None:
@@ -117,6 +118,9 @@ def test_a_second_signal_ends_at_once(start: Callable[..., Process], run_now: Ru
     assert process.exit_code() == 128 + signal.SIGINT
 
 
+@pytest.mark.requirement(
+    "001 Idempotency Guarantees/6", "000 Real-time bounds/2", "001 Real-time bounds/4"
+)
 def test_kill_in_the_middle_of_a_run_restarts_it_once_within_the_lease(
     start: Callable[..., Process], run_now: RunNow
 ) -> None:

@@ -130,6 +130,7 @@ class Busy:
 # --- several threads ---
 
 
+@pytest.mark.requirement("001 Reentrancy Protection/1", "003 Reentrancy Protection/1", "004 L2")
 def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_holds(
     scheduler: Scheduler,
 ) -> None:
@@ -154,6 +155,7 @@ def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_hol
     assert SchedulerState.objects.get().digest == digest_of_set(scheduler.declarations)
 
 
+@pytest.mark.requirement("001 Scheduler Identifier/1")
 def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
     transactional_db: None,
 ) -> None:
@@ -174,6 +176,7 @@ def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
     assert len(tasks) == 2, "the last set holds"
 
 
+@pytest.mark.requirement("001 Resource Management/1", "004 Liveness Axioms/3")
 def test_sp02_stops_at_once_share_one_shutdown(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -190,6 +193,7 @@ def test_sp02_stops_at_once_share_one_shutdown(
     assert [len(heard.of(f"Scheduler{what}")) for what in ("StopRequested", "Stopped")] == [1, 1]
 
 
+@pytest.mark.requirement("004 Liveness Axioms/2")
 def test_an_initialisation_during_a_stop_waits_for_its_end(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -212,6 +216,12 @@ def test_an_initialisation_during_a_stop_waits_for_its_end(
 # --- a stop during an initialisation ---
 
 
+@pytest.mark.requirement(
+    "001 Reentrancy Protection/2",
+    "001 Reentrancy Protection/3",
+    "003 Reentrancy Protection/2",
+    "003 Reentrancy Protection/3",
+)
 @pytest.mark.parametrize("refused", [False, True], ids=["that succeeds", "that fails"])
 def test_sp07_a_stop_during_an_initialisation_waits_for_it_and_nothing_runs(
     scheduler: Scheduler,
@@ -307,6 +317,7 @@ def test_an_initialisation_after_such_a_stop_waits_for_the_run_and_then_runs(
     heard.wait_for("TaskRunCompleted", 2)
 
 
+@pytest.mark.requirement("001 Scheduler Interface/1")
 def test_the_async_forms_meet_like_the_others(transactional_db: None, heard: Heard) -> None:
     async def meet() -> str:
         scheduler = Scheduler()
@@ -327,6 +338,7 @@ def test_the_async_forms_meet_like_the_others(transactional_db: None, heard: Hea
 # --- from inside ---
 
 
+@pytest.mark.requirement("004 Liveness Axioms/3")
 def test_a_callback_may_stop_its_scheduler(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -395,6 +407,7 @@ def test_callbacks_that_all_stop_beside_a_stop_from_outside(
     assert len(heard.of("SchedulerStopped")) == 1
 
 
+@pytest.mark.requirement("001 Reentrancy Protection/1")
 def test_a_callback_may_initialise_its_scheduler(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -491,6 +504,7 @@ def test_a_receiver_of_a_start_may_remove_its_task_and_the_run_is_called_all_the
     assert [declaration.name for declaration in scheduler.declarations] == ["u"]
 
 
+@pytest.mark.requirement("004 Liveness Axioms/2")
 def test_a_receiver_of_a_start_and_another_thread_may_initialise_at_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -513,6 +527,7 @@ def test_a_receiver_of_a_start_and_another_thread_may_initialise_at_once(
     assert [declaration.name for declaration in scheduler.declarations] == ["mine"]
 
 
+@pytest.mark.requirement("001 Reentrancy Protection/2")
 @pytest.mark.parametrize(
     "event", ["scheduler_initialization_started", "scheduler_initialization_completed"]
 )
@@ -530,6 +545,7 @@ def test_a_receiver_of_an_initialisation_may_stop(
     assert not TaskRun.objects.exists()
 
 
+@pytest.mark.requirement("003 Reentrancy Protection/1", "004 Liveness Axioms/2")
 def test_a_receiver_of_an_initialisation_may_not_initialise(
     scheduler: Scheduler, on: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -568,6 +584,7 @@ def test_a_context_that_outlives_its_run_counts_as_outside(
 # --- what goes wrong meanwhile ---
 
 
+@pytest.mark.requirement("004 Liveness Axioms/3")
 def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_other(
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -601,6 +618,7 @@ def test_a_failed_repetition_keeps_the_old_set_running(
     heard.wait_for("TaskRunCompleted")
 
 
+@pytest.mark.requirement("001 Error Taxonomy/9")
 def test_a_deployment_that_cannot_be_left_is_told_and_the_scheduler_has_stopped(
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -616,6 +634,7 @@ def test_a_deployment_that_cannot_be_left_is_told_and_the_scheduler_has_stopped(
     assert len(heard.of("SchedulerStopped")) == 1
 
 
+@pytest.mark.requirement("001 Error Taxonomy/9")
 def test_results_that_cannot_be_recorded_are_told_and_recorded_later(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def _registrations(**callbacks: Any) -> list[Any]:
     return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
 
 
+@pytest.mark.requirement("003 Error Handling/3")
 def test_a_claim_that_no_thread_can_take_is_a_failure_and_the_others_run(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def _registrations(**callbacks: Any) -> list[Any]:
     return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
 
 
+@pytest.mark.requirement("000 Polling Behavior/1")
 def test_a_request_is_seen_by_a_look_a_second_and_run(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,6 +49,7 @@ def test_a_request_is_seen_by_a_look_a_second_and_run(
     assert not run.stopping.is_set()
 
 
+@pytest.mark.requirement("001 Registration Format/4")
 def test_async_callbacks_run_to_their_end(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -73,6 +75,7 @@ def test_async_callbacks_run_to_their_end(
     assert names == {"coroutine", "object", "awaitable"}
 
 
+@pytest.mark.requirement("001 Parallel Execution/1")
 def test_pa01_tasks_run_side_by_side(scheduler: Scheduler, heard: Heard, run_now: RunNow) -> None:
     together = threading.Barrier(4, timeout=TIMEOUT)
     names = [f"t{n}" for n in range(4)]
@@ -82,6 +85,12 @@ def test_pa01_tasks_run_side_by_side(scheduler: Scheduler, heard: Heard, run_now
     assert heard.of("TaskRunFailed") == []
 
 
+@pytest.mark.requirement(
+    "003 Testable Invariants/4",
+    "000 Real-time bounds/1",
+    "001 Real-time bounds/1",
+    "004 Liveness Axioms/1",
+)
 @pytest.mark.slow
 def test_pa09_every_one_of_many_tasks_runs_exactly_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
@@ -94,6 +103,7 @@ def test_pa09_every_one_of_many_tasks_runs_exactly_once(
     assert sorted(TaskRun.objects.values_list("task_name", flat=True)) == names
 
 
+@pytest.mark.requirement("003 Error Handling/1")
 def test_a_failed_run_keeps_its_error_and_a_traceback_of_the_callback_only(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -110,6 +120,7 @@ def test_a_failed_run_keeps_its_error_and_a_traceback_of_the_callback_only(
     assert "in invoke" not in run.traceback
 
 
+@pytest.mark.requirement("001 Resource Management/3")
 def test_a_transaction_left_open_is_a_failure_and_reaches_no_other_task(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, settings: Any
 ) -> None:
@@ -180,6 +191,7 @@ def test_management_commands_run_as_tasks(
     assert heard.wait_for(ends)[0].task_name == "t"
 
 
+@pytest.mark.requirement("001 Resource Management/1", "003 Testable Invariants/15", "004 S3")
 def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -214,6 +226,7 @@ def test_sp03_stop_waits_for_the_run_and_its_result_is_stored(
     assert scheduler.state == "Stopped"
 
 
+@pytest.mark.requirement("001 Resource Management/2", "001 Idempotency Guarantees/2")
 def test_re08_a_scheduler_can_be_started_and_stopped_many_times(
     scheduler: Scheduler, heard: Heard
 ) -> None:
@@ -227,6 +240,7 @@ def test_re08_a_scheduler_can_be_started_and_stopped_many_times(
     assert set(counts) == {counts[0]}
 
 
+@pytest.mark.requirement("000 Polling Behavior/4")
 def test_the_loop_outlives_a_receiver_that_raises(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
@@ -244,6 +258,7 @@ def test_the_loop_outlives_a_receiver_that_raises(
         SIGNALS["task_run_started"].disconnect(broken)
 
 
+@pytest.mark.requirement("001 Scheduler Interface/1")
 def test_the_async_forms_do_the_same(transactional_db: None) -> None:
     asyncio.run(_start_and_stop())
 

@@ -54,6 +54,7 @@ def _packaged() -> list[Path]:
     return [Path(str(package.__path__[0])) / "zoneinfo"]
 
 
+@pytest.mark.requirement("002 CRON-S03")
 def test_a_zone_object_of_before_follows_the_new_rules(installed: Path) -> None:
     zone = ZoneInfo(ZONE)
     instant = datetime(2024, 1, 1, tzinfo=UTC)
@@ -70,6 +71,7 @@ def test_an_update_is_seen_by_a_look_at_the_files(installed: Path) -> None:
     assert tzdata.installed() != before
 
 
+@pytest.mark.requirement("002 CRON-S03")
 @pytest.mark.django_db
 def test_a_scheduler_follows_an_update_while_it_runs(installed: Path) -> None:
     sim = Simulation("2024-01-01T00:00:00Z")

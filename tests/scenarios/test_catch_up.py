@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.testing import Simulation
 
@@ -16,6 +18,7 @@ def _jump(sim: Simulation, instant: str, polls: int) -> None:
         sim.poll()
 
 
+@pytest.mark.requirement("001 No Make-Up Execution Policy/1")
 def test_cu01_downtime_gives_one_run_then_the_cadence(simulation: Started) -> None:
     sim = simulation("09:00:00")
     registrations = [("t", "0 * * * *", sim.job(), FIVE_MINUTES)]
@@ -28,6 +31,7 @@ def test_cu01_downtime_gives_one_run_then_the_cadence(simulation: Started) -> No
     assert sim.starts("t") == [utc("09:00"), utc("12:30"), utc("13:00")]
 
 
+@pytest.mark.requirement("001 No Make-Up Execution Policy/2", "002 CRON-25")
 def test_of_n_missed_occurrences_the_newest_runs_and_one_row_covers_the_rest(
     simulation: Started,
 ) -> None:
@@ -41,6 +45,7 @@ def test_of_n_missed_occurrences_the_newest_runs_and_one_row_covers_the_rest(
     assert (missed.scheduled_from, missed.scheduled_for) == (utc("10:00"), utc("11:00"))
 
 
+@pytest.mark.requirement("001 No Make-Up Execution Policy/1")
 def test_p19_a_minutely_task_down_for_a_day_leaves_one_run_and_one_row(
     simulation: Started,
 ) -> None:
@@ -92,6 +97,7 @@ def test_cu03_two_days_missed_give_one_run_for_each_task(simulation: Started) ->
     assert (len(sim.starts("hourly")), len(sim.starts("daily"))) == (2, 1)
 
 
+@pytest.mark.requirement("001 No Make-Up Execution Policy/2")
 def test_cu04_tasks_of_different_pace_each_catch_up_once(simulation: Started) -> None:
     sim = simulation("00:00:00")
     crons = {"quarter": "0,15,30,45 * * * *", "hourly": "0 * * * *", "six": "0 0,6,12,18 * * *"}
@@ -100,6 +106,7 @@ def test_cu04_tasks_of_different_pace_each_catch_up_once(simulation: Started) ->
     assert [len(sim.starts(name)) for name in crons] == [2, 2, 2]
 
 
+@pytest.mark.requirement("001 No Make-Up Execution Policy/1", "003 Testable Invariants/6")
 def test_cu05_a_week_missed_gives_one_run_each(simulation: Started) -> None:
     sim = simulation("00:00:00")
     crons = {"half": "0,30 * * * *", "hourly": "0 * * * *", "daily": "0 9 * * *"}
@@ -119,6 +126,7 @@ def test_cu06_after_a_catch_up_the_cadence_goes_on(simulation: Started) -> None:
     assert counts == [2, 3, 4]
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/3")
 def test_cu10_a_catch_up_just_before_an_occurrence_does_not_swallow_it(
     simulation: Started,
 ) -> None:
@@ -133,6 +141,7 @@ def test_cu10_a_catch_up_just_before_an_occurrence_does_not_swallow_it(
     assert sim.starts("t")[1:] == [utc("2024-01-02T10:00")]
 
 
+@pytest.mark.requirement("004 Liveness Axioms/1")
 def test_cu13_a_long_run_gets_exactly_one_follow_up_right_after_its_end(
     simulation: Started,
 ) -> None:
@@ -165,6 +174,7 @@ def test_cu15_a_monthly_task_catches_up_once_after_months(simulation: Started) -
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
 def test_cu17_both_day_fields_are_an_or_and_a_fresh_store_owes_nothing(
     simulation: Started,
 ) -> None:
@@ -180,6 +190,7 @@ def test_cu17_both_day_fields_are_an_or_and_a_fresh_store_owes_nothing(
     assert sim.starts("t") == []
 
 
+@pytest.mark.requirement("001 Timely Behavior/4", "001 Timely Behavior/6", "001 Timely Behavior/7")
 def test_ds09_ds14_a_gap_and_a_fold_in_a_running_scheduler(simulation: Started) -> None:
     sim = simulation("2024-03-10T06:50:30Z", time_zone="America/New_York")
     sim.initialize(
@@ -198,6 +209,9 @@ def test_ds09_ds14_a_gap_and_a_fold_in_a_running_scheduler(simulation: Started) 
     assert TaskRun.objects.filter(task_name="min", outcome="skipped").count() == 0
 
 
+@pytest.mark.requirement(
+    "001 Time Provider and Granularity/3", "001 Timely Behavior/6", "001 Timely Behavior/8"
+)
 def test_ds14_a_minutely_task_is_silent_for_the_second_pass(simulation: Started) -> None:
     sim = simulation("2024-11-03T05:50:00Z", time_zone="America/New_York")
     sim.initialize([("min", "* * * * *", sim.job(), FIVE_MINUTES)])
@@ -206,6 +220,7 @@ def test_ds14_a_minutely_task_is_silent_for_the_second_pass(simulation: Started)
     assert sim.starts("min") == [utc(f"2024-11-03T{each}") for each in expected]
 
 
+@pytest.mark.requirement("001 Timely Behavior/5")
 def test_ds11_a_daily_task_in_the_fold_runs_once_also_when_restarted(
     simulation: Started,
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_small_step_back_repeats_nothing(simulation: Started, told: list[Event
     assert _moves(told) == [-240.0]
 
 
+@pytest.mark.requirement("003 Test Methodology/4")
 @pytest.mark.slow
 @pytest.mark.beyond_the_theory
 def test_p81_after_a_step_back_of_hours_the_schedule_goes_on_from_now(
@@ -68,6 +69,9 @@ def test_a_retry_does_not_wait_for_the_old_time_after_a_step_back(simulation: St
     assert sim.starts("t") == [utc("12:00"), utc("10:05")]
 
 
+@pytest.mark.requirement(
+    "001 Time Provider and Granularity/1", "001 Assumptions & Notes/1", "004 Safety Axioms/1"
+)
 def test_a_step_forward_gives_one_catch_up_for_each_task(
     simulation: Started, told: list[Event]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from django_declarative_cron.testing import Simulation
 
 from .conftest import Started, utc
@@ -16,6 +18,7 @@ def _dates(sim: Simulation) -> tuple[datetime | None, datetime | None, datetime 
     return task.last_attempt_at, task.last_success_at, task.pending_retry_until
 
 
+@pytest.mark.requirement("001 Timestamp Management/2")
 def test_ad01_a_task_that_never_ran_has_three_empty_columns(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([("t", "0 10 * * *", sim.job(), HOUR)])
@@ -23,6 +26,7 @@ def test_ad01_a_task_that_never_ran_has_three_empty_columns(simulation: Started)
     assert sim.task("t").registered_at == utc("09:30")
 
 
+@pytest.mark.requirement("001 Timestamp Management/1")
 def test_ad02_ad04_success_failure_and_a_retry_that_succeeds(simulation: Started) -> None:
     sim = simulation("10:00:00")
     job = sim.job(["ok", "fail", "ok"], duration=timedelta(minutes=2))

@@ -61,6 +61,7 @@ DAMAGES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.requirement("003 Test Methodology/3")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_pe10_a_damaged_row_is_told_and_rewritten_from_its_declaration(
     simulation: Started, told: list[Event], damage: str
@@ -120,6 +121,7 @@ def test_an_override_of_a_sound_row_is_no_damage(simulation: Started, told: list
     assert _of(told, events.TaskStateDamaged) == []
 
 
+@pytest.mark.requirement("003 Testable Invariants/7")
 @pytest.mark.parametrize("field", ["last_attempt_at", "last_success_at", "pending_retry_until"])
 def test_pe17_columns_keep_microseconds(simulation: Started, field: str) -> None:
     sim = simulation("10:00:00")
@@ -147,6 +149,7 @@ def _losing(real: Callable[..., None], name: str) -> Callable[..., None]:
     return insert
 
 
+@pytest.mark.requirement("001 Error Taxonomy/18")
 def test_a_database_that_keeps_less_than_was_written_is_found_out(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_database_that_keeps_less_than_was_written_is_found_out(
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (1, 1)
 
 
+@pytest.mark.requirement("001 Error Taxonomy/18")
 def test_pe08_rows_that_are_gone_are_told_by_name(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
@@ -205,6 +209,7 @@ def _broken_for(minute: int, real: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+@pytest.mark.requirement("001 Error Taxonomy/12", "001 Override Atomicity/2")
 @pytest.mark.parametrize("question", ["next_after", "may_be_within"])
 @pytest.mark.parametrize("known", [False, True], ids=["new", "overridden"])
 def test_a_schedule_that_cannot_be_calculated_is_named_and_everything_stands_as_before(

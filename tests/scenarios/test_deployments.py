@@ -63,6 +63,7 @@ def pair(simulation: Started) -> Callable[..., Pair]:
     return start
 
 
+@pytest.mark.requirement("001 Scheduler Identifier/1", "001 Scheduler Identifier/3")
 def test_the_identifier_is_made_once_and_stands_in_every_record(simulation: Started) -> None:
     sim = simulation("10:00:00")
     registrations = [("a", HOURLY, sim.job(["fail", "ok"]), FIVE_MINUTES)]
@@ -84,6 +85,7 @@ def test_the_identifier_is_made_once_and_stands_in_every_record(simulation: Star
         assert found == {identifier}, model
 
 
+@pytest.mark.requirement("001 Scheduler Identifier/2")
 def test_what_is_removed_is_told_with_the_identifier(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -153,6 +155,7 @@ def _act(sim: Simulation) -> Act:
     return Act(author="an operator", at=sim.now)
 
 
+@pytest.mark.requirement("001 Scheduler Identifier/2")
 @pytest.mark.beyond_the_theory
 @pytest.mark.parametrize("act", ACTS)
 def test_nothing_that_happens_in_one_is_seen_in_the_other(

@@ -43,6 +43,9 @@ CONTRACT = {
 }
 
 
+@pytest.mark.requirement(
+    "003 Logging Guarantees/1", "003 Logging Guarantees/2", "003 Logging Guarantees/3"
+)
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_event_of_the_contract_has_its_level_and_fields(name: str) -> None:
     level, required = CONTRACT[name]
@@ -52,6 +55,7 @@ def test_every_event_of_the_contract_has_its_level_and_fields(name: str) -> None
     assert set(required.split()) <= spelled
 
 
+@pytest.mark.requirement("003 Logging Guarantees/1")
 def test_there_is_one_signal_for_every_event_in_snake_case() -> None:
     assert len(signals.SIGNALS) == len(events.ALL) == len(set(events.ALL))
     assert signals.task_run_started is signals.SIGNALS["task_run_started"]
@@ -70,6 +74,9 @@ def _records(caplog: pytest.LogCaptureFixture, event: str) -> list[Any]:
     return [record for record in caplog.records if getattr(record, "event", None) == event]
 
 
+@pytest.mark.requirement(
+    "003 Logging Guarantees/2", "003 Logging Guarantees/5", "003 Logging Guarantees/6"
+)
 def test_ad06_log_records_carry_the_contract(
     simulation: Started, logged: pytest.LogCaptureFixture
 ) -> None:
@@ -90,6 +97,7 @@ def test_ad06_log_records_carry_the_contract(
     assert (completed.success, completed.duration) == (True, 0.0)
 
 
+@pytest.mark.requirement("003 Logging Guarantees/4")
 def test_ad08_a_preempted_retry_is_told_before_the_start(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -100,6 +108,7 @@ def test_ad08_a_preempted_retry_is_told_before_the_start(
     assert names(told) == ["TaskRetryPreempted", "TaskRunStarted", "TaskRunCompleted"]
 
 
+@pytest.mark.requirement("001 Override Resolution/1")
 def test_ad09_every_task_is_told_once_by_its_kind(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:10:00")
     sim.initialize([(n, "0 * * * *", sim.job(), FIVE_MINUTES) for n in ("kept", "was", "gone")])
@@ -117,6 +126,7 @@ def test_ad09_every_task_is_told_once_by_its_kind(simulation: Started, told: lis
     assert sorted(found) == sorted(zip(kinds, ("new", "kept", "was", "gone"), strict=True))
 
 
+@pytest.mark.requirement("003 Logging Guarantees/5")
 def test_signals_hand_over_the_fields_by_name(simulation: Started) -> None:
     received: list[dict[str, Any]] = []
 
@@ -135,6 +145,7 @@ def test_signals_hand_over_the_fields_by_name(simulation: Started) -> None:
     assert (got["actual_time"], got["is_retry"]) == (utc("10:00:30"), False)
 
 
+@pytest.mark.requirement("003 Input Validation/3")
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -173,6 +184,7 @@ def test_a_duration_is_told_to_the_microsecond(
     assert f" duration={shown} " in record.getMessage()
 
 
+@pytest.mark.requirement("003 Logging Guarantees/4")
 def test_events_of_an_act_come_after_the_commit(
     simulation: Started, told: list[Event], django_capture_on_commit_callbacks: Any
 ) -> None:

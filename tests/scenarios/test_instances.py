@@ -30,6 +30,7 @@ def test_a_leader_that_stops_lets_another_lead_while_its_last_run_goes_on(
     assert [run.outcome for run in sim.runs("slow")] == ["succeeded"]
 
 
+@pytest.mark.requirement("002 CRON-22")
 def test_who_takes_over_from_a_crashed_leader_restarts_its_run(simulation: Started) -> None:
     sim = simulation("10:00:00", instances=2)
     sim.initialize([("t", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES)])

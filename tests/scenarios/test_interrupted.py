@@ -15,6 +15,7 @@ from .conftest import FIVE_MINUTES, Started, utc
 LONG = timedelta(minutes=30)
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/6")
 def test_in01_an_interrupted_run_restarts_once_at_the_next_initialisation(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -133,6 +134,7 @@ def test_in09_an_interrupted_task_that_is_no_longer_declared_is_no_error(
     assert len(sim.starts("kept")) == 1
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/6")
 def test_in12_an_interrupted_retry_restarts_once_and_goes_on_as_usual(
     simulation: Started,
 ) -> None:
@@ -185,6 +187,7 @@ def test_a_restart_consumes_a_missed_occurrence_too(simulation: Started) -> None
     ]
 
 
+@pytest.mark.requirement("001 Parallel Execution/3")
 def test_a_run_of_a_process_that_still_lives_is_never_started_elsewhere(
     simulation: Started,
 ) -> None:
@@ -196,6 +199,7 @@ def test_a_run_of_a_process_that_still_lives_is_never_started_elsewhere(
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.requirement("004 S4")
 @pytest.mark.beyond_the_theory
 def test_a_late_result_never_overwrites_what_came_after(
     simulation: Started, told: list[Event]
@@ -216,6 +220,7 @@ def test_a_late_result_never_overwrites_what_came_after(
     assert [type(e).__name__ for e in told].count("TaskRunLate") == 1
 
 
+@pytest.mark.requirement("001 Real-time bounds/4", "002 CRON-S05")
 def test_a_standby_that_saw_work_overdue_takes_over_when_the_leader_is_gone(
     simulation: Started,
 ) -> None:

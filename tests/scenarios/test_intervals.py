@@ -25,6 +25,7 @@ def governed(job: Job, cron: str = "@every 90m", **keys: Any) -> list[dict[str, 
     return every(job, cron, **rules, **keys)
 
 
+@pytest.mark.requirement("002 CRON-S02")
 @pytest.mark.parametrize("declare", [every, governed])
 def test_cron_s02_the_first_run_is_an_interval_after_the_registration(
     simulation: Started, declare: Any
@@ -37,6 +38,7 @@ def test_cron_s02_the_first_run_is_an_interval_after_the_registration(
     assert sim.task("t").next_run_at == utc("14:37:10")
 
 
+@pytest.mark.requirement("002 CRON-S02")
 @pytest.mark.parametrize("declare", [every, governed])
 def test_after_an_absence_one_run_catches_up_and_the_phase_stays(
     simulation: Started, declare: Any
@@ -90,6 +92,7 @@ def test_p05_the_clock_on_the_wall_does_not_touch_it(simulation: Started) -> Non
     assert {later - sooner for sooner, later in pairwise(starts)} == {timedelta(minutes=10)}
 
 
+@pytest.mark.requirement("002 CRON-08")
 def test_seconds_come_first_of_six_fields(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize(governed(sim.job(), "*/20 * * * * *"))
@@ -182,6 +185,7 @@ def test_the_policy_stays_through_a_change_of_it(simulation: Started) -> None:
     assert sim.task("t").run_count == 1
 
 
+@pytest.mark.requirement("002 CRON-20")
 def test_cron_20_runs_carry_the_name_of_their_task(simulation: Started) -> None:
     sim = simulation("10:00:00")
     job = sim.job(["fail", "ok"])

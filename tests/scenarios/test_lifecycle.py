@@ -44,6 +44,9 @@ def _rows() -> list[dict[str, Any]]:
     return list(ScheduledTask.objects.order_by("name").values())
 
 
+@pytest.mark.requirement(
+    "001 Idempotency Guarantees/1", "001 Idempotency Guarantees/2", "003 Testable Invariants/2"
+)
 def test_re01_the_same_list_twice_has_no_further_effect(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -71,6 +74,7 @@ def test_re01_the_same_list_twice_has_no_further_effect(
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/3")
 def test_re03_a_swap_while_running_starts_the_new_set_and_nothing_of_the_old(
     simulation: Started,
 ) -> None:
@@ -140,6 +144,9 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.requirement(
+    "001 Error Throwing Guarantees/1", "003 Testable Invariants/12", "004 Safety Axioms/4"
+)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_re05_va22_a_mistake_in_the_first_set_leaves_nothing_behind(
     simulation: Started, told: list[Event], mistake: Any
@@ -156,6 +163,7 @@ def test_re05_va22_a_mistake_in_the_first_set_leaves_nothing_behind(
     assert len(job.runs) == 1
 
 
+@pytest.mark.requirement("001 Error Throwing Guarantees/1")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_va22_a_mistake_in_a_later_set_leaves_the_old_one_running(
     simulation: Started, told: list[Event], mistake: Any
@@ -186,6 +194,7 @@ def test_re05_after_a_stop_a_failed_initialisation_is_none(simulation: Started) 
     assert len(sim.starts("a")) == 2
 
 
+@pytest.mark.requirement("001 Scheduler Interface/1", "003 Testable Invariants/1")
 def test_re06_an_empty_list_and_a_stop(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([])
@@ -200,6 +209,7 @@ def test_re06_an_empty_list_and_a_stop(simulation: Started, told: list[Event]) -
     ]
 
 
+@pytest.mark.requirement("001 Scheduler State Model/1")
 def test_every_state_is_seen_while_it_lasts(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     seen: list[tuple[str, str, str]] = []
@@ -238,6 +248,7 @@ def test_every_state_is_seen_while_it_lasts(simulation: Started, told: list[Even
     ]
 
 
+@pytest.mark.requirement("000 Polling Behavior/4", "000 Polling Behavior/5")
 def test_without_tasks_nothing_is_polled_and_a_run_in_flight_still_ends(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -257,6 +268,7 @@ def test_without_tasks_nothing_is_polled_and_a_run_in_flight_still_ends(
 # --- stop ---
 
 
+@pytest.mark.requirement("003 Testable Invariants/3")
 def test_sp01_a_stop_without_an_initialisation(db: None, told: list[Event]) -> None:
     scheduler = Scheduler(background=False)
     assert scheduler.stop() is True
@@ -293,6 +305,7 @@ def test_sp05_what_falls_due_during_a_stop_does_not_start(simulation: Started) -
     assert len(sim.starts("due")) == 1, "it is caught up at the next initialisation"
 
 
+@pytest.mark.requirement("001 Resource Management/2")
 def test_sp09_nothing_starts_after_a_stop(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -358,6 +371,7 @@ def test_a_step_back_is_reconsidered_when_the_database_answers_again(
     assert len([event for event in told if isinstance(event, events.ClockMoved)]) == 1
 
 
+@pytest.mark.requirement("001 Error Taxonomy/8", "001 Error Throwing Guarantees/2")
 def test_an_unexpected_error_of_an_initialisation_is_wrapped(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def next_run(sim: Simulation) -> datetime | None:
     return sim.task("t").next_run_at
 
 
+@pytest.mark.requirement("002 CRON-07")
 def test_cron_07_the_next_run_is_known_from_the_registration_on(simulation: Started) -> None:
     sim = simulation("10:20:00")
     sim.initialize(hourly(sim.job()))
@@ -31,6 +32,7 @@ def test_cron_07_the_next_run_is_known_from_the_registration_on(simulation: Star
     assert next_run(sim) == utc("12:00")
 
 
+@pytest.mark.requirement("002 CRON-07")
 @pytest.mark.parametrize("policy", ["skip", "allow", "cancel_previous", "enqueue", "coalesce"])
 def test_cron_07_it_moves_on_with_each_occurrence_during_a_run(
     simulation: Started, policy: str
@@ -42,6 +44,7 @@ def test_cron_07_it_moves_on_with_each_occurrence_during_a_run(
     assert next_run(sim) == (utc("12:00") if policy == "coalesce" else utc("13:00"))
 
 
+@pytest.mark.requirement("002 CRON-28")
 def test_cron_28_a_task_that_is_disabled_has_none(simulation: Started) -> None:
     sim = simulation("10:20:00")
     job = sim.job()
@@ -52,6 +55,7 @@ def test_cron_28_a_task_that_is_disabled_has_none(simulation: Started) -> None:
     assert next_run(sim) == utc("11:00")
 
 
+@pytest.mark.requirement("002 CRON-28")
 def test_cron_28_a_pause_without_end_has_none(simulation: Started) -> None:
     sim = simulation("10:20:00")
     sim.initialize(hourly(sim.job()))
@@ -61,6 +65,7 @@ def test_cron_28_a_pause_without_end_has_none(simulation: Started) -> None:
     assert next_run(sim) == utc("14:00")
 
 
+@pytest.mark.requirement("002 CRON-26")
 def test_cron_26_registering_again_keeps_what_was_counted(simulation: Started) -> None:
     sim = simulation("10:20:00")
     job = sim.job()
@@ -76,12 +81,14 @@ def test_cron_26_registering_again_keeps_what_was_counted(simulation: Started) -
     assert ScheduledTask.objects.count() == 1
 
 
+@pytest.mark.requirement("002 CRON-06")
 def test_cron_06_what_a_client_says_of_them_is_ignored(simulation: Started) -> None:
     sim = simulation("10:20:00")
     sim.initialize(hourly(sim.job(), run_count=99, next_run_at="2030-01-01T00:00:00Z"))
     assert (sim.task("t").run_count, next_run(sim)) == (0, utc("11:00"))
 
 
+@pytest.mark.requirement("002 CRON-24")
 def test_cron_24_nothing_is_due_more_often_than_once_a_second(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([{"name": "t", "cron": "@every 100ms", "callback": sim.job()}])
@@ -97,6 +104,7 @@ def local(job: Job, cron: str, **keys: Any) -> list[dict[str, Any]]:
     return [{"name": "t", "cron": cron, "callback": job, **zone, **keys}]
 
 
+@pytest.mark.requirement("002 CRON-16")
 def test_cron_16_a_local_time_that_does_not_exist_is_skipped(simulation: Started) -> None:
     sim = simulation("2027-03-14T06:00:00Z")
     sim.initialize(local(sim.job(), "30 2 * MAR SUN,MON"))
@@ -108,6 +116,7 @@ def test_cron_16_a_local_time_that_does_not_exist_is_skipped(simulation: Started
     assert next_run(sim) == utc("2027-03-15T06:30:00")
 
 
+@pytest.mark.requirement("002 CRON-16")
 def test_cron_16_it_is_told_also_where_nobody_was_there(simulation: Started) -> None:
     sim = simulation("2027-03-14T06:00:00Z")
     tasks = local(sim.job(), "*/20 2 * * *")
@@ -118,6 +127,7 @@ def test_cron_16_it_is_told_also_where_nobody_was_there(simulation: Started) -> 
     assert [(row.reason, row.count) for row in sim.runs("t")] == [("dst_skip", 3)]
 
 
+@pytest.mark.requirement("002 CRON-17")
 def test_cron_17_a_local_time_that_comes_twice_counts_the_first_time(simulation: Started) -> None:
     sim = simulation("2026-11-01T05:00:00Z")
     sim.initialize(local(sim.job(), "30 1 * * *"))

@@ -46,6 +46,7 @@ def greatest_overlap(sim: Simulation) -> int:
     return most
 
 
+@pytest.mark.requirement("002 CRON-18", "002 CRON-19")
 @pytest.mark.parametrize("policy", [None, "skip"])
 def test_cron_19_skip_loses_what_falls_into_a_run(simulation: Started, policy: str | None) -> None:
     sim = simulation("10:01:00")
@@ -113,6 +114,7 @@ def test_a_person_waits_for_the_run_that_goes_on(simulation: Started) -> None:
     ]
 
 
+@pytest.mark.requirement("002 CRON-18")
 def test_cron_18_allow_runs_beside_itself(simulation: Started) -> None:
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=12)), "allow")])
@@ -190,6 +192,7 @@ def test_allow_tries_its_newest_run_again(simulation: Started) -> None:
     ]
 
 
+@pytest.mark.requirement("002 CRON-18")
 def test_cron_18_cancel_previous_asks_the_old_one_to_end(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -225,6 +228,7 @@ def test_cancel_previous_does_nothing_to_a_run_that_has_ended(simulation: Starte
     assert TaskRun.objects.exclude(cancel_requested_at=None).count() == 0
 
 
+@pytest.mark.requirement("002 CRON-18")
 def test_cron_18_enqueue_lets_each_occurrence_wait_for_its_turn(simulation: Started) -> None:
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=8)), "enqueue")])
@@ -249,6 +253,7 @@ def test_cron_18_enqueue_lets_each_occurrence_wait_for_its_turn(simulation: Star
     assert greatest_overlap(sim) == 1
 
 
+@pytest.mark.requirement("002 CRON-S04")
 def test_cron_s04_more_than_two_waiting_are_warned_of(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -444,6 +449,7 @@ def test_a_cancelled_run_does_not_restart(simulation: Started) -> None:
     assert [run.outcome for run in sim.runs("t")] == ["interrupted"]
 
 
+@pytest.mark.requirement("002 CRON-25")
 @pytest.mark.parametrize("policy", ["skip", "enqueue", "allow", "cancel_previous", "coalesce"])
 def test_cron_25_after_a_pause_of_the_process_one_run_catches_up(
     simulation: Started, policy: str

@@ -31,6 +31,7 @@ def _failing(real: Callable[..., Any], times: int, error: Exception) -> Callable
     return call
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/5")
 def test_pe01_an_error_while_polling_calls_nothing_and_is_tried_again(
     simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
 ) -> None:
@@ -47,6 +48,7 @@ def test_pe01_an_error_while_polling_calls_nothing_and_is_tried_again(
     assert sim.runs("t")[0].scheduled_for == utc("10:00")
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/4", "003 Error Handling/3")
 def test_pe04_a_result_that_could_not_be_written_is_written_later_with_its_own_date(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +64,7 @@ def test_pe04_a_result_that_could_not_be_written_is_written_later_with_its_own_d
     assert sim.task("t").pending_retry_until == utc("10:05")
 
 
+@pytest.mark.requirement("001 Error Taxonomy/8", "001 Error Throwing Guarantees/3")
 @pytest.mark.beyond_the_theory
 def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
@@ -82,6 +85,7 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     assert len(sim.starts("t")) == 1
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/5")
 @pytest.mark.beyond_the_theory
 def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]

@@ -23,6 +23,7 @@ def _of(told: list[Event], kind: type[Event]) -> list[Any]:
     return [event for event in told if isinstance(event, kind)]
 
 
+@pytest.mark.requirement("001 Override Resolution/2")
 def test_ov01_another_callback_is_no_override(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -36,6 +37,7 @@ def test_ov01_another_callback_is_no_override(simulation: Started, told: list[Ev
     assert len(other.runs) == 1
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/2", "001 Configuration Comparison/1")
 def test_ov02_another_cron_is_written_and_told(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -48,6 +50,7 @@ def test_ov02_another_cron_is_written_and_told(simulation: Started, told: list[E
     assert (task.last_attempt_at, task.last_success_at) == (None, None)
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/2", "001 Configuration Comparison/1")
 def test_ov03_another_delay_is_told_in_milliseconds(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:10:00")
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -61,6 +64,9 @@ def test_ov03_another_delay_is_told_in_milliseconds(simulation: Started, told: l
     assert sim.task("t").retry_delay == timedelta(milliseconds=600_000)
 
 
+@pytest.mark.requirement(
+    "001 Override Resolution/1", "001 Idempotency Guarantees/3", "003 Testable Invariants/8"
+)
 def test_ov04_every_kind_of_change_is_told_once(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:10:00")
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2")])
@@ -78,6 +84,7 @@ def test_ov04_every_kind_of_change_is_told_once(simulation: Started, told: list[
     assert overridden.change_type == "cron,retry_delay_ms"
 
 
+@pytest.mark.requirement("001 Override Resolution/2")
 def test_ov05_what_stays_the_same_is_not_mentioned_as_changed(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -94,6 +101,7 @@ def test_ov05_what_stays_the_same_is_not_mentioned_as_changed(
     assert [e.task_name for e in _of(told, events.TaskOverridden)] == ["t2", "t3"]
 
 
+@pytest.mark.requirement("001 Override Resolution/3", "004 Safety Axioms/1")
 def test_ov08_an_override_runs_now_only_where_the_minute_matches(simulation: Started) -> None:
     sim = simulation("2021-01-01T00:00:00Z")
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -104,6 +112,7 @@ def test_ov08_an_override_runs_now_only_where_the_minute_matches(simulation: Sta
     assert TaskRun.objects.filter(outcome="missed").count() == 0
 
 
+@pytest.mark.requirement("001 Override Resolution/3")
 def test_ov09_an_override_owes_nothing_for_the_past(simulation: Started) -> None:
     sim = simulation("00:00:00")
     sim.initialize([("t", DAILY, sim.job(), FIVE_MINUTES)])
@@ -115,6 +124,7 @@ def test_ov09_an_override_owes_nothing_for_the_past(simulation: Started) -> None
     assert sim.starts("t")[1:] == [utc("01:00")]
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/2", "001 Override Resolution/3")
 def test_ov12_an_override_clears_the_retry(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", "0 10 * * *", sim.job(["fail"]), timedelta(minutes=30))])
@@ -126,6 +136,7 @@ def test_ov12_an_override_clears_the_retry(simulation: Started) -> None:
     assert sim.task("t").pending_retry_until is None
 
 
+@pytest.mark.requirement("001 Configuration Comparison/1")
 def test_another_spacing_is_another_text(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:10:00")
     sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
@@ -133,6 +144,9 @@ def test_another_spacing_is_another_text(simulation: Started, told: list[Event])
     assert len(_of(told, events.TaskOverridden)) == 1
 
 
+@pytest.mark.requirement(
+    "001 Override Atomicity/1", "001 Override Atomicity/2", "001 Idempotency Guarantees/5"
+)
 def test_ov15_an_override_that_fails_half_way_changes_nothing(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +174,7 @@ def test_ov15_an_override_that_fails_half_way_changes_nothing(
     assert [len(sim.starts(n)) for n in ("a", "b", "c")] == [1, 1, 1]
 
 
+@pytest.mark.requirement("001 Override Resolution/4", "003 Testable Invariants/9")
 def test_rm01_a_removed_task_runs_no_more_and_leaves_its_history(simulation: Started) -> None:
     sim = simulation("00:00:00")
     jobs = [(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2")]
@@ -172,6 +187,7 @@ def test_rm01_a_removed_task_runs_no_more_and_leaves_its_history(simulation: Sta
     assert not ScheduledTask.objects.filter(name="t2").exists()
 
 
+@pytest.mark.requirement("001 Override Resolution/4")
 def test_rm04_a_task_removed_while_it_runs_ends_into_its_history_only(
     simulation: Started, told: list[Event]
 ) -> None:
@@ -204,6 +220,7 @@ def test_a_task_that_returns_while_its_old_run_is_in_flight_never_runs_twice_at_
     assert sim.starts("t") == [utc("00:00"), utc("00:03"), utc("00:04")]
 
 
+@pytest.mark.requirement("003 Test Methodology/3")
 def test_an_override_during_a_run_leaves_the_run_to_its_history(simulation: Started) -> None:
     sim = simulation("00:00:00")
     job = sim.job(["fail", "ok"], timedelta(minutes=3))
@@ -219,6 +236,7 @@ def test_an_override_during_a_run_leaves_the_run_to_its_history(simulation: Star
     assert sim.starts("t") == [utc("00:00"), utc("00:03")]
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/1")
 def test_an_identical_set_while_running_costs_one_query_and_writes_nothing(
     simulation: Started, django_assert_num_queries: Any, told: list[Event]
 ) -> None:

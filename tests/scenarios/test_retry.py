@@ -23,6 +23,7 @@ def failed_once(simulation: Started) -> SimpleNamespace:
     return SimpleNamespace(sim=sim, job=job)
 
 
+@pytest.mark.requirement("001 Timestamp Management/1")
 def test_rt01_a_failure_sets_the_retry_from_the_end_of_the_run(
     failed_once: SimpleNamespace,
 ) -> None:
@@ -32,6 +33,7 @@ def test_rt01_a_failure_sets_the_retry_from_the_end_of_the_run(
     assert task.pending_retry_until == utc("01:05:10")
 
 
+@pytest.mark.requirement("001 Timestamp Management/3")
 def test_rt02_the_retry_instant_is_inclusive(failed_once: SimpleNamespace) -> None:
     failed_once.sim.jump_to("2024-01-01T01:05:09Z")
     assert len(failed_once.sim.starts("t")) == 1
@@ -39,6 +41,7 @@ def test_rt02_the_retry_instant_is_inclusive(failed_once: SimpleNamespace) -> No
     assert len(failed_once.sim.starts("t")) == 2
 
 
+@pytest.mark.requirement("001 Timestamp Management/3")
 def test_rt03_a_retry_that_succeeds_ends_the_retrying(failed_once: SimpleNamespace) -> None:
     failed_once.job.duration = timedelta(seconds=2)
     failed_once.sim.advance_to("2024-01-01T01:06:00Z")
@@ -48,6 +51,7 @@ def test_rt03_a_retry_that_succeeds_ends_the_retrying(failed_once: SimpleNamespa
     assert task.pending_retry_until is None
 
 
+@pytest.mark.requirement("001 Timestamp Management/3")
 def test_rt05_a_retry_that_fails_sets_the_next_one(failed_once: SimpleNamespace) -> None:
     failed_once.job.outcomes = ["fail"]
     failed_once.job.duration = timedelta(seconds=2)
@@ -95,6 +99,7 @@ def test_rt09_retry_and_occurrence_at_one_poll_are_one_run(simulation: Started) 
     assert len(sim.starts("t")) == 2
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/3")
 def test_rt11_a_retry_missed_while_down_runs_once_on_resume(simulation: Started) -> None:
     sim = simulation("10:00:00")
     registrations = [("t", "0 10 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)]
@@ -107,6 +112,7 @@ def test_rt11_a_retry_missed_while_down_runs_once_on_resume(simulation: Started)
     assert sim.starts("t") == [utc("10:00"), utc("10:40")]
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/1")
 def test_rt13_a_retry_ahead_survives_a_restart(simulation: Started) -> None:
     sim = simulation("10:00:00")
     registrations = [("t", "0 10 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)]
@@ -177,6 +183,7 @@ class _Interrupt(KeyboardInterrupt):
     pass
 
 
+@pytest.mark.requirement("001 Resource Management/3")
 @pytest.mark.parametrize(
     "error", [SystemExit(1), _Interrupt("stop"), GeneratorExit(), BaseException("bare")]
 )
@@ -201,6 +208,7 @@ def test_rt22_the_delay_counts_from_the_end(simulation: Started) -> None:
     assert sim.task("t").pending_retry_until == utc("10:12")
 
 
+@pytest.mark.requirement("001 Timestamp Management/2")
 def test_a_success_is_never_erased_by_a_failure(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", "0 * * * *", sim.job(["ok", "fail"]), timedelta(hours=9))])
@@ -209,6 +217,7 @@ def test_a_success_is_never_erased_by_a_failure(simulation: Started) -> None:
     assert (task.last_success_at, task.last_attempt_at) == (utc("10:00"), utc("11:00"))
 
 
+@pytest.mark.requirement("003 Error Handling/3")
 @pytest.mark.parametrize("text", ["\0 nul", "\ud800 lone surrogate", "x" * 100_000])
 def test_an_error_no_database_takes_is_stored_all_the_same(simulation: Started, text: str) -> None:
     sim = simulation("10:00:00")

@@ -13,6 +13,7 @@ from .conftest import FIVE_MINUTES, Started, utc
 TUESDAY = "2024-01-02T15:30:00Z"
 
 
+@pytest.mark.requirement("001 First Startup/1", "003 Testable Invariants/4")
 def test_su01_a_new_task_whose_minute_it_is_runs_at_once(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "30 15 * * 2", sim.job(), FIVE_MINUTES)])
@@ -20,6 +21,7 @@ def test_su01_a_new_task_whose_minute_it_is_runs_at_once(simulation: Started) ->
     assert sim.task("t").last_attempt_at == utc("2024-01-02T15:30")
 
 
+@pytest.mark.requirement("001 First Startup/2", "003 Testable Invariants/5")
 def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "20 15 * * 2", sim.job(), FIVE_MINUTES)])
@@ -29,6 +31,7 @@ def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Starte
     assert task.registered_at == utc("2024-01-02T15:30")
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/3", "001 First Startup/3")
 def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "35 15 * * 2", sim.job(), FIVE_MINUTES)])
@@ -40,12 +43,14 @@ def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
     assert sim.task("t").next_run_at == utc("2024-01-09T15:35")
 
 
+@pytest.mark.requirement("001 First Startup/2", "004 Stateful/1")
 def test_su04_of_three_new_tasks_only_the_one_of_this_minute_runs(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([(f"t{m}", f"{m} 15 * * *", sim.job(), FIVE_MINUTES) for m in (20, 30, 40)])
     assert [len(sim.starts(f"t{m}")) for m in (20, 30, 40)] == [0, 1, 0]
 
 
+@pytest.mark.requirement("000 Polling Behavior/2")
 def test_su07_every_new_task_of_this_minute_runs(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize(
@@ -57,12 +62,14 @@ def test_su07_every_new_task_of_this_minute_runs(simulation: Started) -> None:
     assert len(sim.starts("a")) == len(sim.starts("b")) == 1
 
 
+@pytest.mark.requirement("001 First Startup/1")
 def test_su08_the_weekday_counts_at_startup(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "30 15 * * 3", sim.job(), FIVE_MINUTES)])
     assert sim.starts("t") == []
 
 
+@pytest.mark.requirement("001 First Startup/2", "004 Stateful/1")
 def test_su09_nothing_is_owed_from_before_the_registration(simulation: Started) -> None:
     sim = simulation("2026-01-01T00:00:00Z")
     sim.initialize([("t", "0 0 31 12 *", sim.job(), FIVE_MINUTES)])
@@ -70,6 +77,7 @@ def test_su09_nothing_is_owed_from_before_the_registration(simulation: Started) 
     assert sim.starts("t") == []
 
 
+@pytest.mark.requirement("000 Polling Behavior/5")
 def test_su11_an_empty_list_is_accepted_and_polls_nothing(
     simulation: Started, told: list[object]
 ) -> None:
@@ -116,6 +124,7 @@ def test_a_task_registered_but_never_run_is_caught_up(simulation: Started) -> No
     assert sim.runs("t")[0].scheduled_for == utc("10:00")
 
 
+@pytest.mark.requirement("004 S2")
 def test_a_name_that_succeeded_this_minute_does_not_run_again_when_it_returns(
     simulation: Started,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -15,6 +17,7 @@ def _counts(sim: Simulation, *names: str) -> list[int]:
     return [len(sim.starts(name)) for name in names]
 
 
+@pytest.mark.requirement("001 Time Provider and Granularity/3", "000 Polling Behavior/4")
 def test_st01_once_an_hour_at_half_past(simulation: Started) -> None:
     sim = simulation("00:05:00")
     sim.initialize([("t", "30 * * * *", sim.job(), FIVE_MINUTES)])
@@ -25,6 +28,7 @@ def test_st01_once_an_hour_at_half_past(simulation: Started) -> None:
     assert counts == [0, 1, 2, 3]
 
 
+@pytest.mark.requirement("000 Polling Behavior/1")
 def test_st02_from_the_full_hour_on(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -102,6 +106,7 @@ def test_st10_a_failure_is_made_good_after_a_leap(simulation: Started) -> None:
     assert sim.task("flaky").pending_retry_until is None
 
 
+@pytest.mark.requirement("001 Override Resolution/1")
 def test_st11_tasks_that_join_with_each_restart(simulation: Started) -> None:
     sim = simulation("00:05:00")
     tasks = [(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in (1, 2, 3)]
@@ -113,6 +118,7 @@ def test_st11_tasks_that_join_with_each_restart(simulation: Started) -> None:
     assert _counts(sim, "t1", "t2", "t3") == [1, 1, 1]
 
 
+@pytest.mark.requirement("001 Subsequent Restarts/1", "003 Testable Invariants/7")
 def test_st14_a_restart_in_between(simulation: Started) -> None:
     sim = simulation("14:00:00")
     registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
@@ -138,6 +144,7 @@ def test_st16_once_a_month_looked_at_daily(simulation: Started) -> None:
     assert days == {day: int(day >= 20) for day in range(15, 24)}
 
 
+@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
 def test_st18_either_day_field_and_a_month_away(simulation: Started) -> None:
     sim = simulation("2025-01-12T11:59:00Z")
     sim.initialize([("t", "0 12 13 * 1", sim.job(), FIVE_MINUTES)])
@@ -150,6 +157,7 @@ def test_st18_either_day_field_and_a_month_away(simulation: Started) -> None:
     assert missed.count == 4, "the Mondays in between are one row"
 
 
+@pytest.mark.requirement("001 Parallel Execution/3")
 def test_pa05_a_task_that_is_polled_while_it_runs_starts_once(simulation: Started) -> None:
     sim = simulation("00:00:00")
     sim.initialize([("t", "* * * * *", sim.job(duration=timedelta(minutes=10)), FIVE_MINUTES)])

@@ -68,6 +68,7 @@ def _objecting(made: Story) -> set[str]:
     return play(made, to_the_end=True).rules
 
 
+@pytest.mark.requirement("004 Scope/1")
 @pytest.mark.slow
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on SQLite it was recorded by what")
 @pytest.mark.parametrize("name", FAULTS)

@@ -50,6 +50,17 @@ def _id(value: object) -> str:
     return str(value)
 
 
+@pytest.mark.requirement(
+    "004 Scope/1",
+    "004 Domains & Data Types/1",
+    "004 S1",
+    "004 S2",
+    "004 S3",
+    "004 S5",
+    "004 L1",
+    "004 L2",
+    "004 L3",
+)
 @pytest.mark.parametrize(("profile", "seed"), _NAMED or _seeds(_quick()), ids=_id)
 def test_a_story_goes_as_it_must(stage: None, profile: Profile, seed: int) -> None:
     prove(profile, seed)

@@ -91,6 +91,7 @@ def threads() -> Iterator[Callable[..., threading.Thread]]:
         thread.join(TIMEOUT)
 
 
+@pytest.mark.requirement("001 Override Atomicity/1", "002 CRON-21")
 def test_evaluating_transactions_happen_one_after_another(
     transactional_db: None,
     member: Callable[[], Member],
@@ -122,6 +123,7 @@ def test_evaluating_transactions_happen_one_after_another(
     assert order == ["first", "second"]
 
 
+@pytest.mark.requirement("001 Deterministic Behavior/2", "003 Test Methodology/5", "002 CRON-21")
 def test_of_two_that_claim_at_once_one_starts_everything_and_one_nothing(
     transactional_db: None,
     member: Callable[[], Member],
@@ -170,6 +172,7 @@ def test_a_term_grows_with_every_change_of_the_leader(
         assert guard.stand(held, first) is Standing.STANDBY
 
 
+@pytest.mark.requirement("002 CRON-22", "002 CRON-S05")
 def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
     transactional_db: None, member: Callable[..., Member], declarations: list[Declaration]
 ) -> None:
@@ -201,6 +204,7 @@ def test_an_older_set_is_superseded_by_a_newer_one(
     assert seen.standing(old) is Standing.SUPERSEDED
 
 
+@pytest.mark.requirement("002 CRON-23")
 def test_a_heartbeat_renews_the_lease_of_the_leader_only(
     transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
 ) -> None:
@@ -217,6 +221,7 @@ def test_a_heartbeat_renews_the_lease_of_the_leader_only(
     assert expires > datetime.now(UTC)
 
 
+@pytest.mark.requirement("001 Real-time bounds/3")
 def test_the_idle_look_is_one_query_and_sees_what_is_there(
     transactional_db: None,
     member: Callable[[], Member],
@@ -238,6 +243,7 @@ def test_the_idle_look_is_one_query_and_sees_what_is_there(
     assert not seen.shows_silence(first, None)
 
 
+@pytest.mark.requirement("001 Parallel Execution/3")
 def test_one_running_row_for_a_task_is_all_the_database_takes(
     transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
 ) -> None:

@@ -38,6 +38,7 @@ def _entry(name: str, cron: str = HOURLY, **keys: Any) -> dict[str, Any]:
 # --- healthy histories ---------------------------------------------------------
 
 
+@pytest.mark.requirement("000 Real-time bounds/1", "001 Real-time bounds/1")
 def test_the_trace_of_a_day_as_usual() -> None:
     sim = start("09:59:30")
     sim.initialize([("t", HOURLY, sim.job(["ok", "fail", "ok"]), FIVE_MINUTES)])
@@ -219,6 +220,7 @@ STORIES: list[Callable[[Simulation], None]] = [
 ]
 
 
+@pytest.mark.requirement("001 Idempotency Guarantees/6", "004 Scope/1")
 @pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.strip("_"))
 @pytest.mark.parametrize("at", ["10:00:00", "10:00:30"])
@@ -244,6 +246,7 @@ def test_instances_are_one_scheduler_to_the_theory(story: Callable[[Simulation],
     assert told.verdict.starts == told.told.runs
 
 
+@pytest.mark.requirement("003 Test Methodology/4")
 @pytest.mark.slow
 @pytest.mark.alike
 @pytest.mark.parametrize(
@@ -603,16 +606,19 @@ def _copy(at: str, started: str, finished: str, **changes: Any) -> None:
     run.save(force_insert=True)
 
 
+@pytest.mark.requirement("004 S1")
 def test_a_run_that_nothing_asked_for_breaks_s1(sim: Simulation) -> None:
     _copy("11:00", "11:30", "11:31", outcome="failed")
     assert judged(sim).broken[:1] == [("S1", "t")]
 
 
+@pytest.mark.requirement("004 S2", "004 Safety Axioms/1")
 def test_a_second_success_of_one_occurrence_breaks_s2(sim: Simulation) -> None:
     _copy("11:00", "11:30", "11:31")
     assert judged(sim).broken == [("S1", "t"), ("S2", "t")]
 
 
+@pytest.mark.requirement("004 S1")
 @pytest.mark.slow
 def test_a_run_that_was_moved_before_its_occurrence_breaks_s1(sim: Simulation) -> None:
     _run_at("12:00").update(started_at=utc("11:58"))
@@ -629,6 +635,7 @@ def test_runs_that_overlap_break_s1(sim: Simulation) -> None:
     assert judged(sim).broken[0] == ("S1", "t")
 
 
+@pytest.mark.requirement("004 S3")
 def test_a_run_that_outlives_the_stop_breaks_s3(sim: Simulation) -> None:
     _run_at("13:00").update(finished_at=utc("13:40"))
     sim.jump_to("2024-01-01T14:30:00Z")
@@ -706,6 +713,7 @@ def test_a_run_after_the_stop_breaks_s1(sim: Simulation) -> None:
     assert ("S1", "u") in judged(sim).broken
 
 
+@pytest.mark.requirement("004 L1")
 @pytest.mark.parametrize("damage", [{"delete": True}, {"started_at": utc("12:04")}])
 def test_an_occurrence_that_is_not_answered_in_time_breaks_l1(
     sim: Simulation, damage: dict[str, Any]
@@ -726,6 +734,7 @@ def test_a_run_of_a_task_that_was_not_registered_breaks_s1(sim: Simulation) -> N
     assert set(judged(sim).broken) == {("S1", "u"), ("S2", "u")}
 
 
+@pytest.mark.requirement("004 S5")
 def test_a_registration_that_nobody_may_accept_breaks_s5(sim: Simulation) -> None:
     registered = RegistrationSet.objects.get()
     registered.tasks[0]["cron"] = "every morning"

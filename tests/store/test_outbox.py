@@ -62,6 +62,7 @@ def test_without_a_sink_nothing_is_written(caplog: pytest.LogCaptureFixture) -> 
     assert "Telling other programs" not in caplog.text
 
 
+@pytest.mark.requirement("002 CRON-29")
 def test_a_run_is_told_by_its_rows(post_to: Post) -> None:
     post_to(NOWHERE)
     sim = played(["ok"])
@@ -128,6 +129,7 @@ def test_a_crash_that_another_leader_finds_is_told_once(post_to: Post, heard: li
     assert [each["envelope"]["type"] for each in heard] == kinds()
 
 
+@pytest.mark.requirement("002 CRON-30")
 def test_what_did_not_run_is_told(post_to: Post, django_capture_on_commit_callbacks: Any) -> None:
     post_to(NOWHERE)
     sim = Simulation("2024-01-01T10:01:30Z")
@@ -161,6 +163,7 @@ def test_what_nobody_evaluated_is_missed_and_not_skipped(post_to: Post) -> None:
     assert bodies()[0]["data"]["count"] == 2
 
 
+@pytest.mark.requirement("002 CRON-16")
 def test_what_fell_into_a_gap_is_skipped(post_to: Post) -> None:
     post_to(NOWHERE)
     sim = Simulation("2026-03-07T12:00Z", time_zone="America/New_York")
@@ -189,6 +192,7 @@ def test_what_an_overlap_cost_names_the_run_in_its_way(post_to: Post) -> None:
     assert skipped["data"]["active_job_id"] == triggered["data"]["job_id"]
 
 
+@pytest.mark.requirement("002 CRON-29")
 def test_a_run_that_waits_is_triggered_once(post_to: Post) -> None:
     post_to(NOWHERE)
     overlapping("enqueue").advance_to("2024-01-01T10:13Z")

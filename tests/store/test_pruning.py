@@ -76,6 +76,7 @@ def test_a_running_one_and_other_deployments_are_left_alone(member: Member) -> N
     assert _left() == {*mine, *other}
 
 
+@pytest.mark.requirement("003 Resource Limits/3")
 def test_beyond_the_newest_ones_the_rest_goes(member: Member) -> None:
     runs = _runs("t", "f" + "s" * 9, age=1)
     unrelated = _runs("u", "sss", age=1)

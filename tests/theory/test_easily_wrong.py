@@ -17,6 +17,7 @@ RAN = "init 10 [a] · 60 Due a · 61 RS a · 62 REs a"
 FAILED = "init 10 [a] · 60 Due a · 61 RS a · 62 REf a"
 
 
+@pytest.mark.requirement("004 S1")
 @both_modes
 def test_1_s1_looks_at_the_previous_position(mode: Mode) -> None:
     assert "S1 2" in said(check(trace("init 10 [a] · 60 Due a + RS a"), mode))
@@ -42,6 +43,7 @@ def test_3_both_holds_keep_and_clear(operator: type[Hold] | type[HoldPlus]) -> N
     assert truth == [False, True, True, False, False]
 
 
+@pytest.mark.requirement("004 Safety Axioms/2")
 @both_modes
 def test_3_a_task_that_starts_and_ends_at_once_runs_from_the_next_position_on(mode: Mode) -> None:
     records = trace("init 10 [a] · 60 Due a · 61 RS a + REs a · 62 Tick · 63 REs a")
@@ -49,6 +51,7 @@ def test_3_a_task_that_starts_and_ends_at_once_runs_from_the_next_position_on(mo
     assert said(check(records, mode)) == expected[mode]
 
 
+@pytest.mark.requirement("004 S2")
 @both_modes
 def test_4_a_due_during_the_run_frees_the_next_success(mode: Mode) -> None:
     text = "init 10 [a] · 60 Due a · 61 RS a · 120 Due a · 130 REs a · 131 RS a · 132 REs a"
@@ -61,6 +64,7 @@ def test_5_a_due_survives_a_run_that_began_earlier(mode: Mode) -> None:
     assert said(check(trace(text), mode)) == {"open a"}
 
 
+@pytest.mark.requirement("004 Liveness Axioms/1")
 @both_modes
 @pytest.mark.parametrize("end", ["65 Crash", "stop 65"])
 def test_6_what_was_due_is_owed_after_a_crash_or_a_stop(end: str, mode: Mode) -> None:
@@ -149,6 +153,7 @@ def test_15_a_made_due_has_its_own_instant(mode: Mode) -> None:
     )
 
 
+@pytest.mark.requirement("004 S3")
 @both_modes
 def test_16_an_end_after_the_stop_is_not_forgiven(mode: Mode) -> None:
     text = "init 10 [a] · 60 Due a · 61 RS a · 65 SS · 66 SE · 66 REs a"

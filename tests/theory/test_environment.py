@@ -27,6 +27,7 @@ def test_e1_frozen_time_makes_a_start_late_and_nobody_guilty() -> None:
     assert verdict.worst_start_latency == timedelta(seconds=545)
 
 
+@pytest.mark.requirement("004 L1")
 def test_e2_without_a_freeze_the_scheduler_is_to_blame() -> None:
     verdict = judge(trace(f"{OWED} · 605 RS a · 606 REs a"))
     (violation,) = verdict.violations
@@ -35,6 +36,7 @@ def test_e2_without_a_freeze_the_scheduler_is_to_blame() -> None:
     assert verdict.late == ()
 
 
+@pytest.mark.requirement("004 EA3")
 def test_e3_two_starts_in_one_record() -> None:
     verdict = judge(trace("init 10 [a,b] · 60 Due a + Due b · 61 RS a + RS b"))
     assert said(verdict.violations) == {"EA3 3"}
@@ -42,16 +44,19 @@ def test_e3_two_starts_in_one_record() -> None:
     assert not verdict.is_admissible
 
 
+@pytest.mark.requirement("004 EA2")
 def test_e4_a_start_inside_a_freeze() -> None:
     violations = check(trace(f"{OWED} · 61 Freeze to 600 · 70 RS a · 71 REs a"))
     assert said(violations) == {"EA2 4"}
     assert blamed(violations) == {"EA2": "recorder"}
 
 
+@pytest.mark.requirement("004 L3")
 def test_e5_a_stop_waits_for_a_run_that_never_ends() -> None:
     assert check(trace(f"{OWED} · 61 RS a · 65 SS · 99999 Tick")) == []
 
 
+@pytest.mark.requirement("004 S5", "004 Safety Axioms/3")
 def test_e6_a_valid_list_refused() -> None:
     violations = check(trace("10 IS[a] · 11 IEf[a]"))
     assert said(violations) == {"S5 1"}
@@ -61,16 +66,19 @@ def test_e6_a_valid_list_refused() -> None:
 # --- the axioms ---
 
 
+@pytest.mark.requirement("004 EA1")
 @pytest.mark.parametrize("action", ["RS a", "REs a", "IS[a]", "SS"])
 def test_ea1_a_crash_is_alone(action: str) -> None:
     violations = check(trace(f"{OWED} · 61 Crash + {action}"), "letter")
     assert ("EA1 3", "recorder") in {(f"{v.axiom} {v.position}", v.owner) for v in violations}
 
 
+@pytest.mark.requirement("004 EA1")
 def test_ea1_a_pulse_may_meet_a_crash() -> None:
     assert check(trace("init 10 [a] · 60 Crash + Due a")) == []
 
 
+@pytest.mark.requirement("004 EA2")
 def test_ea2_a_freeze_covers_its_start_and_not_its_end() -> None:
     text = "init 10 [a] · 60 Due a · 60 Freeze to 70 · {} RS a"
     assert said(check(trace(text.format(60)))) == {"EA2 4"}
@@ -81,11 +89,13 @@ def test_ea2_what_came_before_the_freeze_is_outside() -> None:
     assert check(trace("init 10 [a] · 60 Due a · 61 RS a · 61 Freeze to 70 · 70 REs a")) == []
 
 
+@pytest.mark.requirement("004 EA2")
 def test_ea2_an_action_shows_that_the_freeze_was_none() -> None:
     text = f"{OWED} · 60 Freeze to 9000 · 100 SS · 101 SE · 102 IS[a] · 103 IEs[a] · 104 RS a"
     assert said(check(trace(text))) == {"EA2 4"}
 
 
+@pytest.mark.requirement("004 EA4")
 @pytest.mark.parametrize("mode", ["letter", "repaired"])
 @pytest.mark.parametrize(
     "text", ["{}", "{} · 62 Freeze to 9000", "{} · 70 Freeze to 71 · 99999 Tick"]
@@ -94,12 +104,14 @@ def test_ea4_no_finite_trace_breaks_it(text: str, mode: Mode) -> None:
     assert judge(trace(text.format(f"{OWED} · 61 RS a · 62 REs a")), mode).violations == ()
 
 
+@pytest.mark.requirement("004 EA6")
 def test_ea6_and_s4_object_to_one_record() -> None:
     violations = check(trace(f"{OWED} · 61 RS a · 70 Crash · 80 REf a"))
     assert said(violations) == {"S4 5", "EA6 5"}
     assert blamed(violations) == {"S4": "recorder", "EA6": "recorder"}
 
 
+@pytest.mark.requirement("004 S4")
 def test_s4_a_second_end_of_a_claimed_run_is_the_schedulers() -> None:
     violations = check(trace(f"{OWED} · 61 RS a · 62 REs a · 63 REs a"))
     assert [(v.axiom, v.owner) for v in violations] == [("S4", "scheduler")]
@@ -115,6 +127,7 @@ def test_s4_an_end_without_any_claim_is_the_recorders() -> None:
 SPURIOUS = "init 10 [a,b] · {} · 100 RS a"
 
 
+@pytest.mark.requirement("004 EA3")
 @pytest.mark.parametrize(
     ("fault", "owner"),
     [
@@ -171,6 +184,7 @@ def test_s5_a_record_may_say_that_the_list_was_not_valid() -> None:
     assert blamed(check(records)) == {"S5": "scheduler"}
 
 
+@pytest.mark.requirement("004 S5", "004 Safety Axioms/4")
 @pytest.mark.parametrize(
     "entry",
     [
@@ -196,11 +210,13 @@ def test_s5_knows_a_list_that_is_not_valid(entry: object) -> None:
     assert check(records) == []
 
 
+@pytest.mark.requirement("004 Domains & Data Types/2")
 def test_s5_refuses_a_name_that_comes_twice() -> None:
     assert blamed(check(trace("init 10 [a,a]"))) == {"S5": "scheduler"}
     assert check(trace("10 IS[a,a] · 11 IEf[a,a]")) == []
 
 
+@pytest.mark.requirement("004 Safety Axioms/3")
 @pytest.mark.parametrize("delay", [timedelta(0), timedelta(milliseconds=1), timedelta.max])
 def test_s5_accepts_any_delay_from_a_millisecond_on_and_none(delay: timedelta) -> None:
     records = trace("init 10 [a] · 60 Due a · 61 RS a · 62 REf a")

@@ -21,6 +21,7 @@ every_example = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.requirement("004 EA1", "004 S1")
 @both_modes
 @every_example
 def test_an_example_gets_its_verdict(example: Example, mode: Mode) -> None:

@@ -40,6 +40,7 @@ def disagreements(seeds: Iterable[int]) -> list[str]:
     return told
 
 
+@pytest.mark.requirement("004 Scope/1", "004 EA6")
 def test_the_judge_agrees_with_the_formulas() -> None:
     assert disagreements(range(40)) == []
 

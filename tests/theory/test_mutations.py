@@ -44,6 +44,7 @@ def ended() -> Iterator[Case]:
             yield number, index
 
 
+@pytest.mark.requirement("004 Safety Axioms/2")
 @both_modes
 @pytest.mark.parametrize(("number", "index"), list(ended()))
 def test_a_start_removed_leaves_an_end_without_one(number: int, index: int, mode: Mode) -> None:
@@ -78,6 +79,7 @@ def test_an_end_doubled(number: int, index: int, mode: Mode) -> None:
     assert "S4" in axioms(records, mode)
 
 
+@pytest.mark.requirement("004 S4")
 @both_modes
 @pytest.mark.parametrize(("number", "index"), list(cases("REs", "REf")))
 def test_an_end_moved_before_its_start(number: int, index: int, mode: Mode) -> None:

@@ -33,6 +33,7 @@ def _compare(seeds: range) -> None:
             assert waiting == owed, f"seed {seed}, position {number}"
 
 
+@pytest.mark.requirement("004 Stateful/2")
 def test_what_waits_for_a_start_is_what_is_owed_one() -> None:
     _compare(FEW)
 

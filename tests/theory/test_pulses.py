@@ -203,6 +203,7 @@ def test_schedules_can_be_given() -> None:
     assert said(check(records, schedules=lambda _: Instants(80))) == {"S1 2", "open a"}
 
 
+@pytest.mark.requirement("004 EA5")
 def test_ea5_what_is_due_once_is_due_again() -> None:
     records = trace("init 10 [a] · 75 RS a · 76 REs a", {"a": "73"})
     (violation,) = check(records, schedules=instants)

@@ -96,6 +96,7 @@ def test_r4_a_crash_ends_a_stop() -> None:
 # --- R5: from when a stop is awaited ---
 
 
+@pytest.mark.requirement("004 L3")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -110,6 +111,7 @@ def test_r5_a_stop_is_awaited_once_nothing_runs(text: str, expected: set[str]) -
     assert said(check(trace(text))) == expected
 
 
+@pytest.mark.requirement("004 L2")
 def test_l2_an_initialisation_is_awaited() -> None:
     assert said(check(trace("10 IS[a] · 101 Tick"))) == {"L2 0", "open L2"}
     assert said(check(trace("10 IS[a] · 11 IEs[b] · 101 Tick"))) == {"L2 0", "open L2"}
@@ -119,12 +121,14 @@ def test_l2_an_initialisation_is_awaited() -> None:
 # --- the bound ---
 
 
+@pytest.mark.requirement("004 L1")
 def test_l1_the_bound_itself_is_in_time() -> None:
     text = "init 10 [a] · 60 Due a · {} RS a"
     assert check(trace(text.format("150.006"))) == []
     assert said(check(trace(text.format("150.006001")))) == {"L1 2"}
 
 
+@pytest.mark.requirement("001 Real-time bounds/2", "004 L1")
 def test_l1_the_bound_grows_with_the_list() -> None:
     text = "init 10 [a,b] · 60 Due a · {} RS a"
     assert check(trace(text.format("150.012"))) == []
@@ -144,6 +148,7 @@ def test_l1_overlapping_freezes_count_once() -> None:
     assert said(check(trace(text.format("220.007 RS a")))) == {"L1 2"}
 
 
+@pytest.mark.requirement("004 Liveness Axioms/1")
 def test_l1_a_stop_discharges() -> None:
     assert check(trace("init 10 [a] · 60 Due a · stop 100 · 900 Tick")) == []
     assert said(check(trace("init 10 [a] · 60 Due a · stop 200 · 900 Tick"))) == {"L1 2"}
@@ -236,6 +241,7 @@ def test_an_override_after_a_success_may_boot_in_a_later_minute() -> None:
 # --- R8, and positions that should not be ---
 
 
+@pytest.mark.requirement("004 Stateful/1")
 def test_r8_a_first_coming_wins_over_a_pulse_at_its_position() -> None:
     records = trace(f"{FAILED} · init 65 [b] · 362 RetryDue a + IEs[a] · 400 Tick")
     assert check(records) == []

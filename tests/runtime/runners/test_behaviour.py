@@ -144,6 +144,7 @@ def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None
     assert ScheduledTask.objects.get().pending_retry_until is None
 
 
+@pytest.mark.requirement("003 Resource Limits/2")
 def test_a_run_beyond_its_time_limit_is_recorded_as_timed_out(bench: Bench) -> None:
     run = bench.run("until_cancelled", timeout=0.3)
     assert (run.outcome, run.error) == ("timed_out", "timed out after 0.3 s")

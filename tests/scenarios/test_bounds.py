@@ -46,10 +46,12 @@ def _handful(few: int, rows: int) -> int:
     return few + (0 if limit is None else 6 * (rows * 40 // limit + 1))
 
 
+@pytest.mark.requirement("001 Real-time bounds/2")
 def test_a_poll_costs_by_what_is_due_and_not_by_what_is_registered() -> None:
     assert _at_eleven(due=3, idle=10)[1] == _at_eleven(due=3, idle=2000)[1]
 
 
+@pytest.mark.requirement("001 Real-time bounds/3")
 @pytest.mark.slow
 def test_many_due_tasks_start_in_a_handful_of_statements() -> None:
     few, many = _at_eleven(due=10)[1], _at_eleven(due=900)[1]
@@ -57,6 +59,7 @@ def test_many_due_tasks_start_in_a_handful_of_statements() -> None:
     assert many <= _handful(few, 900)
 
 
+@pytest.mark.requirement("001 Real-time bounds/5", "001 Real-time bounds/6")
 @pytest.mark.slow
 def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
     def restart(tasks: int) -> int:

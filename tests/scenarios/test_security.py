@@ -28,6 +28,7 @@ def sim() -> Simulation:
     return sim
 
 
+@pytest.mark.requirement("003 Error Handling/2")
 def test_an_act_is_logged_with_its_author(
     sim: Simulation,
     caplog: pytest.LogCaptureFixture,
@@ -40,6 +41,7 @@ def test_an_act_is_logged_with_its_author(
     assert (record.taskName, record.author, record.note) == ("yearly", "ada", "inventory")  # type: ignore[attr-defined]
 
 
+@pytest.mark.requirement("003 Resource Limits/3")
 @pytest.mark.slow
 def test_polling_on_and_on_keeps_no_memory(sim: Simulation) -> None:
     def poll(times: int) -> int:
