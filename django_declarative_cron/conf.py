@@ -33,12 +33,13 @@ Durations are a ``timedelta`` or a number of seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.crypto import salted_hmac
 
 from .calendars import Calendars
 from .core.declaration import Declaration
@@ -172,6 +173,16 @@ def project_zone(name: str | None = None) -> ZoneInfo:
 def project_zone_is_set() -> bool:
     """Tell whether ``settings.TIME_ZONE`` names a zone."""
     return settings.TIME_ZONE is not None
+
+
+def job_keys() -> tuple[bytes, ...]:
+    """Return the keys of the names of jobs: the one in use, then those of older secret keys."""
+    return tuple(map(_job_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)))
+
+
+@lru_cache(maxsize=8)
+def _job_key(secret: str | bytes) -> bytes:
+    return salted_hmac("django_declarative_cron.jobs", "", secret, algorithm="sha256").digest()
 
 
 def foreign(name: str, default: Any = None) -> Any:

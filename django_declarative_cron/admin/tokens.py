@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..core.plain import flaw_of_text
-from ..core.rights import Right, Token
+from ..core.rights import PERMISSIONS, Right, Token
 from ..models import AccessToken
 from ..runtime.clock import system_clock
 from ..store import tokens
@@ -42,11 +44,16 @@ class TokenForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=255)
     rights = forms.MultipleChoiceField(
         label=_("Rights"),
-        choices=[(str(right), word) for right, word in _RIGHTS.items()],
         initial=[str(Right.READ)],
         widget=forms.CheckboxSelectMultiple,
+        help_text=_("You can grant only the rights that you have."),
     )
     expires_at = FutureField(label=_("Expires"), past=_("This is over."))
+
+    def __init__(self, held: Collection[Right], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(str(right), word) for right, word in _RIGHTS.items() if right in held]
+        self.fields["rights"].choices = choices  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
         """Refuse what cannot be stored, and a name that is taken."""
@@ -68,10 +75,11 @@ class AccessTokenAdmin(ReadOnlyAdmin):
     sortable_by = ()
     fields: ClassVar[Columns] = list_display
     add_form_template = "admin/django_declarative_cron/accesstoken/add.html"
+    revoke_template = "admin/django_declarative_cron/accesstoken/revoke.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Tell whether the user may make tokens."""
-        return self.may_do(request, "add_accesstoken")
+        """Return whether the user may make tokens: who has no right has none to grant."""
+        return self.may_do(request, "add_accesstoken") and bool(_held(request))
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may revoke tokens."""
@@ -86,7 +94,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         """Ask for a token's name and rights; show it, this once, when it is made."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        form = TokenForm(request.POST if request.method == "POST" else None)
+        form = TokenForm(_held(request), request.POST if request.method == "POST" else None)
         made = self._made(request, form) if form.is_bound and form.is_valid() else None
         request.current_app = self.admin_site.name
         context = {
@@ -122,9 +130,31 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         return made
 
     @admin.action(description=_("Revoke"), permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
-        """Make the tokens chosen void for good."""
+    def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse | None:
+        """Ask first, then make the tokens chosen void for good."""
+        if "confirmed" not in request.POST:
+            return self._confirm(request, queryset)
         for row in queryset:
             if tokens.revoke(row.name or "", system_clock.now()):
                 self.log_change(request, row, gettext("Revoked."))
         self.message_user(request, gettext("The tokens are void."), messages.SUCCESS)
+        return None
+
+    def _confirm(self, request: HttpRequest, rows: QuerySet[AccessToken]) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Revoke"),
+            "opts": self.opts,
+            "rows": rows,
+            "checkbox": ACTION_CHECKBOX_NAME,
+            "list_url": self.address(self.model, "changelist"),
+            "media": self.media,
+            "has_view_permission": True,
+            "original": gettext("Revoke"),
+        }
+        return TemplateResponse(request, self.revoke_template, context)
+
+
+def _held(request: HttpRequest) -> list[Right]:
+    return [right for right in Right if request.user.has_perm(PERMISSIONS[right])]

@@ -32,11 +32,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import singledispatch
 from typing import Any, Final
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from . import events
 from .events import Facts
-from .job_id import job_id
 
 TYPES: Final = (
     "cron.triggered",
@@ -76,21 +75,6 @@ def envelopes(event: events.Event) -> list[dict[str, Any]]:
         _envelope(kind, event, facts, {k: v for k, v in data.items() if v is not None})
         for kind, data in _told(event, facts)
     ]
-
-
-def name_of_job(run: int | None, scheduled_for: datetime | None) -> UUID | None:
-    """Name a run, ``None`` where its row does not tell enough.
-
-    Args:
-        run: id of its row, where it is known.
-        scheduled_for: its occurrence, where it is known.
-    """
-    if run is None or scheduled_for is None:
-        return None
-    try:
-        return job_id(run, scheduled_for)
-    except ValueError:
-        return None
 
 
 def instant(at: datetime) -> str:
@@ -158,11 +142,10 @@ def _triggered(
     run_count: int | None,
     actual_time: datetime,
 ) -> Data | None:
-    name = name_of_job(event.run, event.scheduled_time)
-    if name is None:
+    if facts.job is None:
         return None
     return _cron(event, facts) | {
-        "job_id": str(name),
+        "job_id": str(facts.job),
         "job_type": facts.job_type,
         "run_count": run_count,
         "scheduled_time": instant(event.scheduled_time),
@@ -245,11 +228,11 @@ _OfRun = (
 
 
 def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
-    name, at = name_of_job(event.run, facts.scheduled_time), facts.scheduled_time
-    if name is None or at is None:
+    at = facts.scheduled_time
+    if facts.job is None or at is None:
         return
     job = _cron(event, facts) | {
-        "job_id": str(name),
+        "job_id": str(facts.job),
         "job_type": facts.job_type,
         "queue": facts.queue,
         "attempt": facts.attempt,

@@ -1,20 +1,22 @@
-"""The name of a run in Open Job Spec: a UUIDv7 that can be read back, so no column keeps it.
+"""The name of a run in Open Job Spec: a UUIDv7 that only the holder of a key can make or read.
 
 ==========  =====  ===================================================================
-bits        width  what
+bits        width  meaning
 ==========  =====  ===================================================================
 time        48     the occurrence of the run, in milliseconds since 1970
 version     4      7
-check       12     computed from the other two, so that a foreign UUIDv7 is recognised
 variant     2      binary 10
-run         62     id of the run's row
+hidden      74     id of the run's row, encrypted
 ==========  =====  ===================================================================
+
+No column keeps the name. The 74 hidden bits are a keyed permutation of the id, a Feistel
+network of eight rounds with BLAKE2b, so a name tells nobody the name of another run.
 """
 
 from __future__ import annotations
 
-from binascii import crc_hqx
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
@@ -22,15 +24,18 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _TIMES: Final = 1 << 48
 _RUNS: Final = 1 << 62
-_CHECKS: Final = 1 << 12
+_HALF: Final = 37
+_MASK: Final = (1 << _HALF) - 1
+_ROUNDS: Final = range(8)
 
 
-def job_id(run: int, scheduled_for: datetime) -> UUID:
-    """Name a run for clients of Open Job Spec.
+def job_id(run: int, scheduled_for: datetime, key: bytes) -> UUID:
+    """Return the name of a run for clients of Open Job Spec.
 
     Args:
         run: id of its row.
         scheduled_for: its occurrence, aware.
+        key: secret of the deployment, at most 64 bytes.
 
     Raises:
         ValueError: the id is no id of a row, or the occurrence lies before 1970.
@@ -40,25 +45,36 @@ def job_id(run: int, scheduled_for: datetime) -> UUID:
         raise ValueError(f"{run} is no id of a run")
     if not 0 <= time < _TIMES:
         raise ValueError(f"{scheduled_for} has no place in a UUID")
-    high = time << 16 | 7 << 12 | _check(time, run)
-    return UUID(int=high << 64 | 0b10 << 62 | run)
+    left, right = run >> _HALF, run & _MASK
+    for place in _ROUNDS:
+        left, right = right, left ^ _mixed(place, time, right, key)
+    hidden = left << _HALF | right
+    return UUID(int=time << 80 | 7 << 76 | hidden >> 62 << 64 | 0b10 << 62 | hidden & (_RUNS - 1))
 
 
-def run_of(name: UUID | str) -> int | None:
-    """Give the id of the row that a name stands for, ``None`` where it is no name of ours.
+def run_of(name: UUID | str, key: bytes) -> int | None:
+    """Return the id of the row that a name may stand for, ``None`` if it stands for none.
+
+    A name that was made with another key may give the id of another row: make the name of
+    that row and compare.
 
     Args:
         name: a UUID, or text that may be one.
+        key: as for ``job_id``.
     """
     try:
         value = (name if isinstance(name, UUID) else UUID(name)).int
     except ValueError:
         return None
-    time, rest, run = value >> 80, value >> 62 & 0x3FFFF, value & (_RUNS - 1)
-    is_ours = rest == (7 << 12 | _check(time, run)) << 2 | 0b10
-    return run if is_ours and run else None
+    time, hidden = value >> 80, (value >> 64 & 0xFFF) << 62 | value & (_RUNS - 1)
+    left, right = hidden >> _HALF, hidden & _MASK
+    for place in reversed(_ROUNDS):
+        left, right = right ^ _mixed(place, time, left, key), left
+    run = left << _HALF | right
+    is_version_7 = value >> 76 & 0xF == 7 and value >> 62 & 0b11 == 0b10
+    return run if is_version_7 and 0 < run < _RUNS else None
 
 
-def _check(time: int, run: int) -> int:
-    # Of the whole words: a run with another occurrence is another name.
-    return crc_hqx(time.to_bytes(6, "big") + run.to_bytes(8, "big"), 0) % _CHECKS
+def _mixed(place: int, time: int, half: int, key: bytes) -> int:
+    text = bytes([place]) + time.to_bytes(6, "big") + half.to_bytes(5, "big")
+    return int.from_bytes(blake2b(text, digest_size=8, key=key).digest(), "big") & _MASK

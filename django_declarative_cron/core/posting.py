@@ -14,7 +14,16 @@ from typing import Any, Final, NamedTuple
 
 from .entry_keys import MANAGED
 
-IGNORED: Final = (*MANAGED, "id", "status", "state", "updated_at", "last_job_id", "specversion")
+IGNORED: Final = (
+    *MANAGED,
+    "id",
+    "status",
+    "state",
+    "problem",
+    "updated_at",
+    "last_job_id",
+    "specversion",
+)
 """Keys that only the scheduler sets (CRON-06), as the known clients spell them."""
 
 FORBIDDEN: Final = ("callback", "command", "dialect", "retry_delay", "runner", "atomic", "monitor")

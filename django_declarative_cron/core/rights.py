@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -20,6 +21,14 @@ class Right(StrEnum):
     READ = "read"
     REGISTER = "register"
     WORK = "work"
+
+
+PERMISSIONS: Final[Mapping[Right, str]] = {
+    Right.READ: "django_declarative_cron.view_scheduledtask",
+    Right.REGISTER: "django_declarative_cron.register_scheduledtask",
+    Right.WORK: "django_declarative_cron.work_taskrun",
+}
+"""The permission that gives a user each right."""
 
 
 class Token(NamedTuple):

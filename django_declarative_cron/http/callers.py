@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.middleware.csrf import CsrfViewMiddleware
 
 from ..conf import options
-from ..core.rights import Right
+from ..core.rights import PERMISSIONS, Right
 from ..runtime.clock import system_clock
 from ..store import tokens
 from .answers import RefusedError
@@ -18,11 +18,6 @@ from .bodies import ACCEPTED, unsupported_type
 from .guesses import Digests
 from .rates import Rates
 
-PERMISSIONS: Final[Mapping[Right, str]] = {
-    Right.READ: "django_declarative_cron.view_scheduledtask",
-    Right.REGISTER: "django_declarative_cron.register_scheduledtask",
-    Right.WORK: "django_declarative_cron.work_taskrun",
-}
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="ojs"'}
 _FAILURES: Final = 60
 """How many refused requests a minute one address has."""
@@ -38,12 +33,19 @@ class Caller:
     Args:
         name: for the history.
         key: by which requests are counted.
+        rights: everything the caller may do.
         user_key: primary key of the user, where it is one.
     """
 
     name: str
     key: str
+    rights: Collection[Right]
     user_key: str = ""
+
+    @property
+    def may_read(self) -> bool:
+        """Return whether answers may show the caller how a task is declared."""
+        return Right.READ in self.rights
 
 
 class _Csrf(CsrfViewMiddleware):
@@ -64,32 +66,34 @@ def admit(request: HttpRequest, right: Right) -> Caller:
     """
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        caller, may = _bearer(request, credentials.strip(), right)
+        caller = _bearer(request, credentials.strip())
     else:
-        caller, may = _user(request, right)
+        caller = _user(request)
     rates.spend(caller.key, options().HTTP_RATE, system_clock.monotonic())
-    if not may:
+    if right not in caller.rights:
         message = f"{caller.name!r} lacks the right {str(right)!r}."
         raise RefusedError(403, "forbidden", message, details={"right": str(right)})
     return caller
 
 
-def _bearer(request: HttpRequest, credentials: str, right: Right) -> tuple[Caller, bool]:
+def _bearer(request: HttpRequest, credentials: str) -> Caller:
     is_guess = _has_failed_too_often(request) and not digests.may_have(credentials)
     row = None if is_guess else tokens.bearer(credentials, system_clock.now())
     if row is None:
         raise _nobody(request, "The access token is not valid.")
-    return Caller(f"token {row.name}", f"token {row.key}"), right in tokens.rights_of(row)
+    return Caller(f"token {row.name}", f"token {row.key}", tokens.rights_of(row))
 
 
-def _user(request: HttpRequest, right: Right) -> tuple[Caller, bool]:
+def _user(request: HttpRequest) -> Caller:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated or not user.is_active:
         raise _nobody(request, "An access token is needed: Authorization: Bearer …")
     if request.method not in ("GET", "HEAD"):
         _require_csrf_token(request)
-    caller = Caller(user.get_username(), f"user {user.pk}", str(user.pk))
-    return caller, user.has_perm(PERMISSIONS[right])
+    # ADMIN_ACTS leaves people nothing but looking, here as in the admin.
+    possible = Right if options().ADMIN_ACTS else (Right.READ,)
+    rights = frozenset(right for right in possible if user.has_perm(PERMISSIONS[right]))
+    return Caller(user.get_username(), f"user {user.pk}", rights, str(user.pk))
 
 
 def _nobody(request: HttpRequest, message: str) -> RefusedError:

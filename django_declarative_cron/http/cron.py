@@ -16,6 +16,7 @@ from ..exceptions import InvalidRegistrationError
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import posting
+from ..store.masking import has_masks
 from ..store.overrides import Act
 from ..store.posting import AbsentError, DamagedError, OwnedError
 from . import shapes
@@ -40,7 +41,10 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     entry, flaws = entry_of(read_object(request))
     owned = _of_settings(entry.get("name"))
     if owned is not None and not flaws:
-        return _unchanged(request, owned, entry)
+        return _unchanged(request, caller, owned, entry)
+    if has_masks([entry.get("args"), entry.get("options")]):
+        message = "`args` or `options` has a mask in place of a secret: write the secret."
+        raise invalid(message, field="args")
     declaration, problems = conf.posted(entry)
     if declaration is None or flaws:
         errors = [each for each in problems if each.check.level == "E"]
@@ -50,8 +54,8 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     try:
         posted = posting.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
-        return _unchanged(request, error.row, entry)
-    body = shapes.both(posted.row)
+        return _unchanged(request, caller, _row(error.name), entry)
+    body = shapes.both(posted.row, may_read=caller.may_read)
     warnings = [_told(each) for each in problems]
     if warnings:
         body["warnings"] = warnings
@@ -69,16 +73,24 @@ def _of_settings(name: Any) -> ScheduledTask | None:
     return row if row is not None and row.origin == Origin.SETTINGS else None
 
 
-def _unchanged(request: HttpRequest, row: ScheduledTask, entry: dict[str, Any]) -> HttpResponse:
+def _unchanged(
+    request: HttpRequest, caller: Caller, row: ScheduledTask, entry: dict[str, Any]
+) -> HttpResponse:
     """Answer to a registration of what settings declare: fine where it is the same."""
     if shapes.says_the_same(row, entry):
-        return answer(request, shapes.both(row))
-    raise _owned(row)
+        return answer(request, shapes.both(row, may_read=caller.may_read))
+    raise owned(OwnedError(row.name or ""))
 
 
-def _owned(row: ScheduledTask) -> RefusedError:
-    message = f"{row.name!r} is declared in settings, and changed there only."
-    return RefusedError(409, "duplicate", message, details={"name": row.name, "origin": row.origin})
+def owned(error: OwnedError) -> RefusedError:
+    """Refuse to touch what settings declare.
+
+    Args:
+        error: names the task.
+    """
+    message = f"{error.name!r} is declared in settings, and changed there only."
+    details = {"name": error.name, "origin": Origin.SETTINGS}
+    return RefusedError(409, "duplicate", message, details=details)
 
 
 def _refused(problems: list[Problem]) -> RefusedError:
@@ -123,7 +135,7 @@ def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         caller: who asks.
         name: of the task.
     """
-    return answer(request, shapes.both(_row(name)))
+    return answer(request, shapes.both(_row(name), may_read=caller.may_read))
 
 
 def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
@@ -144,10 +156,10 @@ def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
-        raise _owned(error.row) from None
+        raise owned(error) from None
     except DamagedError as error:
         raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
-    return answer(request, shapes.both(row))
+    return answer(request, shapes.both(row, may_read=caller.may_read))
 
 
 def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
@@ -164,8 +176,9 @@ def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
-        raise _owned(error.row) from None
-    return answer(request, {"deleted": True, "name": name, "cron": shapes.cron(row)})
+        raise owned(error) from None
+    gone = shapes.both(row, may_read=caller.may_read)["cron"]
+    return answer(request, {"deleted": True, "name": name, "cron": gone})
 
 
 def _row(name: str) -> ScheduledTask:

@@ -121,7 +121,7 @@ _FETCH: Schema = {
 _ACK: Schema = {
     "type": "object",
     "properties": {"job_id": _NAME, "worker_id": _NAME, "reservation": _NAME, "result": {}},
-    "required": ["job_id"],
+    "required": ["job_id", "reservation"],
 }
 _NACK: Schema = {
     "type": "object",
@@ -139,14 +139,16 @@ _NACK: Schema = {
             },
         },
     },
-    "required": ["job_id", "error"],
+    "required": ["job_id", "reservation", "error"],
 }
 _BEAT: Schema = {
     "type": "object",
     "properties": {
         "worker_id": _NAME,
         "job_id": _NAME,
+        "reservation": _NAME,
         "active_jobs": {"type": "array", "items": _TEXT, "maxItems": MOST},
+        "reservations": {"type": "array", "items": _TEXT, "maxItems": MOST},
         "visibility_timeout_ms": _VISIBILITY,
     },
 }
@@ -197,8 +199,8 @@ def _ref(name: str) -> Schema:
 
 def _schemas() -> dict[str, Schema]:
     return {
-        "CronJob": _of({"cron": _TEXT} | _JOB | _DECLARED | _MANAGED),
-        "Cron": _of({"expression": _TEXT, "job_template": _of(_JOB)} | _DECLARED | _MANAGED),
+        "CronJob": _task({"cron": _TEXT} | _JOB),
+        "Cron": _task({"expression": _TEXT, "job_template": _of(_JOB)}),
         "Posted": _posted(),
         "Switch": {**_of({"enabled": {"type": "boolean"}}), "additionalProperties": False},
         "Both": _of({"cron_job": _ref("CronJob"), "cron": _ref("Cron")}),
@@ -218,7 +220,11 @@ def _schemas() -> dict[str, Schema]:
             }
         ),
         "Deleted": _of({"deleted": {"const": True}, "name": _TEXT, "cron": _ref("Cron")}),
-        "Job": _of({"id": _TEXT, "type": _TEXT, "state": _TEXT, "args": {"type": "array"}}),
+        "Job": {
+            **_of({"id": _TEXT, "type": _TEXT, "state": _TEXT, "args": {"type": "array"}}),
+            # A caller that may not read is told no more.
+            "required": ["id", "state"],
+        },
         "Error": _of({"error": _of(_ERROR)}),
     }
 
@@ -244,6 +250,13 @@ _ERROR: dict[str, Schema] = {
     "details": _OBJECT,
     "request_id": _TEXT,
 }
+
+
+def _task(declared: dict[str, Schema]) -> Schema:
+    """Describe a task; a caller that may not read is told its state alone."""
+    state = {"name": _TEXT, "enabled": _DECLARED["enabled"], **_MANAGED}
+    optional = {**_DECLARED, **declared, "problem": _TEXT}
+    return {**_of(state), "properties": {**optional, **state}}
 
 
 def _posted() -> Schema:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ..core.operating import KEYS as OPERATING
-from ..models import Origin, ScheduledTask
+from ..models import ScheduledTask
 from ..store.masking import masked
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -20,6 +20,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "gap": "skip",
     "fold": "first",
 }
+_STATE: Final = ("name", "enabled", "last_run_at", "next_run_at", "run_count", "created_at")
 DECLARED: Final = ("name", "cron", "type", *_DEFAULTS)
 
 
@@ -29,13 +30,13 @@ def is_enabled(row: ScheduledTask) -> bool:
 
 
 def cron_job(row: ScheduledTask) -> dict[str, Any]:
-    """Give a task as a CronJob (002 Field Definitions); secrets of settings are masked.
+    """Return a task as a CronJob (002 Field Definitions), with the values of secrets masked.
 
     Args:
         row: of the task.
     """
     job = _cron_job(row)
-    return {**job, "args": masked(job["args"])} if row.origin == Origin.SETTINGS else job
+    return {**job, "args": masked(job["args"]), "options": masked(job["options"])}
 
 
 def _cron_job(row: ScheduledTask) -> dict[str, Any]:
@@ -53,10 +54,16 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
         "description": row.description or None,
         **{key: entry[key] for key in ("gap", "fold", *OPERATING) if key in entry},
         "last_run_at": instant(row.last_attempt_at),
-        "next_run_at": instant(row.next_run_at) if is_enabled(row) else None,
+        "next_run_at": _next_run(row),
         "run_count": row.run_count,
         "created_at": instant(row.created_at or row.registered_at),
+        **({"problem": row.broken_reason} if row.broken_reason else {}),
     }
+
+
+def _next_run(row: ScheduledTask) -> str | None:
+    is_expected = is_enabled(row) and not row.broken_reason
+    return instant(row.next_run_at) if is_expected else None
 
 
 def cron(row: ScheduledTask) -> dict[str, Any]:
@@ -70,13 +77,17 @@ def cron(row: ScheduledTask) -> dict[str, Any]:
     return {"name": job.pop("name"), "expression": job.pop("cron"), "job_template": template, **job}
 
 
-def both(row: ScheduledTask) -> dict[str, Any]:
-    """Give a task in both envelopes, side by side.
+def both(row: ScheduledTask, *, may_read: bool) -> dict[str, Any]:
+    """Return a task in both envelopes, side by side.
 
     Args:
         row: of the task.
+        may_read: the caller may see how the task is declared, not only its state.
     """
-    return {"cron_job": cron_job(row), "cron": cron(row)}
+    told = {"cron_job": cron_job(row), "cron": cron(row)}
+    if may_read:
+        return told
+    return {form: {key: job[key] for key in _STATE} for form, job in told.items()}
 
 
 def says_the_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:

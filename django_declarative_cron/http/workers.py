@@ -10,22 +10,25 @@ from django.http import HttpRequest, HttpResponse
 
 from ..conf import options
 from ..core import events
-from ..core.job_id import job_id
 from ..exceptions import shortened
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
 from ..runtime.ended import TRACEBACK_LENGTH, escaped, worded
 from ..store import jobs
 from ..store.jobs import Claimant, NoJobError, Report, StateError
+from ..store.job_names import name_of
 from ..store.masking import masked
 from ..store.overrides import Act
+from ..store.posting import OwnedError
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
 from .callers import Caller
+from .cron import owned
 from .shapes import instant
 
 _MOST: Final = 100
 _LONGEST: Final = 24 * 60 * 60 * 1000
+_STATE: Final = ("id", "state", "attempt", "cancel_requested", "started_at", "completed_at")
 _STATES: Final = {
     Outcome.WAITING: "available",
     Outcome.RUNNING: "active",
@@ -65,7 +68,7 @@ def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Record that a job is done.
 
     Args:
-        request: with ``job_id``, and maybe ``result``.
+        request: with ``job_id``, ``reservation``, and maybe ``result``.
         caller: who asks.
     """
     body = _body(request)
@@ -83,7 +86,7 @@ def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Record that a job failed; the retry policy of its task says what follows.
 
     Args:
-        request: with ``job_id`` and ``error``.
+        request: with ``job_id``, ``reservation`` and ``error``.
         caller: who asks.
     """
     body = _body(request)
@@ -127,7 +130,8 @@ def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Keep the jobs of a worker reserved, and tell it which of them are to end.
 
     Args:
-        request: with ``worker_id``, ``active_jobs`` and maybe ``visibility_timeout_ms``.
+        request: with ``active_jobs``, ``reservations``, and maybe ``worker_id`` and
+            ``visibility_timeout_ms``.
         caller: who asks.
     """
     body = _body(request)
@@ -138,9 +142,8 @@ def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
         raise invalid(f"`active_jobs` must have at most {_MOST} entries.", field="active_jobs")
     if "job_id" in body:
         given = [*given, _text(body, "job_id")]
-    kept = jobs.extend(
-        given, Claimant(_text(body, "worker_id")), _visibility(body), system_clock.database_time()
-    )
+    claimant = Claimant(_reservations(body), _text(body, "worker_id"))
+    kept = jobs.extend(given, claimant, _visibility(body), system_clock.database_time())
     told = {
         "state": "running",
         "directive": "continue",
@@ -178,16 +181,21 @@ def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
         run = jobs.cancel(job, act, system_clock.database_time())
     except NoJobError:
         raise _absent(job) from None
+    except OwnedError as error:
+        raise owned(error) from None
     except StateError as error:
         raise _conflict(error.run, "cancel") from None
-    return answer(request, {"job": _seen(run)})
+    seen = _seen(run)
+    if not caller.may_read:
+        seen = {key: seen[key] for key in _STATE}
+    return answer(request, {"job": seen})
 
 
 def _seen(run: TaskRun) -> dict[str, Any]:
-    """Give a run to who does not do it: no reservation, and no values of secrets."""
+    """Return a run for a caller that does not do it: no reservation, and secrets masked."""
     job = shape(run)
     job.pop("reservation", None)
-    return {**job, "args": masked(job["args"])}
+    return {**job, "args": masked(job["args"]), "meta": masked(job["meta"])}
 
 
 def shape(run: TaskRun) -> dict[str, Any]:
@@ -234,7 +242,8 @@ def _ended(body: dict[str, Any], report: Report) -> tuple[TaskRun, events.Event 
     job = _text(body, "job_id")
     if not job:
         raise invalid("`job_id` is missing.", field="job_id")
-    claimant = Claimant(_text(body, "worker_id"), _reservation(body))
+    reservation = _reservation(_text(body, "reservation"), "reservation")
+    claimant = Claimant([reservation], _text(body, "worker_id"))
     try:
         return jobs.end(job, claimant, report, system_clock.database_time())
     except NoJobError:
@@ -269,12 +278,23 @@ def _visibility(body: dict[str, Any]) -> timedelta:
     return timedelta(milliseconds=value)
 
 
-def _reservation(body: dict[str, Any]) -> UUID | None:
-    text = _text(body, "reservation")
+def _reservations(body: dict[str, Any]) -> list[UUID]:
+    given = body.get("reservations", [])
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise invalid("`reservations` must be a list of texts.", field="reservations")
+    if len(given) > _MOST:
+        raise invalid(f"`reservations` must have at most {_MOST} entries.", field="reservations")
+    alone = [_text(body, "reservation")] if "reservation" in body else []
+    return [_reservation(text, "reservations") for text in [*given, *alone]]
+
+
+def _reservation(text: str, field: str) -> UUID:
+    if not text:
+        raise invalid(f"`{field}` is missing: send what came with the job.", field=field)
     try:
-        return UUID(text) if text else None
+        return UUID(text)
     except ValueError:
-        raise invalid("`reservation` is none of this server's.", field="reservation") from None
+        raise invalid(f"`{field}` is none of this server's.", field=field) from None
 
 
 def _state(run: TaskRun) -> str:
@@ -286,7 +306,7 @@ def _state(run: TaskRun) -> str:
 
 
 def _id(run: TaskRun) -> str:
-    return str(job_id(run.pk, run.scheduled_for))
+    return str(name_of(run.pk, run.scheduled_for))
 
 
 def _absent(job: str) -> RefusedError:

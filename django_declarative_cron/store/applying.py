@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -43,12 +43,13 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
 
 def _remove(
     held: Locked, member: Member, names: Sequence[str], now: datetime
-) -> list[events.TaskEvent]:
+) -> list[events.Event]:
     """Remove the rows of names that are no longer declared; runs and acts stay."""
-    told: list[events.TaskEvent] = []
+    told: list[events.Event] = []
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
     for chunk in chunks(names):
         gone = tasks.filter(name__in=chunk)
+        told += _withdraw(held, member, chunk, gone, now)
         fields = ("name", "last_attempt_at", "waiting")
         for name, last, waiting in gone.order_by("name").values_list(*fields):
             if waiting:
@@ -66,6 +67,20 @@ def _remove(
     return told
 
 
+def _withdraw(
+    held: Locked,
+    member: Member,
+    names: Collection[str],
+    tasks: Iterable[ScheduledTask],
+    now: datetime,
+) -> list[events.Event]:
+    """End the runs that no external worker has fetched: a task that comes again starts afresh."""
+    withdrawn = overlaps.withdraw(held, member, names, now)
+    if not withdrawn:
+        return []
+    return outbox.tell(held, member.using, overlaps.ends_of(withdrawn, now), tasks, withdrawn)
+
+
 def _override(
     held: Locked, member: Member, overrides: Sequence[Override], now: datetime
 ) -> list[events.Event]:
@@ -75,6 +90,8 @@ def _override(
     told: list[events.Event] = []
     by_name = {override.declaration.name: override for override in overrides}
     for chunk in _rows_by_name(held, member, by_name):
+        moved = [row for row in chunk if row.origin != by_name[row.name].declaration.origin]
+        told += _take_over(held, member, moved, now)
         for row in chunk:
             declaration = by_name[row.name].declaration
             name = declaration.name
@@ -85,6 +102,20 @@ def _override(
             rows.take(row, decision)
         bulk.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, member.using, told, chunk)
+    return told
+
+
+def _take_over(
+    held: Locked, member: Member, moved: Sequence[ScheduledTask], now: datetime
+) -> list[events.Event]:
+    """Let no run that waits for an external worker hold up a task that has other owners now."""
+    if not moved:
+        return []
+    told = _withdraw(held, member, [row.name or "" for row in moved], moved, now)
+    ended = {event.run for event in told if isinstance(event, events.TaskRunCancelled)}
+    for row in moved:
+        if row.running_run in ended:
+            row.running_run = None
     return told
 
 

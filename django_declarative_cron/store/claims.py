@@ -15,9 +15,10 @@ from ..core.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..fields import InstantField
 from ..models import ScheduledTask, SchedulerState
+from ..signals import report
 from . import bulk, database, dead, outbox, overlaps, peek, registrations, rows
 from .deciding import ASIDE, decide_each
-from .faults import is_lock_timeout
+from .faults import is_lock_timeout, worded
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .last import OTHERS_FOLLOW
 from .mending import mending
@@ -158,7 +159,8 @@ def _claim_one_by_one(
         try:
             _claim_single(member, declarations, now, pk, bid, total)
         except (IntegrityError, DataError) as error:
-            total.events += _aside(member, pk, str(error), now)
+            report("Starting a task", error, "the task is set aside")
+            total.events += _aside(member, pk, worded(error), now)
         except OperationalError as error:
             # Somebody holds a row of this task, or of its runs: it waits, the others do not.
             if not is_lock_timeout(error):

@@ -92,7 +92,7 @@ class Known:
             # It has no history, and nobody has acted.
             return cls({}, {}, owed, set())
         runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-        active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING)
+        active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING, waits_in=None)
         running = active.order_by("pk").values_list("task_name", "pk")
         served: set[str] = set()
         for chunk in chunks(owed):

@@ -15,6 +15,7 @@ from ..models import ScheduledTask, TaskRun
 from . import applying, overlaps, rows
 from .coming import open_pauses
 from .declared import StrangerError, declaration_of
+from .faults import worded
 from .guard import Locked, Member
 from .starts import Started
 
@@ -101,7 +102,7 @@ def _considered(
         return declaration, _decided(held, member, row, declaration, now, runs)
     except Exception as error:
         decided.strangers |= isinstance(error, StrangerError)
-        reason = f"{type(error).__name__}: {error}"
+        reason = worded(error)
         decided.events.append(rows.set_aside(row, reason, now, ASIDE))
         return None
 

@@ -17,7 +17,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import DataError, Error, IntegrityError, NotSupportedError, ProgrammingError
+from django.db import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+)
 
 _LOCK_TIMEOUTS = {"55P03", 1205, 3572, "SQLITE_BUSY", "SQLITE_LOCKED"}
 _CONFLICTS = {"40001", "40P01", 1213, 1020}
@@ -51,6 +58,17 @@ def spoils_connection(error: BaseException) -> bool:
     if not isinstance(error, Error) or isinstance(error, _ABOUT_THE_DATA):
         return False
     return not is_lock_timeout(error) and not is_conflict(error)
+
+
+def worded(error: BaseException) -> str:
+    """Return why a task is set aside, without any text of the database.
+
+    Args:
+        error: as it was raised.
+    """
+    if isinstance(error, DatabaseError):
+        return "The database refused to store a run of this task. The log shows its answer."
+    return f"{type(error).__name__}: {error}"
 
 
 def _code(error: BaseException) -> Any:

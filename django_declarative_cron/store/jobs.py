@@ -19,16 +19,18 @@ from django.db.models import Case, Q, QuerySet, When
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
-from ..core.job_id import job_id, run_of
-from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from ..models import Origin, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish_on_commit
-from . import bulk, cancels, database, outbox, results
+from . import bulk, cancels, database, job_names, outbox, results
 from .cancels import Effect
 from .endings import Result
 from .guard import Locked, Member, locked
 from .mending import mending
 from .overrides import Act
-from .posting import outsider
+from .posting import OwnedError, outsider
+
+
+_NO_RUNS = (Outcome.SKIPPED, Outcome.MISSED)
 
 
 class NoJobError(LookupError):
@@ -52,22 +54,21 @@ class Claimant:
     """Who presents a job.
 
     Args:
-        worker: its name, empty where it has none.
-        reservation: what it was given with the job, ``None`` where it does not say.
+        reservations: given to it with its jobs.
+        worker: its name, empty if it has none.
     """
 
+    reservations: Collection[UUID]
     worker: str = ""
-    reservation: UUID | None = None
 
-    def may_end(self, run: TaskRun) -> bool:
-        """Tell whether what is presented does not contradict what is known.
+    def holds(self, run: TaskRun) -> bool:
+        """Return whether a run is reserved for this worker.
 
         Args:
             run: the row.
         """
         is_other_worker = self.worker and run.worker and self.worker != run.worker
-        is_other_reservation = self.reservation not in (None, run.reservation)
-        return not is_other_worker and not is_other_reservation
+        return run.reservation in self.reservations and not is_other_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def extend(
         the runs that are still reserved.
     """
     member = outsider(database_time)
-    keys = [key for job in jobs if (key := run_of(job)) is not None]
+    keys = {run for job in jobs for run, _ in job_names.runs_of(job) if run < 2**63}
     mine = _runs(member).filter(pk__in=keys, outcome=Outcome.RUNNING, reservation__isnull=False)
     with database.atomic(member.using):
         runs = list(
@@ -195,7 +196,7 @@ def extend(
                 member.using, mine.annotate(database_now=member.database_time).order_by("pk")
             )
         )
-        kept: list[TaskRun] = [run for run in runs if claimant.may_end(run)]
+        kept: list[TaskRun] = [run for run in runs if claimant.holds(run)]
         for run in kept:
             run.reserved_until = cast(Any, run).database_now + visibility
         bulk.upsert(member.using, kept, ["reserved_until"])
@@ -246,7 +247,7 @@ def _reserved(job: str, claimant: Claimant) -> TaskRun:
     run = find(job)
     if run.job is None:
         raise NoJobError(job)
-    if run.outcome != Outcome.RUNNING or not claimant.may_end(run):
+    if run.outcome != Outcome.RUNNING or not claimant.holds(run):
         raise StateError(run)
     return run
 
@@ -274,16 +275,13 @@ def find(job: str) -> TaskRun:
     Raises:
         NoJobError: there is no such run.
     """
-    member, key = outsider(), run_of(job)
-    found = None
-    if key is not None and key < 2**63:
-        runs = _runs(member).filter(pk=key)
+    member = outsider()
+    for run, key in job_names.runs_of(job):
+        runs = _runs(member).filter(pk=run).exclude(outcome__in=_NO_RUNS)
         found = mending(member.using, member.deployment, runs.first)
-    if found is None or str(job_id(found.pk, found.scheduled_for)) != job.lower():
-        raise NoJobError(job)
-    if found.outcome in (Outcome.SKIPPED, Outcome.MISSED):
-        raise NoJobError(job)
-    return found
+        if found and job_names.is_name_of(job, run, found.scheduled_for, key):
+            return found
+    raise NoJobError(job)
 
 
 def cancel(job: str, act: Act, database_time: BaseExpression | None = None) -> TaskRun:
@@ -299,10 +297,13 @@ def cancel(job: str, act: Act, database_time: BaseExpression | None = None) -> T
 
     Raises:
         NoJobError: there is no such run.
+        OwnedError: it is of a task that settings declare.
         StateError: it has ended.
     """
-    member = outsider(database_time)
-    effect = cancels.cancel(find(job), replace(act, at=_now(member)), database_time)
+    member, run = outsider(database_time), find(job)
+    if run.origin != Origin.HTTP:
+        raise OwnedError(run.task_name)
+    effect = cancels.cancel(run, replace(act, at=_now(member)), database_time)
     after = find(job)
     if effect is not Effect.ENDED and after.outcome != Outcome.RUNNING:
         raise StateError(after)

@@ -19,12 +19,33 @@ def masked(value: Any) -> Any:
     Args:
         value: JSON-native.
     """
-    reporter: Any = get_default_exception_reporter_filter()
-    if not isinstance(reporter, SafeExceptionReporterFilter):
-        # It may be of any kind; what it lacks is not to show a secret.
-        reporter = SafeExceptionReporterFilter()
+    reporter = _reporter()
     if isinstance(value, Mapping):
         return {key: masked(reporter.cleanse_setting(key, each)) for key, each in value.items()}
     if isinstance(value, list):
         return [masked(each) for each in value]
     return value
+
+
+def has_masks(value: Any) -> bool:
+    """Return whether a mask is where a secret should be, as in an answer that is sent back.
+
+    Args:
+        value: JSON-native.
+    """
+    reporter = _reporter()
+    if isinstance(value, Mapping):
+        hidden = reporter.cleansed_substitute
+        return any(
+            has_masks(each) or each == hidden == reporter.cleanse_setting(key, each)
+            for key, each in value.items()
+        )
+    return isinstance(value, list) and any(map(has_masks, value))
+
+
+def _reporter() -> Any:
+    reporter: Any = get_default_exception_reporter_filter()
+    if isinstance(reporter, SafeExceptionReporterFilter):
+        return reporter
+    # The project's filter may be of any kind, and secrets are masked all the same.
+    return SafeExceptionReporterFilter()

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
-from uuid import UUID
 
 from .. import conf
 from ..core import events
 from ..core.declaration import DEFAULT_QUEUE
-from ..core.envelope import TELLING, envelopes, name_of_job
+from ..core.envelope import TELLING, envelopes
 from ..core.events import Event, Facts, TaskEvent
 from ..core.runners import EXTERNAL
 from ..core.sink import Sink
@@ -22,6 +21,7 @@ from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
 from ..signals import is_heard_outside, report
 from . import bulk
 from .guard import Locked
+from .job_names import name_of
 
 
 def tell(
@@ -145,12 +145,17 @@ class _Teller:
         run = self._runs.get(getattr(event, "run", None) or 0)
         declared = {} if task is None else _declared(task)
         blocking = self._runs.get(getattr(event, "blocked_by", None) or 0)
+        blocked_by = None
+        if blocking is not None:
+            blocked_by = name_of(blocking.pk, blocking.scheduled_for)
+        due = getattr(event, "scheduled_time", None) if run is None else run.scheduled_for
         return Facts(
             deployment=self._deployment,
             source=self._source,
+            job=name_of(getattr(event, "run", None), due),
             attempt=None if run is None else run.attempt,
             scheduled_time=None if run is None else run.scheduled_for,
-            blocked_by=None if blocking is None else _name_of(blocking),
+            blocked_by=blocked_by,
             **declared,
         )
 
@@ -165,10 +170,6 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
         "offered": options.get("runner") == EXTERNAL,
         "run_count": task.run_count + task.waiting,
     }
-
-
-def _name_of(run: TaskRun) -> UUID | None:
-    return name_of_job(run.pk, run.scheduled_for)
 
 
 def _rows(held: Locked, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[OutboxEvent]:

@@ -195,6 +195,25 @@ def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) 
     return offered
 
 
+def withdraw(held: Locked, member: Member, names: Collection[str], now: datetime) -> list[TaskRun]:
+    """End runs that no external worker has fetched yet: their tasks are not theirs any more.
+
+    Args:
+        held: the locked row of the deployment.
+        member: who acts.
+        names: of the tasks.
+        now: the instant the runs end.
+
+    Returns:
+        their rows; no event says so yet.
+    """
+    offered = _active(held, member).filter(task_name__in=names, waits_in__isnull=False)
+    withdrawn = list(offered.order_by("pk"))
+    if withdrawn:
+        _end_waiting(_active(held, member).filter(pk__in=[run.pk for run in withdrawn]), now)
+    return withdrawn
+
+
 def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCancelled]:
     """Tell that runs have ended before any external worker fetched them.
 

@@ -35,12 +35,12 @@ class OwnedError(Exception):
     """Tell that a task is declared in settings, and changed there only.
 
     Args:
-        row: of the task.
+        name: of the task.
     """
 
-    def __init__(self, row: ScheduledTask) -> None:
-        super().__init__(f"{row.name!r} is declared in settings")
-        self.row = row
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is declared in settings")
+        self.name = name
 
 
 class AbsentError(LookupError):
@@ -93,7 +93,7 @@ def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> P
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         row = _row(held, member, declaration.name)
         if row is not None and row.origin != Origin.HTTP:
-            raise OwnedError(row)
+            raise OwnedError(declaration.name)
         before = [] if row is None else [_stored(row)]
         _apply(held, member, plan([declaration], before), now)
         after = _row(held, member, declaration.name)
@@ -108,8 +108,6 @@ def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> P
 def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
     """Enable or disable a task (002 Toggle a CronJob).
 
-    One of settings is paused or resumed, as by a person in the admin.
-
     Args:
         name: of the task.
         enabled: whether it is to run from now on.
@@ -120,7 +118,7 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
 
     Raises:
         AbsentError: there is no such task.
-        OwnedError: settings say that it is disabled.
+        OwnedError: settings declare it.
         DamagedError: its row cannot be read.
     """
     member = outsider()
@@ -133,22 +131,24 @@ def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask
         row = None if held is None else _row(held, member, name)
         if held is None or row is None:
             raise AbsentError(name)
+        if row.origin != Origin.HTTP:
+            raise OwnedError(name)
         switched = _switched(row, enabled)
         if switched is not None:
             _apply(held, member, plan([switched], [_stored(row)]), act.at)
             row = _row(held, member, name) or row
         if (row.enabled and row.paused_since is None) is not enabled:
-            # Of settings, or registered from outside and paused by a person besides.
+            # A person has paused it besides.
             _pause_or_resume(row, enabled, act)
             row = _row(held, member, name) or row
     return row
 
 
 def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
-    """Give what a task of HTTP is declared as from now on, ``None`` where that is not known."""
+    """Give how a task is declared from now on, ``None`` where that is not known."""
     kept = row.declaration if isinstance(row.declaration, dict) else {}
     entry = kept.get("entry")
-    if row.origin != Origin.HTTP or row.enabled is enabled or not isinstance(entry, dict):
+    if row.enabled is enabled or not isinstance(entry, dict):
         return None
     declaration, _ = posted({**entry, "enabled": enabled})
     return declaration
@@ -157,8 +157,6 @@ def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
 def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
     name = row.name or ""
     if enabled and not row.enabled:
-        if row.origin == Origin.SETTINGS:
-            raise OwnedError(row)
         raise DamagedError(row.broken_reason or "its type is not registered in this process")
     taken = overrides.resume([name], act) if enabled else overrides.pause([name], act)
     if not taken:
@@ -187,7 +185,7 @@ def _remove(member: Member, name: str, now: datetime) -> None:
         if held is None or row is None:
             raise AbsentError(name)
         if row.origin != Origin.HTTP:
-            raise OwnedError(row)
+            raise OwnedError(name)
         _apply(held, member, Plan(orphaned=(name,)), now)
 
 

@@ -18,6 +18,7 @@ from django_declarative_cron.store import tokens
 
 ADD = "admin:django_declarative_cron_accesstoken_add"
 LIST = "admin:django_declarative_cron_accesstoken_changelist"
+CONFIRMED = {"confirmed": "yes"}
 FORM = {"name": "ci", "rights": ["read", "work"], "expires_at": ""}
 
 
@@ -56,7 +57,38 @@ def test_making_and_revoking_have_permissions_of_their_own(login: Callable[..., 
     assert reader.post(reverse(ADD), FORM).status_code == 403
     tokens.create("ci", [Right.READ], system_clock.now())
     chosen = {"action": "revoke", "_selected_action": [AccessToken.objects.get().pk]}
-    reader.post(reverse(LIST), chosen)
+    reader.post(reverse(LIST), chosen | CONFIRMED)
     assert AccessToken.objects.get().revoked_at is None
-    login("view_accesstoken", "revoke_accesstoken").post(reverse(LIST), chosen)
+    login("view_accesstoken", "revoke_accesstoken").post(reverse(LIST), chosen | CONFIRMED)
     assert AccessToken.objects.get().revoked_at is not None
+
+
+def test_revoking_asks_first(root: Client) -> None:
+    tokens.create("ci", [Right.READ], system_clock.now())
+    tokens.create("cd", [Right.READ], system_clock.now())
+    row = AccessToken.objects.get(name="ci")
+    chosen = {"action": "revoke", "_selected_action": [row.pk]}
+    page = root.post(reverse(LIST), chosen).content.decode()
+    assert "Revoke these tokens?" in page
+    assert "<li>ci</li>" in page
+    assert "<li>cd</li>" not in page
+    assert not AccessToken.objects.exclude(revoked_at=None).exists()
+    sent = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]+)"', page))
+    assert sent.items() >= {"action": "revoke", "_selected_action": str(row.pk)}.items()
+    root.post(reverse(LIST), sent)
+    assert list(AccessToken.objects.exclude(revoked_at=None)) == [row]
+    assert LogEntry.objects.get().object_repr == "ci"
+
+
+def test_a_person_grants_only_rights_that_they_hold(login: Callable[..., Client]) -> None:
+    assert login("add_accesstoken").get(reverse(ADD)).status_code == 403
+    reader = login("add_accesstoken", "view_scheduledtask")
+    page = reader.get(reverse(ADD)).content.decode()
+    assert re.findall(r'name="rights" value="(\w+)"', page) == ["read"]
+    assert "You can grant only the rights that you have." in page
+    for asked in (["read", "work"], ["register"]):
+        refused = reader.post(reverse(ADD), FORM | {"rights": asked}).content.decode()
+        assert "errornote" in refused
+    assert not AccessToken.objects.exists()
+    reader.post(reverse(ADD), FORM | {"rights": ["read"]})
+    assert tokens.rights_of(AccessToken.objects.get()) == {Right.READ}

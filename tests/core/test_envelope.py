@@ -16,12 +16,12 @@ from cloudevents.core.formats.json import JSONFormat
 from django_declarative_cron.core import events
 from django_declarative_cron.core.envelope import SKIPPED, TYPES, envelopes, instant
 from django_declarative_cron.core.events import Facts
-from django_declarative_cron.core.job_id import job_id, run_of
 from django_declarative_cron.core.webhook import CONTENT_TYPE
 
 NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)
 LATER = NOON + timedelta(milliseconds=123)
 DEPLOYMENT = UUID("0c5f0f6a-3a0b-4f55-8a5b-5d6b1a1a2f10")
+JOB = UUID("019c51b8-ee00-7000-8000-00000000002a")
 FACTS = Facts(
     deployment=DEPLOYMENT,
     source=f"urn:uuid:{DEPLOYMENT}",
@@ -31,7 +31,8 @@ FACTS = Facts(
     queue="reports",
     attempt=1,
     scheduled_time=NOON,
-    blocked_by=job_id(41, NOON - timedelta(days=1)),
+    job=JOB,
+    blocked_by=UUID("019c4c90-9600-7000-8000-000000000029"),
 )
 STARTED = events.TaskRunStarted(
     at=LATER,
@@ -159,7 +160,7 @@ def test_every_envelope_is_legal_by_the_letter(envelope: dict[str, Any]) -> None
     assert None not in envelope["data"].values()
     if envelope["type"].startswith("job."):
         assert envelope["subject"] == envelope["data"]["job_id"]
-        assert run_of(envelope["subject"]) == 42
+        assert envelope["subject"] == str(JOB)
     else:
         assert envelope["subject"] == envelope["data"]["cron_name"] == "daily-report"
 
@@ -175,7 +176,7 @@ def test_a_trigger_says_what_002_shows() -> None:
         "cron_name": "daily-report",
         "cron_expression": "0 9 * * *",
         "timezone": "America/New_York",
-        "job_id": str(job_id(42, NOON)),
+        "job_id": str(JOB),
         "job_type": "report.generate",
         "run_count": 43,
         "scheduled_time": "2026-02-12T12:00:00Z",
@@ -244,7 +245,8 @@ def test_the_same_event_has_the_same_name_and_another_one_another() -> None:
     assert names == again
     # Of the copies, the failure is told twice, and the retry of it and the interruption.
     assert len({(e["id"], e["type"]) for e in EVERY}) == len(set(names))
-    assert envelopes(STARTED)[0]["id"] != envelopes(replace(STARTED, run=43))[0]["id"]
+    another = replace(FACTS, job=UUID(int=3))
+    assert envelopes(STARTED)[0]["id"] != envelopes(replace(STARTED, facts=another))[0]["id"]
     other = replace(FACTS, deployment=UUID(int=1))
     assert envelopes(STARTED)[0]["id"] != envelopes(replace(STARTED, facts=other))[0]["id"]
     later = replace(SKIPPED_ONE, scheduled_time=NOON + timedelta(hours=1))
@@ -255,9 +257,8 @@ def test_the_same_event_has_the_same_name_and_another_one_another() -> None:
     "event",
     [
         replace(STARTED, facts=None),
-        replace(STARTED, run=None),
+        replace(STARTED, facts=replace(FACTS, job=None)),
         replace(COMPLETED, facts=replace(FACTS, scheduled_time=None)),
-        replace(STARTED, scheduled_time=datetime(1960, 1, 1, tzinfo=UTC)),
         events.TaskPreserved(at=NOON, task_name="a", facts=FACTS),
         events.SchedulerStopped(at=NOON),
     ],

@@ -281,6 +281,7 @@ def test_the_envelope_is_what_is_posted() -> None:
             cron="0 9 * * *",
             timezone="America/New_York",
             job_type="garden.tasks.water",
+            job=UUID("019c5226-cb00-7974-8000-00000000002a"),
         ),
     )
     assert json.dumps(envelopes(started)[0], indent=2) == shown.strip()

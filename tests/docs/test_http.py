@@ -12,12 +12,11 @@ import pytest
 from django.test import Client
 
 from django_declarative_cron import handlers
-from django_declarative_cron.core.job_id import job_id
-from django_declarative_cron.core.rights import Right
-from django_declarative_cron.http.callers import PERMISSIONS
+from django_declarative_cron.core.rights import PERMISSIONS, Right
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.store import tokens
+from django_declarative_cron.store.job_names import name_of
 from django_declarative_cron.testing import Simulation
 
 from ..http.reports import tasks as reports
@@ -64,7 +63,7 @@ def test_every_command_is_answered_well(
     sim.initialize([])
     client = Client()
     token = str(tokens.create("ci", list(Right), sim.now))
-    job, answered = "", []
+    job, reservation, answered = "", "", []
     for command in COMMANDS:
         if "/workers/fetch" in command:
             entry = {"name": "sync", "cron": "0 * * * *", "type": "partner.sync"}
@@ -77,12 +76,12 @@ def test_every_command_is_answered_well(
             assert run.outcome == "succeeded"
             sim.advance_to("2024-01-01T12:00:01Z")
             last = TaskRun.objects.get(task_name="sync", outcome="waiting")
-            job = str(job_id(last.pk, last.scheduled_for))
-        response = asked(command, client, TOKEN=token, JOB=job)
+            job = str(name_of(last.pk, last.scheduled_for))
+        response = asked(command, client, TOKEN=token, JOB=job, RESERVATION=reservation)
         answered.append((response.status_code, command.split("\n")[0]))
         if "/workers/fetch" in command:
             [fetched] = response.json()["jobs"]
-            job = fetched["id"]
+            job, reservation = fetched["id"], fetched["reservation"]
     assert [status for status, _ in answered] == [201] + [200] * (len(COMMANDS) - 1), answered
     sim.crash()
 

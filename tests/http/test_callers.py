@@ -174,6 +174,40 @@ def test_a_form_is_not_read_for_its_csrf_token(binding: None) -> None:
     assert answer.code == (415, "unsupported_media_type")
 
 
+@pytest.mark.parametrize("is_admin", [True, False])
+def test_where_people_may_not_act_they_only_look(
+    binding: None, settings: Any, is_admin: bool
+) -> None:
+    settings.DECLARATIVE_CRON = {"ADMIN_ACTS": False, "EXTERNAL_WORKERS": True}
+    every = ("view_scheduledtask", "register_scheduledtask", "work_taskrun")
+    client = Client()
+    client.force_login(user(*every, is_superuser=is_admin))
+    caller = Caller(client=client)
+    assert caller.get(LIST).status == 200
+    for refused in (
+        caller.post(LIST, ENTRY),
+        caller.patch("/v1/cron/daily", {"enabled": False}),
+        caller.delete("/v1/cron/daily"),
+        caller.delete("/v1/jobs/x"),
+        caller.post("/v1/workers/fetch", {}),
+    ):
+        assert refused.code == (403, "forbidden")
+    assert Caller(token("t", Right.REGISTER)).post(LIST, ENTRY).status == 201
+
+
+def test_who_may_not_read_is_told_the_state_and_no_declaration(binding: None) -> None:
+    blind = Caller(token("t", Right.REGISTER))
+    state = {"name", "enabled", "last_run_at", "next_run_at", "run_count", "created_at"}
+    for answer in (
+        blind.post(LIST, ENTRY),
+        blind.post(LIST, ENTRY),
+        blind.patch("/v1/cron/daily", {"enabled": False}),
+    ):
+        assert answer.status in (200, 201)
+        assert set(answer.data["cron_job"]) == set(answer.data["cron"]) == state
+    assert set(blind.delete("/v1/cron/daily").data["cron"]) == state
+
+
 # --- rates ---
 
 

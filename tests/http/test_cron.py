@@ -277,17 +277,39 @@ def test_secrets_that_settings_declare_are_masked(caller: Caller) -> None:
     assert caller.post("/v1/cron", {**shown, "args": other}).code == (409, "duplicate")
 
 
-def test_switching_a_task_of_settings_is_an_operators_pause(
-    sim: Simulation, caller: Caller
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_task_of_settings_is_not_switched_over_http(
+    sim: Simulation, caller: Caller, enabled: bool
 ) -> None:
-    off = caller.patch("/v1/cron/daily", {"enabled": False})
-    assert (off.status, off.data["cron_job"]["enabled"]) == (200, False)
-    assert off.data["cron_job"]["next_run_at"] is None
-    act = TaskOverride.objects.get()
-    assert (act.kind, act.author, act.ended_at) == ("pause", "token everything", None)
-    on = caller.patch("/v1/cron/daily", {"enabled": True}).data["cron_job"]
-    assert on["enabled"] is True
-    assert on["next_run_at"] is not None
+    before = caller.get("/v1/cron/daily").data
+    assert caller.patch("/v1/cron/daily", {"enabled": enabled}).code == (409, "duplicate")
+    assert caller.get("/v1/cron/daily").data == before
+    assert not TaskOverride.objects.exists()
+
+
+def test_secrets_that_were_registered_over_http_are_masked_too(caller: Caller) -> None:
+    options = {"meta": {"partner_token": "s3cret", "b": 1}, "queue": "default"}
+    posted = {**ENTRY, "args": [{"api_key": "s3cret", "site": 7}], "options": options}
+    for answer in (
+        caller.post("/v1/cron", posted),
+        caller.get("/v1/cron"),
+        caller.get("/v1/cron/daily"),
+        caller.patch("/v1/cron/daily", {"enabled": True}),
+    ):
+        assert answer.status in (200, 201)
+        assert "s3cret" not in str(answer.data)
+    shown = caller.get("/v1/cron/daily").data["cron_job"]
+    assert shown["args"][0]["site"] == 7
+    assert shown["options"]["meta"]["b"] == 1
+    # A mask that is sent back would take the place of the secret.
+    for sent in ({**posted, "args": shown["args"]}, {**posted, "options": shown["options"]}):
+        refused = caller.post("/v1/cron", sent)
+        assert refused.code == (400, "invalid_request")
+        assert "a mask in place of a secret" in refused.data["error"]["message"]
+    row = ScheduledTask.objects.get()
+    assert row.declaration["args"][0]["api_key"] == "s3cret"
+    assert caller.post("/v1/cron", posted).status == 200
+    assert "s3cret" not in str(caller.delete("/v1/cron/daily").data)
 
 
 # --- switch, show, remove ---

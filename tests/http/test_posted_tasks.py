@@ -10,6 +10,7 @@ import pytest
 from django.db import DatabaseError
 
 from django_declarative_cron import conf
+from django_declarative_cron.http import shapes
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
@@ -144,14 +145,13 @@ def test_a_disabled_task_does_not_run_and_says_so(simulation: Simulate) -> None:
     assert outcomes("daily") == [("skipped", "disabled"), ("succeeded", "due")]
 
 
-def test_disabling_a_task_of_settings_is_an_operators_pause(simulation: Simulate) -> None:
+def test_a_task_of_settings_is_not_switched_from_outside(simulation: Simulate) -> None:
     sim = simulation("10:59:50")
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
-    row = posting.switch("a", False, act(sim))
-    assert (row.enabled, row.paused_since, row.next_run_at) == (True, sim.now, None)
-    sim.advance_to("2024-01-01T11:30:00Z")
-    row = posting.switch("a", True, act(sim))
-    assert (row.paused_since, row.next_run_at) == (None, at(12))
+    for enabled in (False, True):
+        with pytest.raises(OwnedError):
+            posting.switch("a", enabled, act(sim))
+    assert ScheduledTask.objects.get(name="a").paused_since is None
 
 
 def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:
@@ -246,10 +246,14 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
         assert sim.starts("a") == [at(11)]
         broken = ScheduledTask.objects.get(name="daily")
         assert "`report.generate` is no registered type" in broken.broken_reason
+        for shown in shapes.both(broken, may_read=True).values():
+            assert (shown["problem"], shown["next_run_at"]) == (broken.broken_reason, None)
         assert calls == []
     sim.advance_to("2024-01-01T11:06:00Z")
     assert calls == [(7,)]
-    assert ScheduledTask.objects.get(name="daily").broken_reason == ""
+    sound = ScheduledTask.objects.get(name="daily")
+    assert sound.broken_reason == ""
+    assert "problem" not in shapes.cron_job(sound)
 
 
 def test_a_failure_is_retried_as_declared(simulation: Simulate) -> None:

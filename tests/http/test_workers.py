@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -18,7 +19,6 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
-from django_declarative_cron.core.job_id import job_id
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.core.why import Cause
 from django_declarative_cron.models import (
@@ -32,6 +32,7 @@ from django_declarative_cron.runtime import clock
 from django_declarative_cron.store import cancels, jobs, results
 from django_declarative_cron.store.cancels import Effect
 from django_declarative_cron.store.explaining import explain
+from django_declarative_cron.store.job_names import name_of
 from django_declarative_cron.store.jobs import Claimant, Report, StateError
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.overview import tally
@@ -55,6 +56,17 @@ ENTRY = {
 STORY = [{"name": "a", "cron": "0 0 1 1 *", "timezone": "UTC", "callback": "builtins.print"}]
 MINUTE = timedelta(minutes=1)
 SINK = {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11}
+
+
+def held(job: dict[str, Any]) -> dict[str, str]:
+    """Return what a worker sends of a job to report on it."""
+    return {"job_id": job["id"], "reservation": job["reservation"]}
+
+
+def beat_of(job: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    """Return a heartbeat for a job."""
+    known = {"active_jobs": [job["id"]], "reservations": [job["reservation"]]}
+    return {"worker_id": "w1", **known, **keys}
 
 
 class TakenBackError(Exception):
@@ -129,7 +141,7 @@ def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
     assert (job["timeout_ms"], job["tags"]) == (60_000, ["a"])
     assert place.fetch() == []
     place.to("11:00:20")
-    done = place.caller.post(ACK, {"job_id": job["id"], "result": {"rows": 3}})
+    done = place.caller.post(ACK, {**held(job), "result": {"rows": 3}})
     assert done.data["acknowledged"] is True
     assert done.data["state"] == "completed"
     run = TaskRun.objects.get(task_name="sync")
@@ -138,7 +150,7 @@ def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
     assert run.started_at is not None
     task = ScheduledTask.objects.get(name="sync")
     assert (task.running_run, task.run_count) == (None, 1)
-    again = place.caller.post(ACK, {"job_id": job["id"]})
+    again = place.caller.post(ACK, held(job))
     assert again.code == (409, "invalid_request")
     assert again.data["error"]["details"]["current_state"] == "completed"
 
@@ -159,7 +171,7 @@ def test_a_run_outlives_the_option_by_its_reservation_only(place: Place, setting
     ]
     assert ScheduledTask.objects.get(name="sync").broken_reason == ""
     [job] = place.fetch()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert place.caller.post(ACK, held(job)).status == 200
     place.to("14:00:01")
     assert place.runs()[-1] == (Outcome.WAITING, "due", 1)
 
@@ -186,7 +198,7 @@ def test_runs_that_are_enqueued_come_one_after_the_other(place: Place) -> None:
     place.to("12:00:01")
     first = place.fetch(count=5)
     assert [job["created_at"] for job in first] == ["2024-01-01T11:00:00Z"]
-    place.caller.post(ACK, {"job_id": first[0]["id"]})
+    place.caller.post(ACK, held(first[0]))
     place.to("12:00:05")
     second = place.fetch(count=5)
     assert [job["created_at"] for job in second] == ["2024-01-01T12:00:00Z"]
@@ -200,7 +212,7 @@ def test_runs_that_may_be_concurrent_are_all_offered(place: Place) -> None:
     found = place.fetch(count=5)
     assert [job["created_at"][11:16] for job in found] == ["11:00", "12:00"]
     for job in found:
-        assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+        assert place.caller.post(ACK, held(job)).status == 200
     assert [outcome for outcome, *_ in place.runs()] == [Outcome.SUCCEEDED] * 2
 
 
@@ -218,9 +230,9 @@ def test_the_newest_run_takes_the_place_of_a_waiting_one(place: Place, settings:
     [job] = place.fetch(count=5, visibility_timeout_ms=7_200_000)
     assert job["created_at"] == "2024-01-01T12:00:00Z"
     place.to("13:00:01")
-    beat = place.caller.post(BEAT, {"worker_id": "w1", "active_jobs": [job["id"]]})
+    beat = place.caller.post(BEAT, beat_of(job))
     assert beat.data["jobs_to_cancel"] == [job["id"]]
-    late = place.caller.post(ACK, {"job_id": job["id"]})
+    late = place.caller.post(ACK, held(job))
     assert late.data["state"] == "cancelled"
 
 
@@ -229,14 +241,14 @@ def test_a_failure_is_retried_by_the_policy_and_given_up(place: Place) -> None:
     place.to("11:00:01")
     [job] = place.fetch()
     error = {"code": "handler_error", "message": "no route", "details": {"host": "x"}}
-    first = place.caller.post(NACK, {"job_id": job["id"], "error": error}).data
+    first = place.caller.post(NACK, {**held(job), "error": error}).data
     assert (first["state"], first["attempt"], first["max_attempts"]) == ("retryable", 1, 2)
     assert first["next_attempt_at"] is not None
     place.to("11:00:10")
     [again] = place.fetch()
     assert again["id"] != job["id"]
     assert again["attempt"] == 2
-    last = place.caller.post(NACK, {"job_id": again["id"], "error": error}).data
+    last = place.caller.post(NACK, {**held(again), "error": error}).data
     assert (last["state"], last["next_attempt_at"]) == ("discarded", None)
     assert place.caller.get(f"/v1/jobs/{again['id']}").data["job"]["state"] == "discarded"
     run = TaskRun.objects.filter(task_name="sync").latest("id")
@@ -249,7 +261,7 @@ def test_a_long_error_of_a_worker_is_kept_as_one_of_ours_is(place: Place) -> Non
     [job] = place.fetch()
     message = "it began, password=hunter2" + " x" * 5000 + " it ended"
     error = {"code": "bad_input", "message": message, "details": {"a": "x" * 70_000}}
-    assert place.caller.post(NACK, {"job_id": job["id"], "error": error}).status == 200
+    assert place.caller.post(NACK, {**held(job), "error": error}).status == 200
     run = TaskRun.objects.filter(task_name="sync").latest("id")
     assert run.error.startswith("bad_input: it began, password=*** x")
     assert run.error.endswith("x it ended")
@@ -262,9 +274,7 @@ def test_an_error_that_is_not_retryable_ends_it(place: Place) -> None:
     place.to("11:00:01")
     [job] = place.fetch()
     error = {"code": "bad_input", "message": "no", "retryable": False}
-    assert place.caller.post(NACK, {"job_id": job["id"], "error": error}).data["state"] == (
-        "discarded"
-    )
+    assert place.caller.post(NACK, {**held(job), "error": error}).data["state"] == ("discarded")
     assert ScheduledTask.objects.get(name="sync").pending_retry_until is None
 
 
@@ -276,7 +286,7 @@ def test_a_silent_worker_keeps_its_run_for_ten_minutes_and_not_longer(place: Pla
     assert place.runs() == [(Outcome.RUNNING, "due", 1)]
     place.to("11:10:05")
     assert place.runs() == [(Outcome.INTERRUPTED, "due", 1), (Outcome.WAITING, "orphaned", 2)]
-    late = place.caller.post(ACK, {"job_id": job["id"]})
+    late = place.caller.post(ACK, held(job))
     assert late.code == (409, "invalid_request")
     [again] = place.fetch()
     assert again["id"] != job["id"]
@@ -288,10 +298,7 @@ def test_heartbeats_keep_a_run(place: Place) -> None:
     [job] = place.fetch(visibility_timeout_ms=60_000)
     for time in ("11:00:50", "11:02:40", "11:04:30", "11:06:20"):
         place.to(time)
-        beat = place.caller.post(
-            BEAT,
-            {"worker_id": "w1", "active_jobs": [job["id"]], "visibility_timeout_ms": 120_000},
-        )
+        beat = place.caller.post(BEAT, beat_of(job, visibility_timeout_ms=120_000))
         assert beat.data["jobs_extended"] == [job["id"]]
         assert beat.data["state"] == "running"
     assert place.runs() == [(Outcome.RUNNING, "due", 1)]
@@ -305,13 +312,23 @@ def test_only_who_reserved_a_job_may_end_it(place: Place) -> None:
     place.post()
     place.to("11:00:01")
     [job] = place.fetch()
-    other = {"job_id": job["id"], "worker_id": "w2"}
+    other = {**held(job), "worker_id": "w2"}
     assert place.caller.post(ACK, other).code == (409, "invalid_request")
-    wrong = {"job_id": job["id"], "reservation": "0" * 32}
+    wrong = {**held(job), "reservation": "0" * 32}
     assert place.caller.post(ACK, wrong).code == (409, "invalid_request")
-    beat = place.caller.post(BEAT, {"worker_id": "w2", "active_jobs": [job["id"]]})
-    assert beat.data["jobs_extended"] == []
-    right = {"job_id": job["id"], "worker_id": "w1", "reservation": job["reservation"]}
+    for report in (ACK, NACK):
+        without = place.caller.post(report, {"job_id": job["id"], "error": {"code": "x"}})
+        assert without.code == (400, "invalid_request")
+        assert "`reservation` is missing" in without.data["error"]["message"]
+    for beat in (
+        beat_of(job, worker_id="w2"),
+        beat_of(job, reservations=[]),
+        beat_of(job, reservations=["0" * 32]),
+    ):
+        assert place.caller.post(BEAT, beat).data["jobs_extended"] == []
+    alone = {"job_id": job["id"], "reservation": job["reservation"]}
+    assert place.caller.post(BEAT, alone).data["jobs_extended"] == [job["id"]]
+    right = {**held(job), "worker_id": "w1"}
     assert place.caller.post(ACK, right).status == 200
 
 
@@ -321,7 +338,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     place.post()
     place.to("11:00:01")
     run = TaskRun.objects.get(task_name="sync")
-    name = str(job_id(run.pk, run.scheduled_for))
+    name = str(name_of(run.pk, run.scheduled_for))
     assert place.caller.get(f"/v1/jobs/{name}").data["job"]["state"] == "available"
     assert place.caller.delete(f"/v1/jobs/{name}").data["job"]["state"] == "cancelled"
     assert place.fetch() == []
@@ -334,7 +351,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
     place.caller.delete(f"/v1/jobs/{job['id']}")
     told = TaskOverride.objects.values_list("kind", "task_name", "author", "note")
     assert list(told) == [("cancel", "sync", "token everything", "HTTP")] * 2
-    assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "cancelled"
+    assert place.caller.post(ACK, held(job)).data["state"] == "cancelled"
 
 
 def test_a_cancellation_is_one_transaction(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +361,7 @@ def test_a_cancellation_is_one_transaction(place: Place, monkeypatch: pytest.Mon
     place.post()
     place.to("11:00:01")
     run = TaskRun.objects.get(task_name="sync")
-    name = str(job_id(run.pk, run.scheduled_for))
+    name = str(name_of(run.pk, run.scheduled_for))
     with monkeypatch.context() as patch:
         for kind in ("record", "record_here"):
             patch.setattr(results, kind, refuse)
@@ -385,26 +402,34 @@ def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place)
     assert explain(task, place.sim.now, is_attended=True).cause is Cause.RUNNING
 
 
-def test_whoever_has_the_right_may_end_a_job_by_its_id_unless_it_contradicts(place: Place) -> None:
+def test_a_name_of_a_job_outlives_another_secret_key(place: Place, settings: Any) -> None:
     place.post()
     place.to("11:00:01")
     [job] = place.fetch()
-    other = {"job_id": job["id"], "worker_id": "w2"}
-    assert place.caller.post(ACK, other).code == (409, "invalid_request")
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another" * 10
+    run = TaskRun.objects.get(task_name="sync")
+    assert str(name_of(run.pk, run.scheduled_for)) != job["id"]
+    assert place.caller.post(BEAT, beat_of(job)).data["state"] == "running"
+    assert place.caller.post(ACK, held(job)).status == 200
+    settings.SECRET_KEY_FALLBACKS = []
+    assert place.caller.get(f"/v1/jobs/{job['id']}").code == (404, "not_found")
 
 
 def test_only_who_does_a_job_is_given_its_secrets(place: Place) -> None:
-    place.post(args=[{"api_key": "s3cret", "site": 7}])
+    meta = {"partner_token": "s3cret", "b": 1}
+    place.post(args=[{"api_key": "s3cret", "site": 7}], options={**ENTRY["options"], "meta": meta})
     place.to("11:00:01")
     [job] = place.fetch()
     assert job["args"] == [{"api_key": "s3cret", "site": 7}]
+    assert job["meta"]["partner_token"] == "s3cret"
     for seen in (place.caller.get, place.caller.delete):
         shown = seen(f"/v1/jobs/{job['id']}").data["job"]
         assert "reservation" not in shown
         assert shown["reserved_until"] == job["reserved_until"]
         assert "s3cret" not in str(shown)
         assert shown["args"][0]["site"] == 7
+        assert shown["meta"]["b"] == 1
 
 
 def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
@@ -423,7 +448,7 @@ def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
     place.post(overlap_policy="enqueue")
     place.to("12:00:01")
     first, behind = TaskRun.objects.filter(task_name="sync").order_by("id")
-    name = str(job_id(behind.pk, behind.scheduled_for))
+    name = str(name_of(behind.pk, behind.scheduled_for))
     with django_capture_on_commit_callbacks(execute=True):
         told = place.caller.delete(f"/v1/jobs/{name}").data["job"]
     signals.task_run_cancel_requested.disconnect(listen)
@@ -436,7 +461,7 @@ def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
     assert (data["job_id"], data["reason"]) == (name, "requested")
     assert [(each["run"], each["waits"]) for each in heard] == [(behind.pk, True)]
     [job] = place.fetch()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert place.caller.post(ACK, held(job)).status == 200
     place.to("12:10")
     assert TaskRun.objects.get(pk=first.pk).outcome == Outcome.SUCCEEDED
     assert place.fetch() == []
@@ -449,7 +474,8 @@ def test_a_job_id_of_nobody_is_not_found(place: Place, name: str) -> None:
     assert place.caller.get(f"/v1/jobs/{name}").code == (404, "not_found")
     assert place.caller.delete(f"/v1/jobs/{name}").code == (404, "not_found")
     if len(name) < 256 and "%" not in name:
-        assert place.caller.post(ACK, {"job_id": name}).code == (404, "not_found")
+        reported = {"job_id": name, "reservation": "0" * 32}
+        assert place.caller.post(ACK, reported).code == (404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -480,17 +506,51 @@ def test_another_schedule_leaves_a_waiting_run_to_its_worker(place: Place) -> No
     place.to("11:00:01")
     place.post(cron="30 * * * *")
     [job] = place.fetch()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert place.caller.post(ACK, held(job)).status == 200
     task = ScheduledTask.objects.get(name="sync")
     assert (task.running_run, task.last_success_at) == (None, None)
 
 
-def test_a_removed_task_leaves_its_waiting_run_to_its_worker(place: Place) -> None:
+def test_a_run_that_waits_ends_with_the_removal_of_its_task(place: Place, settings: Any) -> None:
+    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "EVENT_SINK": SINK}
     place.post()
     place.to("11:00:01")
     assert place.caller.delete("/v1/cron/sync").status == 200
-    [job] = place.fetch()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).data["state"] == "completed"
+    assert place.runs() == [(Outcome.CANCELLED, "due", 1)]
+    assert place.fetch() == []
+    told = [json.loads(body) for body in OutboxEvent.objects.values_list("body", flat=True)]
+    assert [each["data"]["cron_name"] for each in told if each["type"] == "job.cancelled"] == [
+        "sync"
+    ]
+    place.to("11:30:00")
+    place.post()
+    place.to("12:00:01")
+    assert place.runs() == [(Outcome.CANCELLED, "due", 1), (Outcome.WAITING, "due", 1)]
+    assert ScheduledTask.objects.get(name="sync").broken_reason == ""
+    assert len(place.fetch()) == 1
+
+
+@pytest.mark.parametrize("is_fetched", [True, False])
+def test_a_task_whose_row_is_lost_counts_its_run_as_overlap(place: Place, is_fetched: bool) -> None:
+    place.post()
+    place.to("11:00:01")
+    fetched = place.fetch(visibility_timeout_ms=7_200_000) if is_fetched else []
+    ScheduledTask.objects.filter(name="sync").delete()
+    place.post()
+    place.to("12:00:01")
+    assert len(fetched) == is_fetched
+    assert ScheduledTask.objects.get(name="sync").broken_reason == ""
+    assert [reason for _, reason, _ in place.runs()] == ["due", "overlap_skip"]
+
+
+def test_settings_that_take_a_task_over_do_not_wait_for_a_worker(place: Place) -> None:
+    place.post()
+    place.to("11:00:01")
+    place.sim.stop()
+    place.sim.initialize([*STORY, {**STORY[0], "name": "sync", "cron": "0 * * * *"}])
+    assert place.runs() == [(Outcome.CANCELLED, "due", 1)]
+    place.to("12:00:01")
+    assert place.runs()[-1] == (Outcome.SUCCEEDED, "due", 1)
 
 
 def test_a_removed_tasks_run_ends_by_itself_when_its_reservation_is_over(place: Place) -> None:
@@ -503,7 +563,7 @@ def test_a_removed_tasks_run_ends_by_itself_when_its_reservation_is_over(place: 
     place.to("11:10:02")
     # Nothing else is due in this deployment for months.
     assert place.runs() == [(Outcome.INTERRUPTED, "due", 1)]
-    assert place.caller.post(ACK, {"job_id": job["id"]}).code == (409, "invalid_request")
+    assert place.caller.post(ACK, held(job)).code == (409, "invalid_request")
 
 
 def test_an_idle_look_is_one_statement_with_external_workers_too(place: Place) -> None:
@@ -538,7 +598,7 @@ def test_a_scheduler_that_finds_the_dead_leaves_reserved_runs_alone(place: Place
     place.sim.crash()
     place.sim.initialize(STORY)
     place.sim.poll()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert place.caller.post(ACK, held(job)).status == 200
 
 
 @pytest.mark.django_db(transaction=True)
@@ -622,9 +682,9 @@ def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
     place.to("11:00:01")
     [job] = place.fetch()
     time = place.sim.clock.database_time()
-    jobs.end(job["id"], Claimant("w1"), Report(), time)
+    jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
     with pytest.raises(StateError):
-        jobs.end(job["id"], Claimant("w1"), Report(error="x: y"), time)
+        jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(error="x: y"), time)
     assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
 
 
@@ -643,11 +703,11 @@ def test_an_end_is_told_once_it_is_committed(
     with listening(signals.task_run_completed, listen):
         # What a caller takes back was nothing to tell of.
         with suppress(TakenBackError), transaction.atomic():
-            jobs.end(job["id"], Claimant("w1"), Report(), time)
+            jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
             raise TakenBackError
         assert heard == []
         with django_capture_on_commit_callbacks(execute=True):
-            run, _ = jobs.end(job["id"], Claimant("w1"), Report(), time)
+            run, _ = jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
     assert heard == [run.pk]
 
 
@@ -656,7 +716,7 @@ def test_other_programs_are_told_of_it(place: Place, settings: Any) -> None:
     place.post()
     place.to("11:00:01")
     (job,) = place.fetch()
-    assert place.caller.post(ACK, {"job_id": job["id"]}).status == 200
+    assert place.caller.post(ACK, held(job)).status == 200
     told = [json.loads(body) for body in OutboxEvent.objects.values_list("body", flat=True)]
     assert [each["type"] for each in told] == [
         *("cron.triggered", "job.enqueued", "job.started", "job.completed")

@@ -27,6 +27,7 @@ FACTS = events.Facts(
     cron="0 * * * *",
     timezone="UTC",
     job_type="garden.water",
+    job=uuid.UUID(int=2),
     run_count=1,
     attempt=1,
     scheduled_time=AT,

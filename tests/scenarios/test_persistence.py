@@ -88,7 +88,10 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
 @pytest.mark.requirement("001 Idempotency Guarantees/5")
 @pytest.mark.beyond_the_theory
 def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
+    simulation: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    told: list[Event],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     sim = simulation("09:30:00")
     sim.initialize([(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in range(10)])
@@ -105,7 +108,9 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     monkeypatch.setattr(columns, "insert_pointed", refusing(columns.insert_pointed))
     sim.advance_to("2024-01-01T10:00:00Z")
     assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
-    assert "t5" in sim.task("t5").broken_reason
+    said = "The database refused to store a run of this task. The log shows its answer."
+    assert sim.task("t5").broken_reason == said
+    assert "a trigger of the project refuses t5" in caplog.text
     assert [e.task_name for e in told if isinstance(e, events.TaskBroken)] == ["t5"]
     monkeypatch.undo()
     sim.advance_to("2024-01-01T10:10:00Z")

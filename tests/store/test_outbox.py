@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
 from django_declarative_cron.core.envelope import envelopes
-from django_declarative_cron.core.job_id import run_of
 from django_declarative_cron.models import OutboxEvent, TaskRun
 from django_declarative_cron.store import claims, outbox, overrides
+from django_declarative_cron.store.job_names import name_of
 from django_declarative_cron.store.unanswered import unanswered
 from django_declarative_cron.testing import Simulation
 
@@ -80,7 +80,7 @@ def test_a_run_is_told_by_its_rows(post_to: Post) -> None:
         "actual_time": "2024-01-01T11:00:00Z",
         "reason": "due",
     }
-    assert run_of(triggered["data"]["job_id"]) == run.pk
+    assert triggered["data"]["job_id"] == str(name_of(run.pk, run.scheduled_for))
     assert {each["data"]["job_id"] for each in bodies()} == {triggered["data"]["job_id"]}
     assert (started["data"]["attempt"], started["data"]["queue"]) == (1, "default")
     assert completed["data"]["duration_ms"] == 0

@@ -25,6 +25,7 @@ class Facts:
         queue: of the job.
         offered: its runs are for external workers, and wait for one.
         run_count: starts of the task, with those that wait.
+        job: name of the run.
         attempt: number of the run, from 1.
         scheduled_time: its occurrence.
         blocked_by: name of the run that stood in the way.
@@ -38,6 +39,7 @@ class Facts:
     queue: str = "default"
     offered: bool = False
     run_count: int | None = None
+    job: UUID | None = None
     attempt: int | None = None
     scheduled_time: datetime | None = None
     blocked_by: UUID | None = None
