@@ -65,10 +65,8 @@ def admit(request: HttpRequest, right: Right) -> Caller:
             session, 429 after too many requests.
     """
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        caller = _bearer(request, credentials.strip())
-    else:
-        caller = _user(request)
+    is_token = scheme.lower() == "bearer"
+    caller = _bearer(request, credentials.strip()) if is_token else _user(request)
     rates.spend(caller.key, options().HTTP_RATE, system_clock.monotonic())
     if right not in caller.rights:
         message = f"{caller.name!r} lacks the right {str(right)!r}."

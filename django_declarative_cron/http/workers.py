@@ -15,8 +15,8 @@ from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
 from ..runtime.ended import TRACEBACK_LENGTH, escaped, worded
 from ..store import jobs
-from ..store.jobs import Claimant, NoJobError, Report, StateError
 from ..store.job_names import name_of
+from ..store.jobs import Claimant, NoJobError, Report, StateError
 from ..store.masking import masked
 from ..store.overrides import Act
 from ..store.posting import OwnedError

@@ -29,7 +29,6 @@ from .mending import mending
 from .overrides import Act
 from .posting import OwnedError, outsider
 
-
 _NO_RUNS = (Outcome.SKIPPED, Outcome.MISSED)
 
 
