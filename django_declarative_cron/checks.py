@@ -25,6 +25,7 @@ E013   a retry delay is refused
 E015   a management command does not exist or is written wrongly
 E016   a retry policy is refused
 E017   ``exclude`` names a calendar that is not there
+E018   a text or data is too long
 E020   ``DECLARATIVE_CRON`` is not a dict
 E021   an option is unknown
 E022   the value of an option is refused

@@ -20,6 +20,10 @@ CUT = " … "
 
 _UNREADABLE = "(its text cannot be read)"
 _LONGEST_NAME = 200
+
+LONGEST_ECHO = 200
+"""The most characters of a refused value that an error message repeats."""
+
 _LONGEST_CAUSE = 500
 _NAMES_SHOWN = 5
 _LOGIN = re.compile(r"://[^\s/@]+@")
@@ -41,9 +45,34 @@ def words_of(cause: BaseException) -> str:
     text = text_of(cause, whole_words=True)
     lines = [] if text == _UNREADABLE else text.split("\n")
     text = next((line.strip() for line in lines if line.strip()), class_of(cause))
-    text = without_secrets(text)
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = safe(without_secrets(text))
     return text if len(text) <= _LONGEST_CAUSE else text[:_LONGEST_CAUSE] + "…"
+
+
+def safe(text: str, keep: str = "") -> str:
+    """Return a text with its control characters and text directions escaped.
+
+    They could forge a log line, or change how a terminal shows everything after them
+    (003 Input Validation).
+
+    Args:
+        text: from a user, an exception or the database.
+        keep: control characters that stay, such as line breaks.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def echoed(text: str) -> str:
+    """Return the beginning of a text that may be of any length.
+
+    Args:
+        text: a refused value, for a message.
+    """
+    return text if len(text) <= LONGEST_ECHO else f"{text[:LONGEST_ECHO]}…"
 
 
 class _Short(reprlib.Repr):
@@ -148,6 +177,8 @@ class DeclarativeCronError(Exception):
     """
 
     def __init__(self, message: str, **details: Any) -> None:
+        # Messages repeat what was given, and go to terminals and logs.
+        message = safe(message)
         super().__init__(message)
         self.message = message
         self.details: Mapping[str, Any] = details
@@ -212,7 +243,8 @@ class InvalidRegistrationError(DeclarativeCronError):
 
     def __init__(self, field: str, value: Any, reason: str, *, task: str | None = None) -> None:
         where = f'Invalid registration "{task}"' if task else "Invalid registration"
-        super().__init__(f"{where}: {field} {reason}", field=field, value=value, reason=reason)
+        message = f"{where}: {echoed(field)} {reason}"
+        super().__init__(message, field=field, value=value, reason=reason)
 
 
 class ScheduleDuplicateTaskError(DeclarativeCronError):
@@ -225,7 +257,7 @@ class ScheduleDuplicateTaskError(DeclarativeCronError):
 class _CronExpressionError(DeclarativeCronError):
     def __init__(self, expression: Any, field: str, reason: str) -> None:
         super().__init__(
-            f'Invalid cron expression "{expression}": {field} field {reason}',
+            f'Invalid cron expression "{echoed(str(expression))}": {field} field {reason}',
             expression=expression,
             field=field,
             reason=reason,
@@ -286,7 +318,9 @@ class CalendarError(DeclarativeCronError):
     """
 
     def __init__(self, calendar: str, reason: str) -> None:
-        super().__init__(f"calendar {calendar!r} {reason}", calendar=calendar, reason=reason)
+        super().__init__(
+            f"calendar {echoed(calendar)!r} {reason}", calendar=calendar, reason=reason
+        )
 
 
 class NegativeRetryDelayError(DeclarativeCronError):

@@ -32,6 +32,7 @@ from django.dispatch import Signal
 
 from .core import events
 from .core.envelope import TELLING, TYPES, envelopes
+from .exceptions import safe as safe
 
 logger = logging.getLogger("django_declarative_cron")
 
@@ -46,6 +47,20 @@ TOLD_OUTSIDE: Mapping[str, Signal] = {kind.replace(".", "_"): Signal() for kind 
 
 _BY_TYPE = dict(zip(TYPES, TOLD_OUTSIDE.values(), strict=True))
 _BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
+
+
+def _escape(record: logging.LogRecord) -> bool:
+    """Escape what comes from data in a log line and in the traceback below it."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(safe(each) if isinstance(each, str) else each for each in record.args)
+    if record.exc_info and not record.exc_text:
+        # A formatter takes this text instead of formatting the exception itself.
+        record.exc_text = safe(_TRACEBACK.formatException(record.exc_info), keep="\n")
+    return True
+
+
+_TRACEBACK = logging.Formatter()
+logger.addFilter(_escape)
 
 
 def camel(name: str) -> str:
@@ -185,7 +200,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, Mapping):
-        return {camel(str(key)): _plain(inner) for key, inner in value.items()}
+        return {camel(safe(str(key))): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
     return value
 
 
@@ -245,7 +262,7 @@ def tell_stuck(task_name: str, run: int, patience: float) -> None:
         logger.error(
             "Run %d of %r was asked to end %.0f s ago and has not: its thread cannot be ended. "
             "Another thread takes its place; the task is not started while the run lives.",
-            *(run, safe(task_name), patience),
+            *(run, task_name, patience),
         )
 
 
@@ -293,17 +310,6 @@ def report(doing: str, error: BaseException, then: str = "it is tried again") ->
     """
     with suppress(Exception):
         logger.error("%s failed; %s", doing, then, exc_info=error)
-
-
-def safe(text: str) -> str:
-    """Escape what could forge or hide a log line (003 Input Validation).
-
-    Args:
-        text: from a user or an exception.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _word(value: Any) -> str:

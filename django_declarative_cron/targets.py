@@ -24,6 +24,7 @@ from .core.problem import Check
 from .core.reading import UnresolvableError
 from .core.runners import DJANGO_TASKS, EXTERNAL
 from .djangotasks import DjangoTask, is_task
+from .exceptions import words_of
 
 _PATH_HINT = 'Write the dotted path of a function, "app.module.function".'
 _TYPE_HINT = 'Register a function with `@handler("…")` in the module `tasks` of an installed app.'
@@ -316,7 +317,8 @@ def _require_work(found: Any, shown: str) -> None:
 
 
 def _broken(name: str, error: BaseException) -> UnresolvableError:
-    reason = f"cannot be imported: importing `{name}` raised {type(error).__name__}: {error}"
+    raised = f"{type(error).__name__}: {words_of(error)}"
+    reason = f"cannot be imported: importing `{name}` raised {raised}"
     return UnresolvableError(Check.IMPORT_PATH, reason, f"Mend `{name}`.")
 
 

@@ -92,7 +92,7 @@ WHOLE = "must be a whole number of at least 1, not "
         ("LEASE", True, f"{DURATION}True"),
         ("LEASE", float("nan"), f"{DURATION}nan"),
         ("LEASE", float("inf"), f"{DURATION}inf"),
-        ("HISTORY_MAX_AGE", 1e300, f"{DURATION}1e+300"),
+        ("HISTORY_MAX_AGE", 1e300, "must be at most 36500 days, not 999999999"),
         ("LEASE", 0.5, "must be at least 1 s, not 0.5 s"),
         ("RENEW", 0, "must be at least 0.1 s, not 0 s"),
         ("GRACE", timedelta(seconds=-1), "must be at least 0 s, not -1 s"),

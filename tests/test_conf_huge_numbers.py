@@ -29,7 +29,7 @@ def errors(settings: Any, options: object, *entries: object) -> list[str]:
 def test_a_huge_number_is_an_error_of_its_key(settings: Any, number: int) -> None:
     for key in OPTIONS:
         assert len(errors(settings, {key: number})) == 1, key
-    for key in SINK_KEYS.keys() - {"most"}:
+    for key in SINK_KEYS:
         sink = {"url": "https://a.example", key: number}
         assert len(errors(settings, {"EVENT_SINK": sink})) == 1, key
     for key in KINDS:
@@ -37,7 +37,7 @@ def test_a_huge_number_is_an_error_of_its_key(settings: Any, number: int) -> Non
     for key in JOB_OPTIONS:
         entry = {**ENTRY, "options": {key: number}}
         assert errors(settings, {}, entry), key
-    for key in RETRY_KEYS.keys() - {"max_attempts", "backoff_coefficient"}:
+    for key in RETRY_KEYS:
         assert errors(settings, {}, {**ENTRY, "options": {"retry": {key: number}}}), key
 
 

@@ -118,7 +118,7 @@ BOUNDS = "must be from 0.1 s to 60 s, not "
         ),
         ({"url": URL, "timeout": True}, "has a `timeout` that must be a timedelta or a number"),
         ({"url": URL, "give_up_after": "3d"}, "has a `give_up_after` that must be a timedelta or"),
-        ({"url": URL, "most": 0}, "has a `most` that must be a whole number of at least 1"),
+        ({"url": URL, "most": 0}, "has a `most` that must be a whole number from 1 to 2147483647"),
         ({"url": URL, "source": ""}, "has a `source` that must be a URI"),
         ({"url": URL, "source": "größe"}, "has a `source` that must be a URI"),
         ({"url": URL, "headers": []}, "has a `headers` that must be a dict, not list"),

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from django_declarative_cron import exceptions
+from django_declarative_cron import exceptions, signals
+from django_declarative_cron.core.problem import Check, Problem
+from django_declarative_cron.cron import parse
 from django_declarative_cron.exceptions import DeclarativeCronError, TaskListMismatchError, words_of
 
 CAUSE = OperationalError("disk full")
@@ -232,3 +234,32 @@ def test_a_mismatch_names_what_differs_and_not_all_there_is(
     error = TaskListMismatchError(expected, actual)
     assert error.message == f"Persisted tasks do not match the declared ones: {end}"
     assert (error.details["expected"], error.details["actual"]) == (expected, actual)
+
+
+HOSTILE = "a\x1b[31m\u202eb\x9bc\nd"
+ESCAPED = r"a\x1b[31m\u202eb\x9bc\nd"
+
+
+def test_messages_escape_what_would_change_a_terminal() -> None:
+    with pytest.raises(exceptions.InvalidCronExpressionError) as caught:
+        parse(HOSTILE)
+    assert ESCAPED in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert caught.value.details["expression"] == HOSTILE
+    refused = exceptions.InvalidRegistrationError(HOSTILE, None, HOSTILE, task=HOSTILE)
+    assert refused.message.isprintable()
+
+
+def test_a_problem_escapes_its_hint_too() -> None:
+    problem = Problem(check=Check.NAME, place=HOSTILE, message=HOSTILE, hint=HOSTILE)
+    for text in (problem.place, problem.message, problem.hint):
+        assert text.replace("\n", "").isprintable()
+
+
+def test_a_log_line_escapes_its_arguments_and_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    signals.report(HOSTILE, ValueError(HOSTILE))
+    assert ESCAPED in caplog.messages[0]
+    assert caplog.text.replace("\n", "").isprintable()
+    assert "ValueError: a\\x1b[31m" in caplog.text

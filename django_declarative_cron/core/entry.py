@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, UnknownZoneError, validate_zone
+from ..exceptions import echoed
 from .declaration import Declaration, Manner, Target, Terms
 from .entry_keys import (
     DIALECT,
@@ -27,6 +28,7 @@ from .entry_keys import (
 from .entry_operating import read_operating
 from .entry_options import JobOptions, read_job, read_retry
 from .entry_runner import read_runner
+from .limits import LONGEST_NAME, MOST_WORDS, too_long, too_many
 from .monitor import Monitor, read_monitor
 from .nearest import listed
 from .overlap import Policy
@@ -52,7 +54,6 @@ DEFAULT_ZONE: Final = "UTC"
 DEFAULT_OVERLAP: Final = "skip"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
-_LONGEST_ZONE = 255
 
 
 def read_entry(item: Item) -> Declared | None:
@@ -117,7 +118,7 @@ def _flaw_of_name(name: str) -> str | None:
     if (flaw := flaw_of_name(name)) is not None or _NAME.fullmatch(name):
         return flaw
     characters = "lower-case letters, digits, `-` and `.`, the first a letter or digit"
-    return f"of a dict entry must be made of {characters}, found {name!r}"
+    return f"of a dict entry must be made of {characters}, found {echoed(name)!r}"
 
 
 def _hint_for(name: str) -> str:
@@ -147,6 +148,9 @@ def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
 
 def _words(item: Item, command: Any) -> tuple[str, ...] | None:
     words = (command,) if isinstance(command, str) else tuple(command)
+    if (flaw := too_many(words, MOST_WORDS)) is not None:
+        item.refuse_field(Check.TOO_LONG, "command", command, flaw)
+        return None
     flaw, hint = _flaw_of_words(command, words)
     if flaw is None:
         return tuple(map(plain_text, words))
@@ -161,7 +165,8 @@ def _flaw_of_words(command: Any, words: tuple[Any, ...]) -> tuple[str | None, st
     if not words or not words[0]:
         return "must not be empty", hint
     if isinstance(command, str) and len(command.split()) > 1:
-        return "must be a list when it has several words", f"Write {command.split()}."
+        written = echoed(str(command.split()))
+        return "must be a list when it has several words", f"Write {written}."
     return next((flaw for word in words if (flaw := flaw_of_text(word))), None), hint
 
 
@@ -185,15 +190,14 @@ def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:
 
 
 def _zone(item: Item, name: str) -> ZoneInfo | None:
-    if len(name) > _LONGEST_ZONE:
-        reason = f"must have at most {_LONGEST_ZONE} characters, found {len(name)}"
-        item.refuse_field(Check.ZONE, "timezone", name, reason)
+    if (reason := too_long(name, LONGEST_NAME)) is not None:
+        item.refuse_field(Check.TOO_LONG, "timezone", name, reason)
         return None
     try:
         return validate_zone(name)
     except UnknownZoneError as error:
         near = f"; did you mean `{error.suggestion}`?" if error.suggestion else ""
-        reason = f"{name!r} is no IANA time zone{near}"
+        reason = f"{echoed(name)!r} is no IANA time zone{near}"
         hint = "Write a name such as `Europe/Berlin`, or `UTC`."
         item.refuse_field(Check.ZONE, "timezone", name, reason, hint)
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+from .limits import LONGEST_DESCRIPTION, too_large, too_long
 from .nearest import listed, nearest
 from .overlap import POLICIES
 from .parts import delay_hint, plain_text
@@ -128,8 +129,17 @@ def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
         reason = "does not go with `command`"
         hint = "Write the arguments as words of `command`."
         item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
-    _refuse_flaw(item, "args", typed, flaw_of_data(list(typed.get("args", ()))))
-    _refuse_flaw(item, "description", typed, flaw_of_text(typed.get("description") or ""))
+    args, description = list(typed.get("args", ())), typed.get("description") or ""
+    _refuse_flaw(item, "args", typed, flaw_of_data(args))
+    _refuse_flaw(item, "description", typed, flaw_of_text(description))
+    _refuse_length(item, "args", args, too_large(args))
+    _refuse_length(item, "options", typed.get("options"), too_large(typed.get("options", {})))
+    _refuse_length(item, "description", description, too_long(description, LONGEST_DESCRIPTION))
+
+
+def _refuse_length(item: Item, key: str, value: Any, flaw: str | None) -> None:
+    if flaw is not None:
+        item.refuse_field(Check.TOO_LONG, key, value, flaw)
 
 
 def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | None) -> None:

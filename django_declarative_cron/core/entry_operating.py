@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from ..exceptions import echoed
 from .durations import read_duration
 from .nearest import listed, nearest
 from .operating import Operating
@@ -58,7 +59,7 @@ def _timedelta(given: Any) -> tuple[timedelta | None, str]:
     except ValueError as error:
         return None, str(error)
     except OverflowError:
-        return None, "is too long a duration"
+        return (timedelta.max if given > 0 else timedelta.min), ""
     return None, f"must be a timedelta or a number of seconds, not {in_short(given)}"
 
 
@@ -76,7 +77,7 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
         elif name not in known:
             near = nearest(name, known)
             tail = f"; did you mean `{near}`?" if near else ""
-            flaw = f"{name!r} is no calendar{tail}"
+            flaw = f"{echoed(name)!r} is no calendar{tail}"
             item.refuse_field(Check.CALENDAR, "exclude", given, flaw, hint)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from .declaration import DEFAULT_QUEUE
+from .limits import LONGEST_NAME, MOST_TAGS, too_long, too_many
 from .nearest import listed, nearest
-from .parts import LONGEST_NAME, plain_text
+from .parts import plain_text
 from .plain import flaw_of_data, flaw_of_text, in_short, name_of_key, seconds_of
 from .problem import Check
 from .reading import Item
@@ -20,6 +21,9 @@ LONGEST_TIMEOUT: Final = timedelta(days=365)
 
 LEAST_MEMORY: Final = 64 * 1024 * 1024
 """Bytes below which no process gets as far as the callback."""
+
+MOST_MEMORY: Final = 2**50
+"""More bytes than any machine has; a system refuses a limit that it cannot count."""
 
 _RETRY: Final = "options.retry"
 _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
@@ -134,6 +138,9 @@ def _tags(value: Any) -> tuple[str, ...]:
         raise _RefusedError(f"must be a list, not {type(value).__name__}")
     if not all(isinstance(tag, str) for tag in value):
         raise _RefusedError("must be a list of texts")
+    _refuse_flaw(too_many(value, MOST_TAGS))
+    for tag in value:
+        _refuse_flaw(too_long(tag, LONGEST_NAME))
     _refuse_flaw(flaw_of_data(list(value)))
     return tuple(map(plain_text, value))
 
@@ -146,11 +153,11 @@ def _meta(value: Any) -> dict[str, Any]:
 
 
 def _memory(value: Any) -> int:
-    return _whole(value, LEAST_MEMORY, "bytes")
+    return _whole(value, LEAST_MEMORY, MOST_MEMORY, "bytes")
 
 
 def _seconds(value: Any) -> int:
-    return _whole(value, 1, "seconds")
+    return _whole(value, 1, int(LONGEST_TIMEOUT.total_seconds()), "seconds")
 
 
 def _priority(value: Any) -> int:
@@ -159,11 +166,12 @@ def _priority(value: Any) -> int:
     return value
 
 
-def _whole(value: Any, least: int, unit: str) -> int:
+def _whole(value: Any, least: int, most: int, unit: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
-    if not least <= value < 2**62:
-        raise _RefusedError(f"must be at least {least} {unit}, found {in_short(value)}")
+    if not least <= value <= most:
+        bounds = f"from {least} to {most} {unit}"
+        raise _RefusedError(f"must be {bounds}, found {in_short(value)}")
     return value
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 from .channel import Channel, read_channels
 from .channel import remarks as remarks_on_channels
+from .limits import LONGEST_NAME, MOST_WHOLE
 from .monitor import Monitoring, read_monitoring
 from .nearest import listed, nearest
-from .parts import LONGEST_NAME
 from .plain import flaw_of_text, in_short, name_of_key, seconds_of
 from .problem import Check, Problem
 from .sink import Sink, read_sink, remarks
@@ -20,8 +20,6 @@ SETTING: Final = "DECLARATIVE_CRON"
 
 _LONGEST: Final = timedelta(days=36500)
 """Beyond it, instants lie outside of what a calendar has."""
-
-_MOST: Final = 2**31 - 1
 
 _KILLED_AFTER: Final = timedelta(seconds=30)
 
@@ -157,8 +155,8 @@ def _relations(options: Options) -> Iterator[Problem]:
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise _RefusedError(f"must be a whole number of at least 1, not {in_short(value)}")
-    if value > _MOST:
-        raise _RefusedError(f"must be at most {_MOST}")
+    if value > MOST_WHOLE:
+        raise _RefusedError(f"must be at most {MOST_WHOLE}")
     return value
 
 
@@ -192,7 +190,7 @@ def _timedelta(value: Any) -> timedelta | None:
     try:
         return None if seconds is None else timedelta(seconds=seconds)
     except OverflowError:
-        return None
+        return timedelta.max if value > 0 else timedelta.min
 
 
 def _text(least: int) -> Callable[[Any], str]:

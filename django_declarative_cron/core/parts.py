@@ -9,6 +9,7 @@ from typing import Any
 from ..cron import CronExpression, parse
 from ..cron.suggest import posix_equivalent
 from ..exceptions import (
+    LONGEST_ECHO,
     CronExpressionInvalidError,
     DeclarativeCronError,
     FieldParseError,
@@ -17,11 +18,10 @@ from ..exceptions import (
     ScheduleDuplicateTaskError,
 )
 from .declaration import MILLISECOND, Target
+from .limits import LONGEST_NAME, LONGEST_PATH, too_long
 from .plain import flaw_of_text, in_short
 from .problem import Check
 from .reading import Item, UnresolvableError
-
-LONGEST_NAME = 255
 
 _ZERO = timedelta(0)
 _CRON_HINT = 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'
@@ -49,9 +49,7 @@ def flaw_of_name(name: str) -> str | None:
         return None
     if not name:
         return "must not be empty"
-    if len(name) > LONGEST_NAME:
-        return f"must have at most {LONGEST_NAME} characters, found {len(name)}"
-    return flaw_of_text(name, one_line=True)
+    return too_long(name, LONGEST_NAME) or flaw_of_text(name, one_line=True)
 
 
 def is_any_flawed(names: Collection[str]) -> bool:
@@ -86,9 +84,12 @@ def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression |
     try:
         return parse(plain_text(text), dialect)
     except InvalidCronExpressionError as error:
-        check = Check.NEVER_FIRES if error.code == "NEVER" else Check.CRON
+        check = _CRON_CHECKS.get(error.code, Check.CRON)
         item.refuse(check, _for_registration(error), _cron_hint(text, error, dialect))
         return None
+
+
+_CRON_CHECKS = {"NEVER": Check.NEVER_FIRES, "LENGTH": Check.TOO_LONG}
 
 
 def _for_registration(error: InvalidCronExpressionError) -> CronExpressionInvalidError:
@@ -106,7 +107,7 @@ def _cron_hint(text: str, error: InvalidCronExpressionError, dialect: str) -> st
     zone, rest = _zone_inside(text)
     if zone:
         return f'Write a dict with "cron": "{rest}", "timezone": "{zone}".'
-    if len(text) > LONGEST_NAME:
+    if len(text) > LONGEST_ECHO:
         return _CRON_HINT
     if dialect == "ojs":
         return _mended(text, error)
@@ -124,7 +125,7 @@ def _mended(text: str, error: InvalidCronExpressionError) -> str:
 
 
 def _zone_inside(text: str) -> tuple[str, str]:
-    first, *others = text[:LONGEST_NAME].split() or [""]
+    first, *others = text[:LONGEST_ECHO].split() or [""]
     if first.startswith(("CRON_TZ=", "TZ=")) and len(others) == 5:
         return first.partition("=")[2], " ".join(others)
     if len(others) == 5 and others[-1].replace("/", "").replace("_", "").isalpha():
@@ -167,6 +168,9 @@ def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) ->
         if not isinstance(given, str):
             return resolver.callback(given)
         text = plain_text(given)
+        if (flaw := too_long(text, LONGEST_PATH)) is not None:
+            item.refuse_field(Check.TOO_LONG, field, text, flaw)
+            return None
         return resolver.type(text) if field == "type" else resolver.callback(text)
     except UnresolvableError as error:
         item.refuse_field(error.check, field, given, error.reason, error.hint)

@@ -8,6 +8,8 @@ import reprlib
 from itertools import chain, islice
 from typing import Any
 
+from ..exceptions import echoed
+
 _DEEPEST = 64
 _WIDEST = 1023
 
@@ -34,11 +36,11 @@ def name_of_key(key: Any) -> str:
     Args:
         key: as written.
     """
-    return key if isinstance(key, str) else in_short(key)
+    return echoed(key) if isinstance(key, str) else in_short(key)
 
 
 def seconds_of(value: Any) -> float | None:
-    """Read a finite number of seconds, ``None`` where it is none.
+    """Read a number of seconds, ``None`` where it is none; infinite where no float is so large.
 
     Args:
         value: what was given.
@@ -48,7 +50,7 @@ def seconds_of(value: Any) -> float | None:
     try:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
-        return None
+        return math.inf if value > 0 else -math.inf
 
 
 def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
@@ -92,7 +94,7 @@ def flaw_of_data(value: Any, place: str = "") -> str | None:
             return _first_flaw((item, f"{place}[{i}]") for i, item in enumerate(value))
         case dict():
             return _flaw_of_keys(value, place) or _first_flaw(
-                (item, f'{place}["{key}"]') for key, item in value.items()
+                (item, f'{place}["{echoed(key)}"]') for key, item in value.items()
             )
     return _at(place, f"is a {type(value).__name__}, which JSON lacks")
 

@@ -31,6 +31,7 @@ FORBIDDEN: Final = ("callback", "command", "dialect", "retry_delay", "runner", "
 
 _INTO_OPTIONS: Final = ("queue", "timeout", "timeout_ms", "retry", "tags", "meta")
 _TEMPLATE: Final = "job_template"
+_MOST_MILLISECONDS: Final = 10**12
 
 
 class Flaw(NamedTuple):
@@ -132,7 +133,8 @@ class _Gathering:
 
     def _milliseconds(self, value: Any, field: str) -> float | None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and 0 <= value <= 1e12:
+        if is_number and 0 <= value <= _MOST_MILLISECONDS:
             return float(value)
-        self.flaws.append(Flaw(field, "must be a number of milliseconds"))
+        reason = f"must be a number of milliseconds from 0 to {_MOST_MILLISECONDS}"
+        self.flaws.append(Flaw(field, reason))
         return None

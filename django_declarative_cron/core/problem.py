@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from ..exceptions import DeclarativeCronError
+from ..exceptions import DeclarativeCronError, safe
 
 
 class Check(StrEnum):
@@ -28,6 +28,7 @@ class Check(StrEnum):
     COMMAND = "declarative_cron.E015"
     RETRY_POLICY = "declarative_cron.E016"
     CALENDAR = "declarative_cron.E017"
+    TOO_LONG = "declarative_cron.E018"
     OPTIONS_SHAPE = "declarative_cron.E020"
     UNKNOWN_OPTION = "declarative_cron.E021"
     OPTION_VALUE = "declarative_cron.E022"
@@ -116,6 +117,11 @@ class Problem:
     index: int | None = None
     task: str | None = None
     error: DeclarativeCronError | None = None
+
+    def __post_init__(self) -> None:
+        # Hints repeat what was given, as messages do.
+        for name in ("place", "message", "hint"):
+            object.__setattr__(self, name, safe(getattr(self, name), keep="\n"))
 
 
 class Problems:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from .limits import MOST_WHOLE
 from .nearest import listed, nearest
 from .plain import name_of_key, seconds_of
 from .webhook import key_of
@@ -107,13 +108,13 @@ def duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]
 
 
 def whole(value: Any) -> int:
-    """Read a whole number of at least 1.
+    """Read a whole number from 1 to the largest that a database counts to.
 
     Args:
         value: what was given.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError("must be a whole number of at least 1")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WHOLE:
+        raise ValueError(f"must be a whole number from 1 to {MOST_WHOLE}")
     return value
 
 

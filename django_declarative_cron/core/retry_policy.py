@@ -22,6 +22,10 @@ SHORTEST: Final = timedelta(seconds=1)
 Exhaustion = Literal["discard", "dead_letter"]
 EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
 
+MOST_ATTEMPTS: Final = 10_000
+LARGEST_COEFFICIENT: Final = 1_000
+LONGEST_INTERVAL: Final = timedelta(days=36_500)
+
 _LEAST_FACTOR = 0.5
 _WILDCARD = ".*"
 _MOST_NAMES, _LONGEST_NAME = 50, 500
@@ -214,22 +218,27 @@ def _reader(key: str) -> Callable[[Any], Any]:
 
 
 def _attempts(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"must be a whole number of at least 0, not {_shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ATTEMPTS:
+        bounds = f"a whole number from 0 to {MOST_ATTEMPTS}"
+        raise ValueError(f"must be {bounds}, not {_shown(value)}")
     return value
 
 
 def _coefficient(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 1 <= value < math.inf:
-        raise ValueError(f"must be a number of at least 1, not {_shown(value)}")
-    return float(min(value, 1e300))
+    if not is_number or not 1 <= value <= LARGEST_COEFFICIENT:
+        bounds = f"a number from 1 to {LARGEST_COEFFICIENT}"
+        raise ValueError(f"must be {bounds}, not {_shown(value)}")
+    return float(value)
 
 
 def _interval(value: Any) -> timedelta:
     if not isinstance(value, str):
         raise ValueError(f"must be a text such as PT30S, not {type(value).__name__}")
-    return read_duration(value)
+    found = read_duration(value)
+    if found > LONGEST_INTERVAL:
+        raise ValueError(f"must be at most {LONGEST_INTERVAL.days} days, not {found.days} days")
+    return found
 
 
 def _flag(value: Any) -> bool:

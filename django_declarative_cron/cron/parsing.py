@@ -17,6 +17,7 @@ _GRAMMARS: Final[dict[str, Callable[[str], posix.Parsed | Every]]] = {
     "ojs": ojs.parse_text,
 }
 DIALECTS: Final = tuple(_GRAMMARS)
+LONGEST_EXPRESSION: Final = 1_000
 
 
 def parse(text: str, dialect: str = "posix") -> CronExpression:
@@ -45,6 +46,9 @@ def _parse(text: Any, dialect: str) -> CronExpression:
             reason = f"must be a string, not {type(text).__name__}"
             raise posix.refuse("TYPE", posix.EXPRESSION, "", reason)
         exact = str.__str__(text)
+        if len(exact) > LONGEST_EXPRESSION:
+            reason = f"must have at most {LONGEST_EXPRESSION} characters, found {len(exact)}"
+            raise posix.refuse("LENGTH", posix.EXPRESSION, "", reason)
         understood = _GRAMMARS[dialect](exact)
     except FieldParseError as error:
         raise refusal(text, error, dialect) from error

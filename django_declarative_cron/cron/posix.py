@@ -60,7 +60,7 @@ def refuse(code: str, field: str, value: str, reason: str) -> FieldParseError:
     """Build the refusal of a field, with the reason code that tells its kind.
 
     Args:
-        code: TYPE, EMPTY, COUNT, MACRO, STEP, NAME, QUARTZ, RANGE, SUN7, WRAP, FORMAT,
+        code: TYPE, LENGTH, EMPTY, COUNT, MACRO, STEP, NAME, QUARTZ, RANGE, SUN7, WRAP, FORMAT,
             DECIMAL or NEVER.
         field: expression, minute, hour, day, month or weekday.
         value: the text at fault.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..exceptions import FieldParseError, InvalidCronExpressionError
+from ..exceptions import LONGEST_ECHO, FieldParseError, InvalidCronExpressionError
 from .suggest import posix_equivalent
 
-_SHOWN = 255
 _ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|(?:US|[A-Z][a-z]+)/[A-Z][A-Za-z0-9_/+-]+|UTC")
 _ZONE_HINT = 'give the time zone by the key "timezone", not in the expression'
 
@@ -18,7 +17,7 @@ def refusal(
 ) -> InvalidCronExpressionError:
     """Turn the refusal of a field into that of the whole expression.
 
-    The message shows at most 255 characters of the expression; ``details`` has all of it.
+    The message shows the beginning of a long expression; ``details`` has all of it.
     The reason code is in the attribute ``code``, the character it points at, from 0, in
     ``position``, and what to write there in ``fix``; the posix grammar knows only the first.
 
@@ -39,7 +38,7 @@ def refusal(
 
 
 def _hint(expression: Any, code: str, dialect: str) -> str | None:
-    if not isinstance(expression, str) or len(expression) > _SHOWN:
+    if not isinstance(expression, str) or len(expression) > LONGEST_ECHO:
         return None
     parts = expression.split()
     if parts and (_ZONE.fullmatch(parts[0]) or _ZONE.fullmatch(parts[-1])):
@@ -60,4 +59,4 @@ def _readable(expression: Any) -> str:
     except Exception:
         # str() runs foreign code here, and whatever that does, the refusal must get out.
         text = f"<{type(expression).__name__}>"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text

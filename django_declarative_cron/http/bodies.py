@@ -12,6 +12,7 @@ from django.http import HttpRequest, UnreadablePostError
 
 from ..conf import options
 from ..core.plain import flaw_of_data
+from ..exceptions import echoed
 from .answers import CONTENT_TYPE, RefusedError, invalid
 
 ACCEPTED: Final = (CONTENT_TYPE, "application/json")
@@ -88,7 +89,7 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} stands twice in one object")
+            raise ValueError(f"the key {echoed(key)!r} stands twice in one object")
         found[key] = value
     return found
 

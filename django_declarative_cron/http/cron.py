@@ -8,11 +8,12 @@ from urllib.parse import quote
 from django.http import HttpRequest, HttpResponse
 
 from .. import conf
+from ..core.limits import MOST_PROBLEMS
 from ..core.plain import flaw_of_text
 from ..core.posting import Flaw, entry_of
 from ..core.problem import Check, Problem
 from ..core.runners import EXTERNAL
-from ..exceptions import InvalidRegistrationError
+from ..exceptions import InvalidRegistrationError, echoed
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import posting
@@ -96,13 +97,20 @@ def owned(error: OwnedError) -> RefusedError:
 def _refused(problems: list[Problem]) -> RefusedError:
     first = problems[0]
     fields = {} if first.error is None else first.error.details
-    details = {key: fields[key] for key in _NAME_KEYS if isinstance(fields.get(key), str)}
-    return invalid(first.message, **details, problems=[_told(each) for each in problems])
+    details: dict[str, Any] = {
+        key: echoed(fields[key]) for key in _NAME_KEYS if isinstance(fields.get(key), str)
+    }
+    details["problems"] = [_told(each) for each in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        details["more_problems"] = len(problems) - MOST_PROBLEMS
+    if first.check == Check.TOO_LONG:
+        return RefusedError(422, "unsupported", first.message, details=details)
+    return invalid(first.message, **details)
 
 
 def _flawed(flaw: Flaw) -> Problem:
     error = InvalidRegistrationError(flaw.field, None, flaw.reason)
-    message = f"`{flaw.field}` {flaw.reason}."
+    message = f"`{echoed(flaw.field)}` {flaw.reason}."
     return Problem(check=Check.KEY_VALUE, place="cron_job", message=message, error=error)
 
 

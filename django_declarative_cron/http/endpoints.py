@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ..core.rights import Right
+from ..exceptions import echoed
 from ..signals import report
 from .answers import VERSION, RefusedError, answer, refusal
 from .callers import Caller, admit
@@ -96,5 +97,5 @@ def nowhere(request: HttpRequest, **said: Any) -> HttpResponse:
         request: for such a path.
         said: by the URL.
     """
-    message = f"Nothing is at {request.path}."
+    message = f"Nothing is at {echoed(request.path)}."
     return refusal(request, RefusedError(404, "not_found", message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
+from ..core.limits import LONGEST_DESCRIPTION, LONGEST_EXPRESSION
 from .answers import CONTENT_TYPE
 from .pages import LIMIT, MOST
 
@@ -269,8 +270,9 @@ def _posted() -> Schema:
             **_DECLARED,
             **_JOB,
             "name": name,
-            "cron": _TEXT,
-            "expression": _TEXT,
+            "cron": {**_TEXT, "maxLength": LONGEST_EXPRESSION},
+            "expression": {**_TEXT, "maxLength": LONGEST_EXPRESSION},
+            "description": {**_MAYBE_TEXT, "maxLength": LONGEST_DESCRIPTION},
             "job_template": template,
         },
         "required": ["name"],

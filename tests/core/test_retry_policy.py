@@ -148,15 +148,15 @@ def test_an_error_goes_by_the_names_of_its_bases_too() -> None:
         ({"max_attempt": 3}, "max_attempt", "did you mean `max_attempts`?"),
         ({"backoff": 3}, "backoff", "is no known key"),
         ({7: 3}, "7", "known keys: `max_attempts`"),
-        ({"max_attempts": -1}, "max_attempts", "at least 0, not -1"),
+        ({"max_attempts": -1}, "max_attempts", "from 0 to 10000, not -1"),
         ({"max_attempts": True}, "max_attempts", "whole number"),
         ({"max_attempts": 2.0}, "max_attempts", "whole number"),
         ({"max_attempts": "3"}, "max_attempts", "not '3'"),
         ({"max_attempts": -(10**9999)}, "max_attempts", "not int"),
-        ({"backoff_coefficient": 0.9}, "backoff_coefficient", "at least 1, not 0.9"),
-        ({"backoff_coefficient": float("nan")}, "backoff_coefficient", "at least 1"),
-        ({"backoff_coefficient": float("inf")}, "backoff_coefficient", "at least 1"),
-        ({"backoff_coefficient": False}, "backoff_coefficient", "at least 1"),
+        ({"backoff_coefficient": 0.9}, "backoff_coefficient", "from 1 to 1000, not 0.9"),
+        ({"backoff_coefficient": float("nan")}, "backoff_coefficient", "from 1 to 1000"),
+        ({"backoff_coefficient": float("inf")}, "backoff_coefficient", "from 1 to 1000"),
+        ({"backoff_coefficient": False}, "backoff_coefficient", "from 1 to 1000"),
         ({"initial_interval": 5}, "initial_interval", "a text such as PT30S"),
         ({"max_interval": "5m"}, "max_interval", "no duration of ISO 8601"),
         ({"jitter": 1}, "jitter", "True or False"),
@@ -179,7 +179,7 @@ def test_what_is_wrong_is_told_and_keeps_its_default(
     assert told in flaws[key]
 
 
-@pytest.mark.parametrize("coefficient", [1, 10**400])
+@pytest.mark.parametrize("coefficient", [1, 1000])
 def test_a_coefficient_may_be_a_whole_number(coefficient: int) -> None:
     policy, flaws = read_policy({"backoff_coefficient": coefficient, "jitter": False})
     assert flaws == {}

@@ -90,7 +90,7 @@ def test_a_field_is_restricted_when_its_text_is_not_a_star(
         pytest.param("5-5 * * * *", "5 * * * *", id="CP-09 a range of one"),
         pytest.param("00 00 01 01 00", "0 0 1 1 0", id="CP-10 leading zeros"),
         pytest.param("007 * * * *", "7 * * * *", id="CP-10 more leading zeros"),
-        pytest.param("0" * 5000 + "7 * * * *", "7 * * * *", id="CP-10 thousands of zeros"),
+        pytest.param("0" * 900 + "7 * * * *", "7 * * * *", id="CP-10 hundreds of zeros"),
         pytest.param("  0 * * * *  ", "0 * * * *", id="CP-11 outer spaces"),
         pytest.param("0\t*\t*\t*\t*", "0 * * * *", id="CP-11 tabs"),
         pytest.param("0  *   * *  *", "0 * * * *", id="CP-11 several spaces"),
@@ -186,8 +186,8 @@ def test_cp_07_two_restricted_day_fields_are_another_value() -> None:
         pytest.param("1,60 * * * *", "minute", "RANGE", id="CP-37 second element"),
         pytest.param("1,abc * * * *", "minute", "NAME", id="CP-37 a word"),
         pytest.param("60,abc * * * *", "minute", "RANGE", id="leftmost element first"),
-        pytest.param("1" * 1000 + " * * * *", "minute", "RANGE", id="CP-39 a thousand digits"),
-        pytest.param("1" * 9999 + " * * * *", "minute", "RANGE", id="CP-39 beyond int()"),
+        pytest.param("1" * 900 + " * * * *", "minute", "RANGE", id="CP-39 hundreds of digits"),
+        pytest.param("1" * 9999 + " * * * *", "expression", "LENGTH", id="CP-39 beyond int()"),
         pytest.param("60 25 * * *", "minute", "RANGE", id="CP-41 leftmost field first"),
         pytest.param("* 25 32 * *", "hour", "RANGE", id="CP-41 second field first"),
         pytest.param("0 0 30 2 *", "expression", "NEVER", id="CP-42 30 February"),
@@ -253,10 +253,10 @@ def test_cp_45_the_message_is_the_specified_frame() -> None:
 
 @pytest.mark.requirement("003 Input Validation/2")
 def test_a_long_text_is_shortened_in_the_message_and_whole_in_the_details() -> None:
-    text = "1" * 100_000 + " * * * *"
+    text = "1" * 900 + " * * * *"
     error = refused(text)
     assert error.details["expression"] == text
-    assert error.message.startswith(f'Invalid cron expression "{"1" * 255}…": minute field')
+    assert error.message.startswith(f'Invalid cron expression "{"1" * 200}…": minute field')
     assert len(error.message) < 500
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import quote
 
@@ -192,6 +193,32 @@ def test_all_mistakes_are_told_at_once(caller: Caller) -> None:
     answer = caller.post("/v1/cron", {"name": "a", "cron": "x", "timezone": "EST", "type": "no"})
     problems = answer.data["error"]["details"]["problems"]
     assert {each["id"].rpartition(".")[2] for each in problems} == {"E007", "E010", "E012"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cron": "0," * 500 + "0 7 * * *"},
+        {"description": "d" * 2001},
+        {"args": ["d" * 65_536]},
+        {"options": {"meta": {"a": "d" * 65_536}}},
+    ],
+)
+def test_what_is_longer_than_its_limit_is_422(caller: Caller, change: dict[str, Any]) -> None:
+    answer = caller.post("/v1/cron", {**ENTRY, **change})
+    assert answer.code == (422, "unsupported")
+    assert "must have at most" in answer.data["error"]["message"]
+    assert len(json.dumps(answer.data)) < 2000
+    assert not ScheduledTask.objects.exists()
+
+
+def test_an_answer_lists_twenty_problems_and_counts_the_others(caller: Caller) -> None:
+    unknown = {f"{number}" + "k" * 2000: 1 for number in range(60)}
+    answer = caller.post("/v1/cron", {**ENTRY, **unknown})
+    details = answer.data["error"]["details"]
+    assert len(details["problems"]) == 20
+    assert details["more_problems"] == 40
+    assert len(json.dumps(answer.data)) < 20_000
 
 
 def test_a_key_that_is_not_for_callers_hides_no_other_mistake(caller: Caller) -> None:

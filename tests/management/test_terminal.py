@@ -13,6 +13,7 @@ import pytest
 from django.core.management.base import OutputWrapper
 from django.core.management.color import no_style
 
+from django_declarative_cron.management.cli.table import Cell
 from django_declarative_cron.management.cli.terminal import Terminal
 from django_declarative_cron.testing import Simulation
 
@@ -144,3 +145,19 @@ def test_every_reader_answers_machines(
     sim.initialize(declare(t="0 * * * *"))
     for words in ("list",), ("plan",), ("next", "t"):
         assert cron(*words, "--format", "json", clock=sim.clock).data
+
+
+def test_texts_of_data_cannot_change_a_terminal(cron: Cron, sim: Simulation) -> None:
+    hostile = "a\x1b[31m\u202eb"
+    out = OutputWrapper(io.StringIO())
+    terminal = Terminal(out, out, no_style())
+    terminal.say(hostile)
+    terminal.lines(hostile)
+    terminal.warn(hostile)
+    terminal.table([[Cell((hostile,))]])
+    assert out.getvalue() == "a\\x1b[31m\\u202eb\n" * 4
+    for words in (["next", hostile], ["show", hostile], ["explain", hostile], ["pause", hostile]):
+        answer = cron(*words)
+        assert answer.code
+        said = (answer.out + answer.err).replace("\n", "")
+        assert said.isprintable(), words

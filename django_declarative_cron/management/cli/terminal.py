@@ -12,10 +12,12 @@ from typing import Any, TextIO
 from django.core.management.base import OutputWrapper
 from django.core.management.color import Style
 
+from ...exceptions import safe
 from .table import Cell, Paint, table
 
 _PIPED = 80
 _NARROWEST = 40
+_BREAKS = "\n\t"
 
 
 class Terminal:
@@ -52,7 +54,7 @@ class Terminal:
             role: its colour, of Django's palette.
         """
         paint = self.paint(role) if role else None
-        lines = table([[Cell((text,), paint)]], self.width)
+        lines = table([[_escaped(Cell((text,), paint))]], self.width)
         self._write(self._out, "\n".join(lines))
 
     def lines(self, text: str) -> None:
@@ -61,7 +63,7 @@ class Terminal:
         Args:
             text: any.
         """
-        self._write(self._out, text)
+        self._write(self._out, safe(text, keep=_BREAKS))
 
     def warn(self, text: str) -> None:
         """Write lines to standard error as they are.
@@ -69,7 +71,7 @@ class Terminal:
         Args:
             text: for people.
         """
-        self._write(self._err, text)
+        self._write(self._err, safe(text, keep=_BREAKS))
 
     def progress(self, text: str = "") -> None:
         """Show how far long work is, on a terminal only; the next text takes its place.
@@ -78,7 +80,7 @@ class Terminal:
             text: one short line, empty to leave nothing behind.
         """
         if self._err.isatty():
-            shown = text[: self.width - 1]
+            shown = safe(text)[: self.width - 1]
             back = "" if text else "\r"
             self._write(self._err, f"\r{shown.ljust(self._shown)}{back}", ending="")
             self._shown = len(shown)
@@ -91,7 +93,8 @@ class Terminal:
             header: the name of each column, where they have names.
         """
         heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
-        self._write(self._out, "\n".join(table([heading, *rows] if header else rows, self.width)))
+        body = [[_escaped(cell) for cell in row] for row in rows]
+        self._write(self._out, "\n".join(table([heading, *body] if header else body, self.width)))
 
     def as_it_is(self, text: str) -> None:
         """Write a text for another program, of which no line may be broken.
@@ -127,6 +130,10 @@ class Terminal:
             stream.flush()
         except BrokenPipeError:
             abandon(stream)
+
+
+def _escaped(cell: Cell) -> Cell:
+    return Cell(tuple(safe(line, keep=_BREAKS) for line in cell.lines), cell.paint)
 
 
 def abandon(stream: OutputWrapper | TextIO) -> None:

@@ -16,6 +16,7 @@ from django.db import Error as DatabaseError
 
 from ... import conf
 from ...core.reading import UnresolvableError
+from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
 from ...store import database
 from ...store.held import HeldError
@@ -108,7 +109,15 @@ class Command(BaseCommand):
         is_alone = getattr(self, "_called_from_command_line", False)
         context = Context(terminal, self.clock, is_alone)
         try:
-            _answer(SUBCOMMANDS[options["subcommand"]], context, options)
+            self._answer(SUBCOMMANDS[options["subcommand"]], context, options)
+        except CommandError as error:
+            # Messages repeat names, expressions and texts of other programs.
+            error.args = (safe(str(error), keep="\n"),)
+            raise
+
+    def _answer(self, asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
+        try:
+            _answer(asked, context, options)
         except ImproperlyConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:

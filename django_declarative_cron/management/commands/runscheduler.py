@@ -24,7 +24,7 @@ from django.db import Error as DatabaseError
 
 from ... import conf
 from ...core.events import SchedulerInitializationCompleted
-from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
+from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError, safe
 from ...runtime import health
 from ...runtime.clock import system_clock
 from ...runtime.companion import accompany
@@ -136,7 +136,9 @@ class Command(BaseCommand):
             limit_connecting(database.alias())
             require_tables(database.alias())
         except DatabaseError as error:
-            raise CommandError(f"The database does not answer: {error}", returncode=1) from error
+            raise CommandError(
+                f"The database does not answer: {safe(str(error))}", returncode=1
+            ) from error
 
     def _check_settings(self) -> None:
         """Refuse settings with mistakes, all of them at once."""
@@ -189,7 +191,7 @@ class Command(BaseCommand):
 
     def _say(self, line: str) -> None:
         try:
-            self.stdout.write(line)
+            self.stdout.write(safe(line, keep="\n"))
             # Into a pipe it would wait for many more lines, and the logs of a container show none.
             self.stdout.flush()
         except OSError:
