@@ -43,3 +43,38 @@ def identity(descriptor: int) -> Identity | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+class Sentinel:
+    """A descriptor that a callback closes together with those that the scheduler needs.
+
+    Its number is as low as theirs, so make it before connections are opened. The standard error is
+    kept at a high number beside it, for a last line.
+    """
+
+    def __init__(self) -> None:
+        self._watched, other = os.pipe()
+        os.close(other)
+        self._identity = identity(self._watched)
+        self._outputs: list[tuple[int, Identity]] = []
+        with suppress(OSError):
+            self._keep(out_of_the_way(os.dup(2)))
+            self._keep(2)
+
+    def _keep(self, output: int) -> None:
+        found = identity(output)
+        if found is not None:
+            self._outputs.append((output, found))
+
+    @property
+    def is_intact(self) -> bool:
+        """Return whether nobody has closed it."""
+        return identity(self._watched) == self._identity
+
+    def say(self, line: str) -> None:
+        """Write a line to the standard error, and never into a file that got its number."""
+        for output, is_known_as in self._outputs:
+            with suppress(OSError):
+                if identity(output) == is_known_as:
+                    os.write(output, f"{line}\n".encode())
+                    return

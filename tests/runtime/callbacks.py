@@ -37,6 +37,13 @@ def until_stopping(run: Run) -> None:
         _note("saw the stop")
 
 
+def closes_everything() -> None:
+    """Close every descriptor that the callback does not know, and go on."""
+    _note("closes")
+    os.closerange(3, 4096)
+    threading.Event().wait()
+
+
 def for_ever() -> None:
     """Never return."""
     _note("began")

@@ -19,6 +19,7 @@ SCHEDULED_TASKS = [
         "for-ever": "for_ever",
         "async": "asynchronous",
         "fail": "fail",
+        "closes-everything": "closes_everything",
     }.items()
 ]
 if os.environ.get("DDC_TEST_MISTAKE"):

@@ -118,6 +118,22 @@ def test_a_second_signal_ends_at_once(start: Callable[..., Process], run_now: Ru
     assert process.exit_code() == 128 + signal.SIGINT
 
 
+def test_a_callback_that_closes_descriptors_ends_the_process_and_a_standby_takes_over(
+    start: Callable[..., Process], run_now: RunNow, notes: Path
+) -> None:
+    process = start()
+    process.wait_for("SIGTERM or Ctrl-C stops it")
+    standby = start()
+    standby.wait_for("SIGTERM or Ctrl-C stops it")
+    run_now("closes-everything")
+    process.wait_for("A callback closed file descriptors of the scheduler")
+    assert process.exit_code() == 1
+    assert process.lines[-1].startswith("A callback closed file descriptors")
+    standby.wait_for("A callback closed file descriptors")
+    assert standby.exit_code() == 1
+    assert notes.read_text().splitlines() == ["closes", "closes"]
+
+
 @pytest.mark.requirement(
     "001 Idempotency Guarantees/6", "000 Real-time bounds/2", "001 Real-time bounds/4"
 )

@@ -29,6 +29,7 @@ from ...runtime import health
 from ...runtime.clock import system_clock
 from ...runtime.companion import accompany
 from ...runtime.connections import limit_connecting
+from ...runtime.descriptors import Sentinel
 from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
 from ...runtime.scheduler import Scheduler
@@ -41,7 +42,11 @@ from ..cli import banner
 from ..cli.terminal import abandon
 from ..ready import require_tables
 
-_LOOK_AT_THE_LOOP = 1.0
+_LOOK_AT_THE_LOOP = 0.5
+_CLOSED = (
+    "A callback closed file descriptors of the scheduler. The process ends with exit code 1, "
+    "because its writes could go into the wrong file. Runs in progress start again."
+)
 _LOOK_AT_THE_SIGNAL = timedelta(seconds=0.2)
 _FAREWELL = timedelta(seconds=2)
 _LONGEST_START_AFTER_SIGNAL = timedelta(seconds=10)
@@ -82,6 +87,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **given: Any) -> None:
         """Run until asked to stop; the exit code says how it went."""
+        self._sentinel = Sentinel()
         self._last_resort = LastResort()
         self._longest_start = _LONGEST_START_AFTER_SIGNAL
         shutdown = Shutdown(lambda: self._last_resort.arm(self._longest_start))
@@ -202,6 +208,7 @@ class Command(BaseCommand):
         scheduler.tick_once()
         try:
             while not scheduler.stop(grace=_LOOK_AT_THE_SIGNAL):
+                self._require_descriptors()
                 if shutdown.received is not None:
                     self._end(scheduler, grace)
                     return
@@ -210,8 +217,19 @@ class Command(BaseCommand):
 
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         while not shutdown.wait(_LOOK_AT_THE_LOOP):
+            self._require_descriptors()
             if not (scheduler.is_alive and shutdown.is_alive):
                 self._fail("A thread that the scheduler needs has ended.", scheduler)
+
+    def _require_descriptors(self) -> None:
+        """End the process where a callback has closed descriptors of the scheduler.
+
+        The next file that is opened gets such a number: whatever is written for the database or a
+        log from now on, a farewell too, may go into another file.
+        """
+        if not self._sentinel.is_intact:
+            self._sentinel.say(_CLOSED)
+            os._exit(1)
 
     def _fail(self, message: str, scheduler: Scheduler) -> None:
         with suppress(OSError):
