@@ -122,7 +122,7 @@ def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[.
 
     yield begin
     for process in processes:
-        process.bury()
+        process.kill()
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ class Process:
             and self._mark in _reads(status.with_name("environ"))
         ]
 
-    def bury(self) -> None:
+    def kill(self) -> None:
         """End it, and wait until its companion writes nothing more of it."""
         self.child.kill()
         self.exit_code()

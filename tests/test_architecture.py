@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from django.apps import apps
+from django.utils.module_loading import import_string
 
 import django_declarative_cron
 
 from .architecture import ALLOWED, LONGEST_FILE, LONGEST_FUNCTION, RULES, Source, broken, may_import
+from .conftest import CHECKOUT
 
 ROOT = Path(django_declarative_cron.__file__).parent
 SOURCES = [
@@ -155,3 +164,62 @@ def test_a_part_without_a_place_in_the_layout_is_refused() -> None:
 def test_an_exception_names_a_rule_and_a_file_of_the_package(rule: str, name: str) -> None:
     assert rule in {known.__name__ for known in RULES}
     assert name in {source.name for source in SOURCES}
+
+
+# --- docstrings: public names have them, and no other name needs one ---
+
+REFERENCE = re.compile(r"^\.\. auto\w+:: (\S+)$(?:\n +:members:(.*))?", re.MULTILINE)
+MODULES = [s.name for s in SOURCES if s.name.endswith("__init__.py") and s.part != "migrations"]
+COMMANDS = [s.name for s in SOURCES if re.fullmatch(r"management/commands/[a-z]+\.py", s.name)]
+
+
+def _module(name: str) -> ModuleType:
+    path = Path("django_declarative_cron", name).with_suffix("")
+    return import_module(".".join(path.parts).removesuffix(".__init__"))
+
+
+def _members(owner: object, listed: str) -> Iterator[tuple[str, object]]:
+    """Yield the members of a class that the reference shows: those listed, or all public ones."""
+    names = re.findall(r"\w+", listed)
+    for name, member in vars(owner).items():
+        is_shown = name in names if names else not name.startswith("_")
+        if is_shown and (inspect.isroutine(member) or isinstance(member, property)):
+            yield name, member
+
+
+def _public() -> Iterator[tuple[str, object]]:
+    page = (CHECKOUT / "docs" / "reference.md").read_text(encoding="utf-8")
+    for entry in REFERENCE.finditer(page):
+        found = import_string(entry[1])
+        yield entry[1], found
+        if entry[2] is not None:
+            yield from ((f"{entry[1]}.{name}", each) for name, each in _members(found, entry[2]))
+    for model in apps.get_app_config("django_declarative_cron").get_models():
+        yield f"models.{model.__name__}", model
+    yield from ((name, _module(name).Command) for name in COMMANDS)
+    yield from ((name, _module(name)) for name in MODULES)
+
+
+PUBLIC = dict(_public())
+
+
+def _is_documented(each: object) -> bool:
+    """Return whether a docstring was written: dataclasses and models have made ones."""
+    text = each.__doc__ or ""
+    return bool(text) and not text.startswith(f"{getattr(each, '__name__', '')}(")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_has_a_docstring(name: str) -> None:
+    assert _is_documented(PUBLIC[name])
+
+
+def test_a_docstring_that_is_missing_would_be_found() -> None:
+    @dataclass
+    class Made:
+        value: int
+
+    assert Made.__doc__
+    assert not _is_documented(Made)
+    assert {"django_declarative_cron.Scheduler.stop", "models.TaskRun"} <= set(PUBLIC)
+    assert {"management/commands/cron.py", "store/__init__.py"} <= set(PUBLIC)

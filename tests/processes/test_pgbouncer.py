@@ -86,7 +86,7 @@ def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
     begun = [Process(pooled) for _ in range(2)]
     yield begun
     for each in begun:
-        each.bury()
+        each.kill()
 
 
 def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Process]) -> None:
