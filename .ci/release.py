@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 PACKAGE = "django_declarative_cron"
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+# A release is tried with each Python that is here, a change with the one that checks it.
+PYTHONS = ("3.11", "3.12", "3.13", "3.14") if "--final" in sys.argv else (sys.executable,)
 TRY = """
 import django
 from django.conf import settings
@@ -117,12 +118,13 @@ def _wrong_when_installed(wheel: Path, folder: Path) -> Iterator[str]:
     """Install into an empty environment of each Python that is here, and try it."""
     tried = []
     for version in PYTHONS:
-        environment = folder / version
+        environment = folder / Path(version).name
         made = subprocess.run(
-            ["uv", "venv", "--quiet", "--no-python-downloads", "--python", version, environment]
+            ["uv", "venv", "--quiet", "--no-python-downloads", "--python", version, environment],
+            stderr=subprocess.DEVNULL,
         )
         if made.returncode:
-            print(f"Python {version} is not here", file=sys.stderr)
+            print(f"Left out, because it is not installed: Python {version}")
             continue
         python = str(environment / "bin" / "python")
         _run("uv", "pip", "install", "--quiet", "--python", python, str(wheel))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
@@ -30,9 +31,14 @@ pytest_plugins = [] if _PLUGIN in _LOADED else [_PLUGIN]
 PACKAGE = Path(django_declarative_cron.__file__).parent
 CHECKOUT = Path(__file__).parents[1]
 
-# How long an example takes says more about the machine than about the code. CI tries the same
-# examples each time: what is new is found at a desk, and not in somebody else's change.
-hypothesis.settings.register_profile("tests", deadline=None, derandomize="CI" in os.environ)
+# The order of the tests and the examples of Hypothesis are the same each time, so that a change
+# is not red by chance. With a number in DDC_SEED both are new, as the nightly run wants it.
+SEED = int(os.environ.get("DDC_SEED", "1"))
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, derandomize="DDC_SEED" not in os.environ
+)
 hypothesis.settings.load_profile("tests")
 
 # Their tests cannot depend on the database, so that each Python runs them on one.
@@ -40,6 +46,33 @@ PURE = {"cron", "core", "theory", "test_architecture.py"}
 
 # What they start has an SQLite file of its own, so that they run once and not on each database.
 OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Run tests that are named without workers, which take seconds to start."""
+    return 0 if config.option.numprocesses == "auto" and not _is_plain(config) else None
+
+
+def _is_plain(config: pytest.Config) -> bool:
+    """Return whether pytest was started without any path."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix the order, and leave slow tests out where no path is named."""
+    if getattr(config.option, "randomly_seed", None) == "default":
+        config.option.randomly_seed = SEED
+    if _is_plain(config):
+        asked = config.option.markexpr
+        config.option.markexpr = f"not slow and ({asked})" if asked else "not slow"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which programs are missing on this machine."""
+    said = " ".join(str(each.longrepr) for each in terminalreporter.stats.get("skipped", []))
+    missing = sorted(set(re.findall(r"Skipped: (\S+) is not installed", said)))
+    if missing:
+        terminalreporter.write_line(f"Left out, because it is not installed: {', '.join(missing)}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,6 +91,7 @@ def pytest_report_header() -> list[str]:
         f"django: {django.__version__}, {vendor}, USE_TZ={settings.USE_TZ},"
         f" TIME_ZONE={settings.TIME_ZONE},"
         f" admin_interface={'admin_interface' in settings.INSTALLED_APPS}",
+        f"seed: {SEED} (DDC_SEED), hashes: {os.environ.get('PYTHONHASHSEED', 'random')}",
         f"package: {PACKAGE}",
     ]
 

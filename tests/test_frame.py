@@ -103,6 +103,6 @@ def test_the_database_asked_for_is_the_one_tested() -> None:
 def test_the_check_on_every_change_runs_the_command_that_the_readme_gives() -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
     script = (CHECKOUT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    commands = [line for line in readme if "tox run-parallel" in line]
+    commands = [line for line in readme if "pip install --quiet tox-uv" in line]
     assert len(commands) == 1
     assert commands[0] in [line.strip() for line in script]

@@ -11,7 +11,7 @@ import pytest
 from .chromium import installed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.own_database
 @pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 @pytest.mark.parametrize("admin", ["plain", "themed"])

@@ -12,7 +12,7 @@ from .chromium import installed
 from .walk import NOTE
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.own_database
 @pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 def test_an_operator_finds_and_mends_what_failed(project_environment: dict[str, str]) -> None:

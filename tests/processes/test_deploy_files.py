@@ -188,7 +188,7 @@ def test_the_unit_is_not_restarted_for_a_mistake_in_the_settings() -> None:
     assert service["ExecStart"].split()[1:] == ENTRY[1:3]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     here = tmp_path / UNIT.name
     text = UNIT.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ ONCE = pytest.mark.skipif(
 LEASE = {"LEASE": "2", "LONGEST": "8"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "weather",
     ["all", pytest.param("clocks", marks=ONCE)],

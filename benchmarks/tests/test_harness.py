@@ -32,8 +32,7 @@ from benchmarks.harness.parts import Figure, Part, Sample
 from benchmarks.harness.rounds import Row, Turns
 from benchmarks.harness.workers import Worker, WorkerError
 from benchmarks.lateness.waiting import MINUTES, minutes
-
-from ..conftest import CHECKOUT
+from tests.conftest import CHECKOUT
 
 PART = Part(
     "cron", "Title", (Figure("fast", "ms"), Figure("more", "runs")), ("product", "cronsim", "limit")

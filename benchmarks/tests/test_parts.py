@@ -19,9 +19,8 @@ from benchmarks.harness.parts import Case, Sample
 from benchmarks.harness.serving import case
 from benchmarks.lateness import DUE
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
-
-from ..conftest import CHECKOUT
-from ..timeouts import TIMEOUT
+from tests.conftest import CHECKOUT
+from tests.timeouts import TIMEOUT
 
 
 @pytest.fixture
