@@ -1,9 +1,7 @@
 """Calendars that exclude days: a function of the project, or a file in the iCalendar format.
 
-They are asked anew each time, for one day at a time, so that what changes counts at once. A
-query that a function makes is kept apart from the transaction around it (``apart``): one that
-the database refuses spoils that answer and nothing else, and one that never answers holds
-nobody for ever. Files are read again when they change.
+The scheduler calls a function inside its transaction, once for each day and process, so it must
+be fast. Files are expanded by days only, and read again when they change.
 
 A calendar that gives no answer excludes nothing where times are only shown; a task whose
 occurrence is due is set aside with the reason, and neither runs nor is forgotten.
@@ -11,26 +9,34 @@ occurrence is due is set aside with the reason, and neither runs nor is forgotte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from django.db import connections, transaction
 from django.utils.module_loading import import_string
 
-from .apart import Call, HungError
 from .core.exclusion import Exclusion
 from .exceptions import CalendarError, words_of
 
 Source = str | Callable[[date], bool]
 
-PATIENCE = 15.0
-"""Seconds after which a calendar that has not answered is not waited for any more."""
+LARGEST_FILE = 1_000_000
+"""Bytes of a file in the iCalendar format."""
 
 _DAY = timedelta(days=1)
 _YEARS_KEPT = 64
+_DAYS_KEPT = 10_000
+_WITHIN_A_DAY = re.compile(
+    r"^(?:RRULE|EXRULE)[^\n]*?[:;]"
+    r"(FREQ=(?:HOURLY|MINUTELY|SECONDLY)|BY(?:HOUR|MINUTE|SECOND)=[0-9]+,[0-9,]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ def _excludes(name: str, source: Source | None, day: date) -> bool:
     if source is None:
         raise CalendarError(name, "is not in DECLARATIVE_CRON['CALENDARS']")
     try:
-        answer = _answer_of(name, source, day)
+        answer = _answer_of(source, day)
     except (CalendarError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -95,79 +101,73 @@ def _excludes(name: str, source: Source | None, day: date) -> bool:
     return answer
 
 
-def _function_of(source: Source) -> Callable[[date], bool]:
-    if not isinstance(source, str):
-        return source
-    found: Callable[[date], bool]
-    found = _File(Path(source)).has if source.endswith(".ics") else import_string(source)
-    return found
+def _answer_of(source: Source, day: date) -> Any:
+    if is_file(source):
+        return day in _days_in(Path(str(source)), day.year)
+    return _kept(source, day)
 
 
-def _answer_of(name: str, source: Source, day: date) -> Any:
-    """Ask in a thread apart; while one hangs, no other waits for the same calendar."""
-    key = (name, id(source))
-    hangs = _hanging.get(key)
-    if hangs is not None and not hangs.call.has_ended:
-        raise CalendarError(name, f"has not answered yet for {hangs.day}, and is not asked anew")
-    _hanging.pop(key, None)
-    call = Call(lambda: _function_of(source)(day))
-    try:
-        return call.wait(PATIENCE)
-    except HungError:
-        _hanging[key] = _Hanging(call, day, source)
-        reason = f"has not answered for {day} within {PATIENCE:g} s"
-        raise CalendarError(name, reason) from None
+@lru_cache(maxsize=_DAYS_KEPT)
+def _kept(source: Source, day: date) -> Any:
+    """Ask a function once for each day; an answer that it does not give is not kept."""
+    function = import_string(source) if isinstance(source, str) else source
+    with ExitStack() as stack:
+        for connection in connections.all(initialized_only=True):
+            if connection.in_atomic_block:
+                # A query of the function that fails must not spoil the transaction around it.
+                stack.enter_context(transaction.atomic(connection.alias))
+        return function(day)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hanging:
-    """What a calendar was asked and has not answered.
+def is_file(source: Source) -> bool:
+    """Return whether a calendar is the path of a file in the iCalendar format."""
+    return isinstance(source, str) and source.endswith(".ics")
+
+
+def flaw_of_file(path: Path) -> str | None:
+    """Return why a file can never be a calendar of days, or ``None``.
 
     Args:
-        call: goes on.
-        day: which it was asked of.
-        source: kept, so that nothing else gets its identity.
+        path: of a file in the iCalendar format.
+
+    Raises:
+        OSError: the file cannot be read.
     """
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        return f"has {size} bytes; a calendar has at most {LARGEST_FILE}"
+    found = _WITHIN_A_DAY.search(_unfolded(path))
+    if found is None:
+        return None
+    return f"has an event that repeats within a day ({found[1]}); only whole days are excluded"
 
-    call: Call
-    day: date
-    source: Source
+
+def _unfolded(path: Path) -> str:
+    """Return the text of a file with the lines that the format breaks put together."""
+    return re.sub(r"\r?\n[ \t]", "", path.read_text("utf-8", errors="replace"))
 
 
-_hanging: dict[tuple[str, int], _Hanging] = {}
-
-
-class _File:
-    """A file in the iCalendar format: each day on which it has an event is excluded."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def has(self, day: date) -> bool:
-        """Tell whether the file has an event on a day.
-
-        Args:
-            day: in the time that the file writes its events in.
-        """
-        state = self._path.stat()
-        return day in _days_of(self._path, state.st_mtime_ns, state.st_size, day.year)
+def _days_in(path: Path, year: int) -> frozenset[date]:
+    state = path.stat()
+    return _days_of(path, state.st_mtime_ns, state.st_size, year)
 
 
 @lru_cache(maxsize=_YEARS_KEPT)
 def _days_of(path: Path, mtime: int, size: int, year: int) -> frozenset[date]:
-    """Give the days of a year with events; the file is told apart by its time and size."""
+    """Return the days of a year with events; time and size tell versions of a file apart."""
+    if (flaw := flaw_of_file(path)) is not None:
+        raise ValueError(flaw)
     import icalendar
     import recurring_ical_events
 
     calendar = icalendar.Calendar.from_ical(path.read_bytes())
-    events = recurring_ical_events.of(calendar).between(
-        date(year, 1, 1) - _DAY, date(year, 12, 31) + _DAY
-    )
-    return frozenset(day for event in events for day in _days(event) if day.year == year)
+    first, last = date(year, 1, 1), date(year, 12, 31)
+    events = recurring_ical_events.of(calendar).between(first - _DAY, last + _DAY)
+    return frozenset(day for event in events for day in _days(event, first, last))
 
 
-def _days(event: Any) -> Iterator[date]:
-    """Yield the days that an event touches, as its own clocks show them."""
+def _days(event: Any, first: date, final: date) -> Iterator[date]:
+    """Yield the days between two that an event touches, as its own clocks show them."""
     if event.get("STATUS") == "CANCELLED":
         return
     starts, ends = event.start, event.end
@@ -175,8 +175,8 @@ def _days(event: Any) -> Iterator[date]:
     # An end is the first moment that is over.
     if last > _date(starts) and (not hasattr(ends, "hour") or not (ends.hour or ends.minute)):
         last -= _DAY
-    day = _date(starts)
-    while day <= last:
+    day = max(_date(starts), first)
+    while day <= min(last, final):
         yield day
         day += _DAY
 

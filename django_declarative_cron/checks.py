@@ -26,6 +26,7 @@ E015   a management command does not exist or is written wrongly
 E016   a retry policy is refused
 E017   ``exclude`` names a calendar that is not there
 E018   a text or data is too long
+E019   a calendar file is too large, or has events that repeat within a day
 E020   ``DECLARATIVE_CRON`` is not a dict
 E021   an option is unknown
 E022   the value of an option is refused
@@ -71,6 +72,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from django.apps import apps
@@ -81,6 +83,7 @@ from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import conf, djangotasks, handlers
+from .calendars import flaw_of_file, is_file
 from .core.advice import advise
 from .core.linter import sub_minute
 from .core.monitor import Monitoring
@@ -209,7 +212,15 @@ def _silent_calendars() -> Iterator[Problem]:
     from .runtime.clock import system_clock
 
     calendars, today = conf.calendars(), system_clock.now().date()
-    for name in calendars.names:
+    for name, source in calendars.sources.items():
+        if is_file(source) and (flaw := _flaw_of_file(str(source))) is not None:
+            yield Problem(
+                check=Check.CALENDAR_FILE,
+                place=f"DECLARATIVE_CRON['CALENDARS'][{name!r}]",
+                message=flaw,
+                hint="Export a calendar of whole days, such as public holidays.",
+            )
+            continue
         try:
             calendars.exclusion([name]).calendar_of(today)
         except CalendarError as error:
@@ -219,6 +230,13 @@ def _silent_calendars() -> Iterator[Problem]:
                 message=error.details["reason"],
                 hint="Until it answers, tasks that it may exclude are set aside when they are due.",
             )
+
+
+def _flaw_of_file(path: str) -> str | None:
+    try:
+        return flaw_of_file(Path(path))
+    except OSError:
+        return None  # The calendar gives no answer then, and a warning says why.
 
 
 def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:

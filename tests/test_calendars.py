@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import override_settings
 
 from django_declarative_cron import conf
-from django_declarative_cron.calendars import Calendars
+from django_declarative_cron.calendars import Calendars, _days_in
 from django_declarative_cron.checks import check_options
 from django_declarative_cron.exceptions import CalendarError, InvalidRegistrationError
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.testing import Simulation
 
 FILE = """BEGIN:VCALENDAR
 VERSION:2.0
@@ -87,6 +94,95 @@ def test_a_file_that_changes_counts_at_once(tmp_path: Path) -> None:
     assert _asked(str(path), date(2024, 5, 6)) == "c"
     path.write_bytes(FILE.replace("20240506", "20240507").replace("Fair", "Fairer").encode())
     assert _asked(str(path), date(2024, 5, 6)) == ""
+
+
+def _file_with(path: Path, rule: str) -> str:
+    path.write_bytes(FILE.replace("RRULE:FREQ=YEARLY", rule).encode())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("RRULE:FREQ=SECONDLY", "FREQ=SECONDLY"),
+        ("RRULE:FREQ=MINUTELY;COUNT=3", "FREQ=MINUTELY"),
+        ("RRULE:INTERVAL=2;FREQ=HOURLY", "FREQ=HOURLY"),
+        ("rrule:freq=hourly", "freq=hourly"),
+        ("RRULE:FREQ=DAILY;BYHOUR=9,10", "BYHOUR=9,10"),
+        ("RRULE:FREQ=YEARLY;BYMINUTE=0,1,2", "BYMINUTE=0,1,2"),
+        ("RRULE:FREQ=SECO\r\n NDLY", "FREQ=SECONDLY"),
+    ],
+)
+def test_a_file_that_repeats_within_a_day_is_refused(
+    tmp_path: Path, settings: Any, rule: str, said: str
+) -> None:
+    path = _file_with(tmp_path / "days.ics", rule)
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"a": path}}
+    (message,) = check_options()
+    assert message.id == "declarative_cron.E019"
+    assert f"repeats within a day ({said})" in message.msg
+    with pytest.raises(CalendarError, match="repeats within a day"):
+        _asked(path, date(2024, 1, 1))
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path, settings: Any) -> None:
+    path = _file_with(tmp_path / "days.ics", "RRULE:FREQ=YEARLY\r\nCOMMENT:" + "x" * 1_000_000)
+    settings.DECLARATIVE_CRON = {"CALENDARS": {"a": path}}
+    (message,) = check_options()
+    assert message.id == "declarative_cron.E019"
+    assert "a calendar has at most 1000000" in message.msg
+    with pytest.raises(CalendarError, match="at most 1000000"):
+        _asked(path, date(2024, 1, 1))
+
+
+def test_one_hour_of_a_day_is_no_repetition_within_it(tmp_path: Path) -> None:
+    pytest.importorskip("recurring_ical_events")
+    path = _file_with(tmp_path / "days.ics", "RRULE:FREQ=YEARLY;BYHOUR=0")
+    assert _asked(path, date(2024, 5, 6)) == "c"
+
+
+def test_an_event_of_a_thousand_years_is_expanded_for_one(tmp_path: Path) -> None:
+    pytest.importorskip("recurring_ical_events")
+    path = tmp_path / "days.ics"
+    path.write_bytes(FILE.replace("20240509", "30000101").encode())
+    assert _asked(str(path), date(2030, 7, 1)) == "c"
+    assert len(_days_in(path, 2030)) == 365
+
+
+def test_a_function_is_asked_once_for_each_day() -> None:
+    asked: list[date] = []
+
+    def calendar(day: date) -> bool:
+        asked.append(day)
+        return True
+
+    days = [date(2024, 1, 1), date(2024, 1, 2), date(2024, 1, 1)]
+    assert [_asked(calendar, day) for day in days] == ["c", "c", "c"]
+    assert asked == days[:2]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "spoil", [lambda: transaction.set_rollback(True), lambda: User.objects.raw("SELEC")[0]]
+)
+def test_a_query_that_fails_spoils_no_transaction_around_it(spoil: Callable[[], object]) -> None:
+    User.objects.create(username="ada")
+    calendar = Calendars({"c": lambda day: bool(spoil())}).exclusion(["c"])
+    with suppress(CalendarError):
+        calendar.calendar_of(date(2024, 1, 1))
+    assert User.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_calendar_that_raises_does_not_stop_the_other_tasks() -> None:
+    calendars = {"c": lambda day: User.objects.raw("SELEC")[0]}
+    with override_settings(DECLARATIVE_CRON={"CALENDARS": calendars}):
+        sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
+        entry = {"cron": "0 11 * * *", "callback": sim.job(), "dialect": "posix"}
+        sim.initialize([{"name": "a", "exclude": "c", **entry}, {"name": "b", **entry}])
+        sim.advance_to("2024-01-01T11:00:01Z")
+        assert set(TaskRun.objects.values_list("task_name", flat=True)) == {"b"}
+        sim.crash()
 
 
 @pytest.mark.parametrize(

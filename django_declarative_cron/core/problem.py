@@ -29,6 +29,7 @@ class Check(StrEnum):
     RETRY_POLICY = "declarative_cron.E016"
     CALENDAR = "declarative_cron.E017"
     TOO_LONG = "declarative_cron.E018"
+    CALENDAR_FILE = "declarative_cron.E019"
     OPTIONS_SHAPE = "declarative_cron.E020"
     UNKNOWN_OPTION = "declarative_cron.E021"
     OPTION_VALUE = "declarative_cron.E022"
