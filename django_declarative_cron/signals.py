@@ -20,9 +20,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -31,12 +32,16 @@ from django.db import transaction
 from django.dispatch import Signal
 
 from .core import events
+from .core.backoff import Backoff
 from .core.envelope import TELLING, TYPES, envelopes
+from .core.tracebacks import traceback_of
+from .exceptions import class_of, words_of
 from .exceptions import safe as safe
 
 logger = logging.getLogger("django_declarative_cron")
 
 _LEVELS = logging.getLevelNamesMapping()
+_LONGEST_TRACEBACK = 64 * 1024
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 SIGNALS: Mapping[str, Signal] = {
@@ -74,9 +79,7 @@ def camel(name: str) -> str:
 
 
 _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
-    event: tuple(
-        (field.name, camel(field.name)) for field in fields(event) if field.name != "facts"
-    )
+    event: tuple((each.name, camel(each.name)) for each in fields(event) if each.name != "facts")
     for event in events.ALL
 }
 
@@ -171,9 +174,7 @@ def is_heard_outside() -> bool:
 def _to_all(signal: Signal, event: events.Event, values: Mapping[str, Any]) -> None:
     for receiver, response in signal.send_robust(sender=type(event), event=event, **values):
         if isinstance(response, Exception):
-            logger.error(
-                "A receiver of %s raised: %r", type(event).__name__, receiver, exc_info=response
-            )
+            _log_failure(f"A receiver of {type(event).__name__} raised: {receiver!r}", response)
 
 
 def _log(event: events.Event) -> None:
@@ -301,15 +302,68 @@ def report_zones() -> None:
 
 
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
-    """Write a log line, with its traceback, for a failure that the scheduler outlives.
+    """Log a failure that the scheduler outlives, with its traceback the first time.
+
+    A failure that repeats is logged at intervals that double to a minute.
 
     Args:
         doing: what failed.
         error: why.
         then: how it goes on.
     """
+    _log_failure(f"{doing} failed; {then}", error)
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """A kind of failure: how often it is logged, and how often it was not since then."""
+
+    backoff: Backoff = field(default_factory=Backoff)
+    unlogged: int = 0
+
+
+_MOST_KINDS = 200
+_repeated: dict[Hashable, _Repeated] = {}
+_repeated_lock = threading.Lock()
+
+
+def _log_failure(text: str, error: BaseException) -> None:
     with suppress(Exception):
-        logger.error("%s failed; %s", doing, then, exc_info=error)
+        if not logger.isEnabledFor(logging.ERROR):
+            return
+        raised = (type(error), error, error.__traceback__)
+        record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "%s", (text,), raised)
+        line, unlogged = _line_of((text, type(error), _place(error)), record.created)
+        if line > 1:
+            record.exc_info = None
+            words = f"{class_of(error)}: {words_of(error)}"
+            record.args = (f"{text}: {words} ({unlogged + 1} times since the last line)",)
+        elif line:
+            # Handlers format a traceback only where there is none, and this one is bounded.
+            record.exc_text = traceback_of(error, _LONGEST_TRACEBACK)
+        if line:
+            logger.handle(record)
+
+
+def _line_of(kind: Hashable, at: float) -> tuple[int, int]:
+    """Return the number of the line of a failure, and how many were not logged before it."""
+    with _repeated_lock:
+        if len(_repeated) >= _MOST_KINDS:
+            _repeated.clear()
+        known = _repeated.setdefault(kind, _Repeated())
+        line, unlogged = known.backoff.line(at), known.unlogged
+        known.unlogged = 0 if line else unlogged + 1
+        return line, unlogged
+
+
+def _place(error: BaseException) -> tuple[str, int]:
+    """Return the line of code that raised: another line is another kind of failure."""
+    frame = error.__traceback__
+    if frame is None:
+        return "", 0
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame.tb_frame.f_code.co_filename, frame.tb_lineno
 
 
 def _word(value: Any) -> str:

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 import django_declarative_cron
+from django_declarative_cron import signals
 from django_declarative_cron.core.schedule import forget_answers
 
 from .database import for_children
@@ -182,3 +183,9 @@ def post_to(settings: Any) -> Post:
 def _nothing_is_known_of_schedules() -> None:
     """Forget answers of the test before: this one may break what gives them."""
     forget_answers()
+
+
+@pytest.fixture(autouse=True)
+def _no_failure_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test's failures be logged as if they were the first of their kind."""
+    monkeypatch.setattr(signals, "_repeated", {})

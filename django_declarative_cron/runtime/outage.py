@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from ..core import events
+from ..core.backoff import Backoff
 from ..exceptions import words_of
 from ..signals import publish, tell_recovery
 from .clock import Clock
-
-_FIRST = 1.0
-_LONGEST = 60.0
 
 
 class Outage:
@@ -23,8 +21,8 @@ class Outage:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures = 0
-        self._began = self._told = 0.0
-        self._interval = 0.0
+        self._began = 0.0
+        self._backoff = Backoff()
         self._is_over = True
 
     def fails(self, doing: str, error: Exception, now: datetime) -> None:
@@ -37,13 +35,11 @@ class Outage:
         """
         monotonic = self._clock.monotonic()
         if not self._failures:
-            self._began, self._interval = monotonic, 0.0
+            self._began, self._backoff = monotonic, Backoff()
         self._failures += 1
         self._is_over = False
-        if self._failures > 1 and monotonic - self._told < self._interval:
+        if not self._backoff.line(monotonic):
             return
-        self._told = monotonic
-        self._interval = min(max(self._interval * 2, _FIRST), _LONGEST)
         text = f"{type(error).__name__}: {words_of(error)}"
         failed = events.PersistenceFailed(at=now, doing=doing, error=text, failures=self._failures)
         publish([failed])

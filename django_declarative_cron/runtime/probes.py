@@ -114,16 +114,13 @@ class _Server(ThreadingTCPServer):
         self._free = threading.BoundedSemaphore(MOST_CLIENTS)
         self._lock = threading.Lock()
         self._opened: dict[socket.socket, float] = {}
-        self._has_logged = False
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; wait a little where the system has no descriptor left."""
         try:
             return super().get_request()
         except OSError as error:
-            if not self._has_logged:
-                log_failure("Accepting a connection of a probe or of Prometheus", error)
-            self._has_logged = True
+            log_failure("Accepting a connection of a probe or of Prometheus", error)
             threading.Event().wait(ACCEPT_RETRY)
             raise
 
