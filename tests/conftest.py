@@ -48,6 +48,14 @@ PURE = {"cron", "core", "theory", "test_architecture.py"}
 # What they start has an SQLite file of its own, so that they run once and not on each database.
 OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 
+# These folders and the files beside them use the database through Django's ORM alone. The files of
+# the set have locks or statements of their own, so they run with each database.
+ALIKE = {"callables", "docs", "fuzz", "management", "testing", "watch"}
+EACH_DATABASE = {
+    *("test_checks_database.py", "test_frame.py"),
+    *("test_health.py", "test_health_backlog.py", "test_held.py"),
+}
+
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Run tests that are named without workers, which take seconds to start."""
@@ -84,6 +92,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("pure")
         if OWN_DATABASE.intersection([path.as_posix(), path.parent.as_posix()]):
             item.add_marker("own_database")
+        if (len(path.parts) == 1 or path.parts[0] in ALIKE) and path.name not in EACH_DATABASE:
+            item.add_marker("alike")
 
 
 def pytest_report_header() -> list[str]:
