@@ -16,7 +16,7 @@ from .chromium import Chromium, installed
 from .screenshots import WIDE, addresses
 from .site import log_in, prepare, served
 
-THEIRS = "#header, #nav-sidebar, .skip-to-content-link, #content h2"
+THEIRS = "#header, .breadcrumbs, #nav-sidebar, .skip-to-content-link, #content h2"
 """What the theme colours alone: a project chooses those colours, and its default is faint."""
 
 FAINT = """
