@@ -34,12 +34,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from operator import is_
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.crypto import salted_hmac
+from django.utils.functional import LazyObject, Promise
 
 from .calendars import Calendars
 from .core.declaration import Declaration
@@ -50,15 +52,55 @@ from .core.problem import Check, Problem, Problems
 from .core.reading import Declared, UnresolvableError
 from .core.registration import read, read_set
 from .core.sink import Sink
-from .exceptions import RegistrationShapeError
+from .exceptions import RegistrationShapeError, class_of, words_of
 from .targets import Targets, Types
 
 __all__ = ["Options", "declarations", "options", "problems", "registrations"]
+
+_DEEPEST = 64
 
 
 def registrations() -> object:
     """Give ``settings.SCHEDULED_TASKS`` as it stands, the empty list where it is not set."""
     return getattr(settings, "SCHEDULED_TASKS", [])
+
+
+class LazyValueError(Exception):
+    """Stand for a lazy value of the settings that raises: readers refuse it with its place."""
+
+
+def evaluated(value: Any, depth: int = 0) -> Any:
+    """Return a value of the settings with lazy values in it evaluated; the same where none is.
+
+    Args:
+        value: of any kind, such as a list with a ``SimpleLazyObject`` or a lazy translation.
+        depth: of the value in the whole; a list may contain itself.
+    """
+    kind = type(value)
+    if issubclass(kind, Promise | LazyObject):
+        return _evaluated_lazy(value, depth)
+    if depth >= _DEEPEST or kind not in (dict, list, tuple):
+        return value
+    if kind is dict:
+        keys = [evaluated(each, depth + 1) for each in value]
+        values = [evaluated(each, depth + 1) for each in value.values()]
+        is_same = all(map(is_, keys, value)) and all(map(is_, values, value.values()))
+        return value if is_same else dict(zip(keys, values, strict=True))
+    items = [evaluated(each, depth + 1) for each in value]
+    return value if all(map(is_, items, value)) else kind(items)
+
+
+def _evaluated_lazy(value: Any, depth: int) -> Any:
+    try:
+        if isinstance(value, Promise):
+            return str(value)
+        # The wrapped object takes the place of one that only looks like it.
+        wrapped = value.__reduce__()[1][0]
+    except Exception as error:
+        return LazyValueError(f"{class_of(error)}: {words_of(error)}")
+    if depth >= _DEEPEST:
+        return LazyValueError("it contains itself")
+    return evaluated(wrapped, depth + 1)
 
 
 def declarations(registrations: object, *, time_zone: str | None = None) -> list[Declaration]:
@@ -74,7 +116,8 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
             is and how to mend it.
     """
     problems, zone = Problems(stop_at_first=True), partial(project_zone, time_zone)
-    return [d.declaration for d in read(registrations, Targets(), zone, calendars(), problems)]
+    given = evaluated(registrations)
+    return [d.declaration for d in read(given, Targets(), zone, calendars(), problems)]
 
 
 def registration_set(registrations: object, *, time_zone: str | None = None) -> Declarations:
@@ -87,7 +130,8 @@ def registration_set(registrations: object, *, time_zone: str | None = None) -> 
     Raises:
         DeclarativeCronError: likewise; ``understand`` of what is given raises the others.
     """
-    return read_set(registrations, Targets(), partial(project_zone, time_zone), calendars())
+    zone = partial(project_zone, time_zone)
+    return read_set(evaluated(registrations), Targets(), zone, calendars())
 
 
 def posted(
@@ -145,7 +189,8 @@ def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
     """
     problems, targets = Problems(stop_at_first=False), Targets(importable_only=True)
     source = "SCHEDULED_TASKS"
-    declared = read(registrations, targets, project_zone, calendars(), problems, source=source)
+    given = evaluated(registrations)
+    declared = read(given, targets, project_zone, calendars(), problems, source=source)
     return list(declared), problems.found
 
 
@@ -195,13 +240,17 @@ def foreign(name: str, default: Any = None) -> Any:
     return getattr(settings, name, default)
 
 
+def _given_options() -> Any:
+    return evaluated(getattr(settings, "DECLARATIVE_CRON", {}))
+
+
 def options() -> Options:
     """Give the options of ``settings.DECLARATIVE_CRON``, defaults filled in.
 
     Raises:
         ImproperlyConfigured: an option is unknown or its value is refused.
     """
-    found, wrong = read_options(getattr(settings, "DECLARATIVE_CRON", {}))
+    found, wrong = read_options(_given_options())
     for problem in wrong:
         if problem.check.level == "E":
             raise ImproperlyConfigured(f"{problem.place} {problem.message}\n{problem.hint}")
@@ -210,12 +259,12 @@ def options() -> Options:
 
 def option_problems() -> list[Problem]:
     """Give everything that is wrong with ``settings.DECLARATIVE_CRON``."""
-    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[1]
+    return read_options(_given_options())[1]
 
 
 def lenient_options() -> Options:
     """Give the options, with the default of each that is refused."""
-    return read_options(getattr(settings, "DECLARATIVE_CRON", {}))[0]
+    return read_options(_given_options())[0]
 
 
 def calendars() -> Calendars:
@@ -225,7 +274,7 @@ def calendars() -> Calendars:
 
 def external_workers() -> bool:
     """Tell whether workers outside may have types of their own; each pass asks for that alone."""
-    given = getattr(settings, "DECLARATIVE_CRON", {})
+    given = _given_options()
     return isinstance(given, dict) and given.get("EXTERNAL_WORKERS") is True
 
 
@@ -235,7 +284,7 @@ def event_sink() -> Sink | None:
     Raises:
         ImproperlyConfigured: one is named, and an option is unknown or its value is refused.
     """
-    given = getattr(settings, "DECLARATIVE_CRON", {})
+    given = _given_options()
     if isinstance(given, dict) and given.get("EVENT_SINK") is None:
         return None
     return options().EVENT_SINK
