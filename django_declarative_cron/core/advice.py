@@ -25,6 +25,7 @@ _HOUR = timedelta(hours=1)
 _QUARTER = timedelta(days=91)
 _SHOWN_TASKS = 3
 _FIELDS = 5
+_HOURS = 24
 _REMARK_HINT = "Nothing needs to change if that is meant."
 
 
@@ -114,6 +115,30 @@ def _every_minute_of_hours(declaration: Declaration) -> Iterator[Advice]:
             f"`{declaration.cron}` runs 60 times in each matching hour; did you mean `{meant}`?"
         )
         hint = "Write `0-59` as the minute if every minute is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _every_minute_of_days(declaration: Declaration) -> Iterator[Advice]:
+    minute, hour, *days = _fields(declaration.cron)[-_FIELDS:]
+    if minute == hour == "*" and any(each not in ("*", "?") for each in days):
+        meant = " ".join([*_fields(declaration.cron)[:-_FIELDS], "0", "0", *days])
+        message = f"`{declaration.cron}` runs 1,440 times a day; did you mean `{meant}`?"
+        hint = "Write `0-59` as the minute if every minute is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
+    """Tell how six fields are read that look like five and a year."""
+    fields = declaration.cron.split()
+    if len(fields) != _FIELDS + 1 or fields[5] not in ("*", "?") or fields[2] not in ("*", "?"):
+        return
+    minute, hour = fields[:2]
+    if minute.isdecimal() and hour.isdecimal() and int(hour) < _HOURS:
+        message = (
+            f"`{declaration.cron}` has the seconds first: it runs in every hour, at minute {hour} "
+            f"and second {minute}; did you mean `{' '.join(fields[:5])}`?"
+        )
+        hint = "Write `0-23` as the hour if every hour is meant. There is no field for the year."
         yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
 
 
@@ -272,6 +297,8 @@ def _local(instant: datetime | None, zone: ZoneInfo) -> str:
 _TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
     _either_day,
     _every_minute_of_hours,
+    _every_minute_of_days,
+    _seconds_first,
     _every_second,
     _remarks,
     _uneven,
