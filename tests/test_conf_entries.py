@@ -366,8 +366,16 @@ def test_a_thread_that_cannot_be_ended_is_warned_of() -> None:
             "must be a text such as PT30S, not int",
         ),
         ({"timeout": 0}, "options.timeout", "must be more than 0 and at most 31536000 seconds"),
-        ({"timeout": True}, "options.timeout", "must be a number of seconds, not bool"),
-        ({"timeout": "10"}, "options.timeout", "must be a number of seconds, not str"),
+        (
+            {"timeout": True},
+            "options.timeout",
+            "must be a timedelta or a number of seconds, not bool",
+        ),
+        (
+            {"timeout": "10"},
+            "options.timeout",
+            "must be a timedelta or a number of seconds, not str",
+        ),
         ({"queue": ""}, "options.queue", "must have 1 to 255 characters, found 0"),
         ({"meta": []}, "options.meta", "must be a dict, not list"),
         ({"tgas": []}, "options.tgas", "is no known key; did you mean `tags`?"),

@@ -197,7 +197,7 @@ def _zone(item: Item, name: str) -> ZoneInfo | None:
         return validate_zone(name)
     except UnknownZoneError as error:
         near = f"; did you mean `{error.suggestion}`?" if error.suggestion else ""
-        reason = f"{echoed(name)!r} is no IANA time zone{near}"
+        reason = f"{echoed(name)!r} {error.reason}{near}"
         hint = "Write a name such as `Europe/Berlin`, or `UTC`."
         item.refuse_field(Check.ZONE, "timezone", name, reason, hint)
         return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+from ..exceptions import echoed
 from .limits import LONGEST_DESCRIPTION, too_large, too_long
 from .nearest import listed, nearest
 from .overlap import POLICIES
@@ -76,7 +77,23 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
     for key in item.given:
         if key not in known and key not in MANAGED:
             name, hint = name_of_key(key), f"Known keys: {listed(known)}."
+            hint = _celery_hint(name, item.given[key]) or hint
             item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], _unknown(name, known), hint)
+
+
+def _celery_hint(key: str, value: Any) -> str:
+    """Return what to write instead of a key or a value of Celery's beat schedule."""
+    if key == "task":
+        return 'Write "callback": "app.module.function".'
+    if key not in ("cron", "schedule"):
+        return ""
+    if isinstance(value, timedelta):
+        return f'Write "cron": "@every {value // timedelta(seconds=1)}s".'
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    fields = [str(getattr(value, f"_orig_{name}", "")) for name in names]
+    if all(fields):
+        return f'Write "cron": "{echoed(" ".join(fields))}".'
+    return 'Write "cron": "0 7 * * *".' if key == "schedule" else ""
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
@@ -96,15 +113,26 @@ def well_typed(item: Item) -> dict[str, Any]:
         value = item.given[key]
         if isinstance(value, kind.types):
             typed[key] = plain_text(value) if isinstance(value, str) else value
+            if key == "options":
+                typed[key] = _with_seconds(value)
         else:
             _refuse_type(item, key, value, kind)
     return typed
+
+
+def _with_seconds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the ``timeout`` as a number, because options are kept as JSON."""
+    timeout = options.get("timeout")
+    if not isinstance(timeout, timedelta):
+        return dict(options)
+    return {**options, "timeout": timeout.total_seconds()}
 
 
 def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
     reason = f"must be {kind.words}, not {type(value).__name__}"
     check = Check.RETRY_DELAY if key == "retry_delay" else Check.KEY_VALUE
     hint = f"Write {delay_hint(value)}." if key == "retry_delay" else f"Write {kind.words}."
+    hint = _celery_hint(key, value) or hint
     item.refuse_field(check, key, value, reason, hint)
 
 

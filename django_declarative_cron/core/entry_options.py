@@ -126,7 +126,9 @@ def _queue(value: Any) -> str:
 def _timeout(value: Any) -> timedelta:
     seconds = seconds_of(value)
     if seconds is None:
-        raise _RefusedError(f"must be a number of seconds, not {type(value).__name__}")
+        raise _RefusedError(
+            f"must be a timedelta or a number of seconds, not {type(value).__name__}"
+        )
     if not 0 < seconds <= LONGEST_TIMEOUT.total_seconds():
         most = f"{LONGEST_TIMEOUT.total_seconds():.0f}"
         raise _RefusedError(f"must be more than 0 and at most {most} seconds")

@@ -102,7 +102,7 @@ def read_options(given: object) -> tuple[Options, list[Problem]]:
             values[key] = _READERS[key](value)
         except _RefusedError as error:
             default = getattr(Options(), key)
-            hint = f"The default is {default!r}."
+            hint = _HINTS.get(key, f"The default is {default!r}.")
             problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
     options = replace(Options(), **values)
     return options, problems + list(_relations(options))
@@ -242,6 +242,7 @@ def _source(name: str, given: Any) -> str | Callable[[date], bool]:
     )
 
 
+_HINTS: Final = {"EVENT_SINK": 'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.'}
 _SECOND = timedelta(seconds=1)
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "WORKERS": _whole,

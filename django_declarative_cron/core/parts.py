@@ -16,6 +16,7 @@ from ..exceptions import (
     InvalidCronExpressionError,
     NegativeRetryDelayError,
     ScheduleDuplicateTaskError,
+    echoed,
 )
 from .declaration import MILLISECOND, Target
 from .limits import LONGEST_NAME, LONGEST_PATH, too_long
@@ -85,8 +86,20 @@ def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression |
         return parse(plain_text(text), dialect)
     except InvalidCronExpressionError as error:
         check = _CRON_CHECKS.get(error.code, Check.CRON)
-        item.refuse(check, _for_registration(error), _cron_hint(text, error, dialect))
+        hint = _swapped(item, text, dialect) or _cron_hint(text, error, dialect)
+        item.refuse(check, _for_registration(error), hint)
         return None
+
+
+def _swapped(item: Item, text: str, dialect: str) -> str:
+    """Return what to write where the name is an expression and the expression a name."""
+    given = item.given
+    name: Any = given.get("name") if isinstance(given, dict) else given[0]
+    try:
+        parse(name, dialect)
+    except InvalidCronExpressionError:
+        return ""
+    return f'Swap them: the name is "{echoed(text)}", the expression "{echoed(name)}".'
 
 
 _CRON_CHECKS = {"NEVER": Check.NEVER_FIRES, "LENGTH": Check.TOO_LONG}

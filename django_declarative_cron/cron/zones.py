@@ -58,6 +58,10 @@ class UnknownZoneError(ValueError):
         )
         self.name = name
         self.suggestion = suggestion
+        self.reason = "is no IANA time zone"
+        if isinstance(name, str) and name and "/" not in name:
+            # Some of these are IANA names too, for one offset or for a place of long ago.
+            self.reason = "is refused: only IANA names with a continent, and UTC, are accepted"
 
 
 class Transition(NamedTuple):

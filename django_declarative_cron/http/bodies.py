@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from django.core.exceptions import RequestDataTooBig
+from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, UnreadablePostError
 
 from ..conf import options
@@ -64,6 +65,8 @@ def _text(request: HttpRequest) -> str:
     )
     if _length(request) > most:
         raise too_large
+    if isinstance(request, WSGIRequest) and not request.META.get("CONTENT_LENGTH"):
+        _refuse_chunks(request)
     try:
         # What a length promises may be more than comes, and where there is none, anything may.
         body = request.read(most + 1)
@@ -76,6 +79,13 @@ def _text(request: HttpRequest) -> str:
         raise invalid("The body is not UTF-8.") from None
     except UnreadablePostError:
         raise invalid("The body could not be read.") from None
+
+
+def _refuse_chunks(request: HttpRequest) -> None:
+    # Django reads nothing of such a body under WSGI.
+    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+        message = "The body must have a Content-Length: chunked bodies are not read under WSGI."
+        raise RefusedError(411, "invalid_request", message)
 
 
 def _length(request: HttpRequest) -> int:

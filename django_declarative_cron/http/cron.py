@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse
 
 from .. import conf
+from ..core.advice import advise
+from ..core.declaration import Declaration
 from ..core.limits import MOST_PROBLEMS
 from ..core.plain import flaw_of_text
 from ..core.posting import Flaw, entry_of
 from ..core.problem import Check, Problem
+from ..core.reading import Declared
 from ..core.runners import EXTERNAL
 from ..exceptions import InvalidRegistrationError, echoed
 from ..models import Origin, ScheduledTask
@@ -57,11 +61,17 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     except OwnedError as error:
         return _unchanged(request, caller, _row(error.name), entry)
     body = shapes.both(posted.row, may_read=caller.may_read)
-    warnings = [_told(each) for each in problems]
+    warnings = [_told(each) for each in (*problems, *_advice(declaration, entry))]
     if warnings:
         body["warnings"] = warnings
     place = f"{request.path.rstrip('/')}/{quote(posted.row.name or '', safe='')}"
     return answer(request, body, 201 if posted.is_new else 200, {"Location": place})
+
+
+def _advice(declaration: Declaration, entry: dict[str, Any]) -> Iterator[Problem]:
+    """Yield what the checks say of a sound declaration in settings."""
+    declared = Declared(declaration, "cron_job", 0, "timezone" in entry, lambda _: None)
+    return advise([declared], system_clock.now(), conf.project_zone())
 
 
 def _of_settings(name: Any) -> ScheduledTask | None:

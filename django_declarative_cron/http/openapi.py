@@ -63,7 +63,7 @@ def _cron() -> dict[str, Any]:
                 "Register a task, or bring it up to date",
                 {200: both, 201: both},
                 body=_ref("Posted"),
-                errors=(400, 409, 413, 415),
+                errors=(400, 409, 411, 413, 415),
             ),
         },
         "/v1/cron/{name}": {
@@ -74,7 +74,7 @@ def _cron() -> dict[str, Any]:
                 "Enable or disable one task",
                 {200: both},
                 body=_ref("Switch"),
-                errors=(400, 404, 409, 413, 415),
+                errors=(400, 404, 409, 411, 413, 415),
             ),
             "delete": _operation(
                 "remove", "Remove one task", {200: _ref("Deleted")}, errors=(404, 409)
@@ -85,7 +85,7 @@ def _cron() -> dict[str, Any]:
 
 def _workers() -> dict[str, Any]:
     one = {"name": "job", "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}
-    job, errors = _of({"job": _ref("Job")}), (400, 404, 409, 413, 415)
+    job, errors = _of({"job": _ref("Job")}), (400, 404, 409, 411, 413, 415)
     fetched = _of({"jobs": {"type": "array", "items": _ref("Job")}})
     acts = {
         "fetch": ("Reserve jobs for a worker outside", fetched, _FETCH),

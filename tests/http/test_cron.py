@@ -510,3 +510,10 @@ def test_durations_in_milliseconds_are_understood(
 ) -> None:
     answer = caller.post("/v1/cron", {**ENTRY, "options": posted})
     assert answer.data["cron_job"]["options"] == options
+
+
+def test_a_registration_is_answered_with_what_the_checks_say(caller: Caller) -> None:
+    entry = {**ENTRY, "cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    answer = caller.post("/v1/cron", entry)
+    assert answer.status == 201
+    assert "declarative_cron.W005" in {each["id"] for each in answer.data["warnings"]}

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from django_declarative_cron.http import cron
+from django_declarative_cron.http.answers import RefusedError
+from django_declarative_cron.http.bodies import read_object
 from django_declarative_cron.models import ScheduledTask
 
 from .client import ENTRY, Caller
@@ -221,3 +223,11 @@ def test_health_is_that_of_the_scheduler(caller: Caller) -> None:
     assert found.data["backend"]["status"] == "connected"
     scheduler.stop()
     assert caller.get("/v1/health").status == 503
+
+
+def test_a_chunked_body_needs_a_length_under_wsgi(rf: RequestFactory) -> None:
+    request = rf.generic("POST", LIST, "{}", content_type="application/json")
+    request.META |= {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
+    with pytest.raises(RefusedError) as caught:
+        read_object(request)
+    assert (caught.value.status, caught.value.code) == (411, "invalid_request")

@@ -192,6 +192,26 @@ def test_a_scheduler_of_apscheduler_that_was_not_started(
     assert "d: no dotted path leads to its function" in answer.err
 
 
+def test_a_job_store_is_unpickled_only_when_asked_for(
+    cron: Cron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Store:
+        def get_all_jobs(self) -> list[Any]:
+            asked.append("jobs")
+            return []
+
+    module = ModuleType("some_jobs")
+    vars(module)["Store"] = Store
+    monkeypatch.setitem(sys.modules, "some_jobs", module)
+    answer = cron("import", "apscheduler", "some_jobs.Store")
+    assert (answer.code, asked) == (2, [])
+    assert "add --unpickle" in answer.err
+    assert cron("import", "apscheduler", "some_jobs.Store", "--unpickle").code == 1
+    assert asked == ["jobs"]
+
+
 def test_a_crontab_from_a_file_and_from_a_pipe(
     cron: Cron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,11 @@ def _arguments(parser: ArgumentParser) -> None:
         help="go on sending tasks to Celery's workers instead of calling them",
     )
     parser.add_argument(
+        "--unpickle",
+        action="store_true",
+        help="read the job store of APScheduler, whose rows are pickled and can run any code",
+    )
+    parser.add_argument(
         "--format",
         choices=["python", "json"],
         default="python",
@@ -62,7 +67,11 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     asked = Asked(
-        options["source"], _zone(options["timezone"]), options["keep_workers"], options["system"]
+        options["source"],
+        _zone(options["timezone"]),
+        options["keep_workers"],
+        options["system"],
+        options["unpickle"],
     )
     moving = _judged(READERS[options["rival"]](asked))
     if options["format"] == "json":

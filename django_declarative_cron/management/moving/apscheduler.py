@@ -27,7 +27,7 @@ def read(asked: Asked) -> Moving:
     Raises:
         CommandError: there is neither, with exit code 2.
     """
-    found, source = _source(asked.source)
+    found, source = _source(asked)
     defaults: Mapping[str, Any] = getattr(found, "_job_defaults", {})
     every = getattr(found, "get_jobs", None) or getattr(found, "get_all_jobs", None)
     if every is None:
@@ -39,15 +39,29 @@ def read(asked: Asked) -> Moving:
     return Moving(RIVAL, source, apscheduler.moved(jobs, bind), apscheduler.GENERAL)
 
 
-def _source(path: str) -> tuple[Any, str]:
+def _source(asked: Asked) -> tuple[Any, str]:
+    path = asked.source
     if path:
         found = imported(path)
-        return (_made(found, path) if callable(found) else found), path
+        found = _made(found, path) if callable(found) else found
+        if hasattr(found, "get_all_jobs"):
+            _require_unpickle(asked)
+        return found, path
     if not apps.is_installed("django_apscheduler"):
         text = "Name a scheduler by its dotted path, such as shop.jobs.scheduler."
         raise CommandError(text, returncode=2)
+    _require_unpickle(asked)
     store = imported("django_apscheduler.jobstores.DjangoJobStore")
     return store(), "the table of django-apscheduler"
+
+
+def _require_unpickle(asked: Asked) -> None:
+    if not asked.unpickle:
+        text = (
+            "The rows of a job store are pickled, and unpickling runs the code that they name: "
+            "add --unpickle if nobody else can write to them, or name a scheduler."
+        )
+        raise CommandError(text, returncode=2)
 
 
 def _made(found: Any, path: str) -> Any:

@@ -24,12 +24,14 @@ class Asked:
         zone: IANA name of the zone of the machine, for what is read by its clock.
         keep_workers: Celery's workers go on running the tasks.
         with_users: each line of a crontab names a user.
+        unpickle: rows of a job store may be unpickled, which runs code that they name.
     """
 
     source: str
     zone: str
     keep_workers: bool = False
     with_users: bool = False
+    unpickle: bool = False
 
     @property
     def project_zone(self) -> str:
