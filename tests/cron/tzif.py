@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import struct
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import TZPATH, available_timezones
 
+from ..effort import IS_COMPLETE
+
+PARTS = 10
+"""Into how many tests a proof for every zone is divided."""
+
+_LATELY = datetime(1996, 1, 1, tzinfo=UTC).timestamp()
 _HEADER = struct.Struct(">4sc15x6L")
 
 
@@ -34,6 +41,13 @@ def zones() -> list[str]:
     """Return one zone of each set that share their transitions, all known zones covered."""
     distinct = {_file(key): key for key in sorted(available_timezones(), reverse=True)}
     return sorted(distinct.values())
+
+
+def zones_to_prove() -> list[str]:
+    """Return the zones that changed in the last 30 years, or all in a complete run."""
+    if IS_COMPLETE:
+        return zones()
+    return [key for key in zones() if any(each.second > _LATELY for each in changes(key))]
 
 
 @cache
