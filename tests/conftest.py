@@ -21,7 +21,9 @@ from django_declarative_cron import signals
 from django_declarative_cron.core.schedule import forget_answers
 
 from .database import for_children
+from .effort import IS_COMPLETE, SEED
 from .process import Process
+from .real_clock import refuse, stand_still
 from .receiver import SECRET, Post, Receiver
 
 # Where the package is installed, pytest has loaded it already.
@@ -34,12 +36,8 @@ CHECKOUT = Path(__file__).parents[1]
 
 # The order of the tests and the examples of Hypothesis are the same each time, so that a change
 # is not red by chance. With a number in DDC_SEED both are new, as the nightly run wants it.
-SEED = int(os.environ.get("DDC_SEED", "1"))
-
 # How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile(
-    "tests", deadline=None, derandomize="DDC_SEED" not in os.environ
-)
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=not IS_COMPLETE)
 hypothesis.settings.load_profile("tests")
 
 # Their tests cannot depend on the database, so that each Python runs them on one.
@@ -55,6 +53,9 @@ EACH_DATABASE = {
     *("test_checks_database.py", "test_frame.py"),
     *("test_health.py", "test_health_backlog.py", "test_held.py"),
 }
+
+# Their schedulers, servers and databases go by the real clock.
+REAL_CLOCK = {"browser", "docs", "http", "processes", "runtime", "store", "watch"}
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -90,10 +91,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(here)
         if path.parts[0] in PURE:
             item.add_marker("pure")
+        if path.parts[0] in REAL_CLOCK or _is_transactional(item):
+            item.add_marker("real_clock")
         if OWN_DATABASE.intersection([path.as_posix(), path.parent.as_posix()]):
             item.add_marker("own_database")
         if (len(path.parts) == 1 or path.parts[0] in ALIKE) and path.name not in EACH_DATABASE:
             item.add_marker("alike")
+
+
+def _is_transactional(item: pytest.Item) -> bool:
+    """Return whether a test commits: then threads or processes go by the real clock beside it."""
+    mark = item.get_closest_marker("django_db")
+    commits = mark is not None and bool(mark.kwargs.get("transaction"))
+    return commits or "transactional_db" in getattr(item, "fixturenames", ())
 
 
 def pytest_report_header() -> list[str]:
@@ -187,6 +197,19 @@ def post_to(settings: Any) -> Post:
         settings.DECLARATIVE_CRON = {"EVENT_SINK": sink}
 
     return configure
+
+
+@pytest.fixture(autouse=True)
+def _controlled_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a test that reads the real clock without the mark ``real_clock``."""
+    if request.node.get_closest_marker("real_clock") is None:
+        refuse(monkeypatch)
+
+
+@pytest.fixture
+def still_clock(_controlled_clock: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the package read the same instant each time."""
+    stand_still(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ from django_declarative_cron.exceptions import CalendarError, InvalidRegistratio
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.testing import Simulation
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 FILE = """BEGIN:VCALENDAR
 VERSION:2.0
 PRODID:-//example//EN

@@ -16,6 +16,8 @@ from django_declarative_cron.runtime.connections import CONNECTING, limit_connec
 from django_declarative_cron.store import pace
 from django_declarative_cron.testing import Simulation
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -11,6 +11,8 @@ from django.core.checks import CheckMessage, run_checks
 from django_declarative_cron import checks
 from django_declarative_cron.core.linter import CROWD
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 Check = Callable[..., list[CheckMessage]]
 
 

@@ -12,6 +12,8 @@ from django_declarative_cron import checks, djangotasks
 from django_declarative_cron.runtime import forking
 from django_declarative_cron.runtime.runners import server
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
 PACKAGE = "django.tasks" if find_spec("django.tasks") else "django_tasks"
 ENGINES = {

@@ -12,6 +12,8 @@ from django_declarative_cron import conf
 from django_declarative_cron.core.posting import entry_of
 from django_declarative_cron.exceptions import InvalidRegistrationError
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 ENTRY = {"name": "a", "cron": "0 4 * * *", "timezone": "UTC", "callback": "os.getcwd"}
 
 

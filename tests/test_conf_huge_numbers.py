@@ -14,6 +14,8 @@ from django_declarative_cron.core.options import _READERS as OPTIONS
 from django_declarative_cron.core.retry_policy import _READERS as RETRY_KEYS
 from django_declarative_cron.core.sink import _READERS as SINK_KEYS
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 # One that is no float, and one that Python does not even write.
 HUGE = [10**400, -(10**400), 10**5000, -(10**5000)]
 ENTRY = {"name": "a", "cron": "0 7 * * *", "callback": "tests.callables.jobs.send_mail"}

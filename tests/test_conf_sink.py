@@ -16,6 +16,8 @@ from django_declarative_cron import conf
 from django_declarative_cron.core.sink import Sink, backoff
 from django_declarative_cron.core.webhook import headers
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 URL = "https://hooks.example.org/cron"
 

@@ -16,7 +16,7 @@ from django_declarative_cron.testing import ManualClock, Simulation
 from ..receiver import Receiver
 from .conftest import DELAY, HERE, START, Cron
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 
 
 @pytest.fixture

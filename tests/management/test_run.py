@@ -29,7 +29,7 @@ from ..timeouts import TIMEOUT
 from . import callbacks, child_settings
 from .conftest import DELAY, HERE, Cron, run_child
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.real_clock]
 
 YEARLY = "0 0 1 1 *"
 Register = Callable[..., None]

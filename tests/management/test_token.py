@@ -14,7 +14,7 @@ from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import tokens
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 Say = Callable[..., str]
 
 

@@ -10,7 +10,7 @@ from django_declarative_cron.testing import Simulation
 
 from .conftest import Cron
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 
 
 @pytest.mark.parametrize("policy", ["skip", "allow", "cancel_previous", "enqueue"])

@@ -269,6 +269,7 @@ def test_without_tasks_nothing_is_polled_and_a_run_in_flight_still_ends(
 
 
 @pytest.mark.requirement("003 Testable Invariants/3")
+@pytest.mark.usefixtures("still_clock")
 def test_sp01_a_stop_without_an_initialisation(db: None, told: list[Event]) -> None:
     scheduler = Scheduler(background=False)
     assert scheduler.stop() is True

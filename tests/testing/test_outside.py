@@ -12,7 +12,7 @@ from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.models import Outcome, TaskRun
 from django_declarative_cron.testing import Simulation, post_task
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 TASK = {"name": "sync", "expression": "0 * * * *", "job_template": {"type": "partner.sync"}}
 
 

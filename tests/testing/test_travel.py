@@ -57,6 +57,7 @@ def test_a_simulation_goes_its_own_way_under_a_frozen_clock(travel: Travel) -> N
         assert [f"{at:%Y %H:%M}" for at in sim.starts("daily")] == ["2027 07:00"]
 
 
+@pytest.mark.real_clock
 @pytest.mark.django_db
 def test_callbacks_of_a_simulation_may_see_its_time(travel: Travel) -> None:
     seen = []
