@@ -300,7 +300,7 @@ def test_p02_tasks_that_fall_silent_are_told_together(check: Any) -> None:
 
 def test_only_what_falls_silent_is_told(check: Any) -> None:
     assert check(entry(cron="0-59 * 1 6 *", timezone="America/New_York")) == []
-    (message,) = check(entry(cron="* * 7 * *", timezone="America/New_York"))
+    (message,) = check(entry(cron="0-59 * 7 * *", timezone="America/New_York"))
     assert "repeats itself on 2027-11-07" in message.msg
 
 

@@ -14,6 +14,8 @@ _OPERATORS: Final = frozenset({"|", "||", "&", ";", "(", ")", "|&", ";;"})
 _REDIRECTION: Final = re.compile(r"[0-9&]?>{1,2}\|?&?|<{1,3}&?")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON: Final = re.compile(r"(?:.*/)?(?:python[0-9.]*|pypy[0-9.]*)")
+# Variables, patterns, braces, home directories, comments: quoted or not, a shell reads them right.
+_NEEDS_SHELL: Final = re.compile(r"[$`*?{\[]|^#|(?:^|[=:])~")
 _SUFFIXES: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _TIMEOUT: Final = re.compile(r"([0-9.]+)([smhd]?)")
 # Words before a command that change nothing in what it does, with how many words follow each.
@@ -78,12 +80,13 @@ class _Reading:
         """Give the management command that the words run, ``None`` where they run another."""
         self._leave_directory()
         rest = self._without_redirections(self._words)
-        if rest is None or any("$" in word or "`" in word for word in rest):
+        if rest is None or any(map(_NEEDS_SHELL.search, rest)):
             return None
         rest = self._without_wrappers(rest)
-        command = _after_manage(rest)
+        command, told = _after_manage(rest)
         if not command:
             return None
+        self._told += told
         keys: dict[str, Any] = {"command": command}
         if self._skips:
             keys["overlap_policy"] = "skip"
@@ -150,7 +153,10 @@ class _Reading:
             elif head in _RUNNERS and tuple(words[1 : 1 + len(_RUNNERS[head])]) == tuple(
                 _RUNNERS[head]
             ):
-                words = words[1 + len(_RUNNERS[head]) :]
+                length = 1 + len(_RUNNERS[head])
+                told = f"ran by `{' '.join(words[:length])}`; it runs in runscheduler now"
+                self._told.append(Difference("environment", told))
+                words = words[length:]
             else:
                 break
         return words
@@ -171,28 +177,39 @@ def _limit(words: list[str]) -> float:
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def _after_manage(words: list[str]) -> list[str]:
-    """Give the words of a management command, without what only its process is told."""
+def _after_manage(words: list[str]) -> tuple[list[str], list[Difference]]:
+    """Give the words of a management command, and what its process was told besides."""
+    told: list[str] = []
     if words and _PYTHON.fullmatch(words[0]):
+        if words[0].startswith("/"):
+            told.append(words[0])
         words = words[1:]
         while words and words[0] in ("-u", "-W", "-B", "-E", "-O"):
-            words = words[2:] if words[0] == "-W" else words[1:]
+            width = 2 if words[0] == "-W" else 1
+            told += words[:width] if words[0] != "-u" else []
+            words = words[width:]
         if words[:2] == ["-m", "django"]:
-            return _own(words[2:])
+            return _own(words[2:], told)
     head = words[0].rpartition("/")[2] if words else ""
     if head in ("manage.py", "manage", "django-admin", "django-admin.py"):
-        return _own(words[1:])
-    return []
+        if words[0].startswith("/"):
+            told.append(words[0])
+        return _own(words[1:], told)
+    return [], []
 
 
-def _own(words: list[str]) -> list[str]:
-    found = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in ("--settings", "--pythonpath"):
-            skip = True
-        elif not word.startswith(("--settings=", "--pythonpath=")):
+def _own(words: list[str], told: list[str]) -> tuple[list[str], list[Difference]]:
+    found: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word in ("--settings", "--pythonpath"):
+            told.append(" ".join(words[position : position + 2]))
+            position += 1
+        elif word.startswith(("--settings=", "--pythonpath=")):
+            told.append(word)
+        else:
             found.append(word)
-    return found
+        position += 1
+    text = "ran with `{}`; it has the project, the Python and the settings of runscheduler now"
+    return found, [Difference("environment", text.format(each)) for each in told]

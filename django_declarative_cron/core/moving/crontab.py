@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ...cron.zones import UnknownZoneError, validate_zone
+from ...exceptions import class_of, words_of
+from .called import SHELL
 from .command import command_of
 from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
 from .unix import AS_CRON_DOES, MACROS, either_day
@@ -21,6 +24,11 @@ GENERAL: Final = (
 _LONGEST_LINE: Final = 10_000
 """Ten times what cron itself takes; beyond it there is no crontab, and reading takes for ever."""
 
+_SH: Final = "/bin/sh"
+_FIELD: Final = re.compile(r"[0-9*?,/LW#-]+")
+_USERS: Final = frozenset(
+    ("root", "www-data", "nobody", "daemon", "postgres", "mysql", "nginx", "apache", "ubuntu")
+)
 _SETTING: Final = re.compile(r"\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?\s*=\s*(.*?)\s*")
 _LINE: Final = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*?)\s*")
 
@@ -43,6 +51,7 @@ def moved(
 
 
 def _lines(text: str, zone: str, with_users: bool, said: list[Difference]) -> Iterator[Moved]:
+    shell = _SH
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -52,7 +61,9 @@ def _lines(text: str, zone: str, with_users: bool, said: list[Difference]) -> It
             continue
         setting = _SETTING.fullmatch(line)
         if setting is None or line.lstrip().startswith(("*", "@")):
-            yield _line(line, number, zone, with_users)
+            yield _guarded(line, number, zone, with_users, shell)
+        elif setting[1] == "SHELL":
+            shell = setting[2].strip("\"'")
         elif setting[1] == "CRON_TZ":
             zone = setting[2].strip("\"'")
         else:
@@ -65,15 +76,31 @@ def _said(name: str, line: str) -> Difference:
     return Difference("environment", f"`{line}`: set it for runscheduler, or in the command")
 
 
-def _line(line: str, number: int, zone: str, with_users: bool) -> Moved:
+def _guarded(line: str, number: int, zone: str, with_users: bool, shell: str) -> Moved:
+    """Read a line; one that no reader stands is listed, and the others are read."""
+    try:
+        return _line(line, number, zone, with_users, shell)
+    except (Exception, RecursionError, MemoryError) as error:
+        told = f"it cannot be read: {class_of(error)}: {words_of(error)}"
+        return Moved(f"line {number}", None).refused(told)
+
+
+def _line(line: str, number: int, zone: str, with_users: bool, shell: str) -> Moved:
     match = _LINE.fullmatch(line)
     if match is None:
         return Moved(f"line {number}", None).refused(f"`{line.strip()}` is no line of a crontab")
     when, command, told = match[1], match[2], []
     if with_users:
-        user, _, command = command.partition(" ")
+        user, *rest = command.split(maxsplit=1)
+        command = rest[0] if rest else ""
         told.append(Difference("environment", f"ran as {user}"))
+    flaw = _flaw_of_command(command, with_users)
+    if flaw:
+        return Moved(f"line {number}", None).refused(f"`{line.strip()}` {flaw}")
     keys, also = command_of(_percent(command.strip()))
+    if keys.get("callback") == SHELL and shell != _SH:
+        keys["args"][0] = f"{shell} -c {shlex.quote(keys['args'][0])}"
+        also.append(Difference("callback", f"`{shell}` runs it, because SHELL named it"))
     was = _name_of(keys, command)
     try:
         cron, days = _when(when)
@@ -85,6 +112,18 @@ def _line(line: str, number: int, zone: str, with_users: bool) -> Moved:
     entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "catch_up": 0}
     entry["options"] = options
     return Moved(was, entry, (*days, *told, *also))
+
+
+def _flaw_of_command(command: str, with_users: bool) -> str:
+    """Say why what follows the times is hardly the command, or give an empty text."""
+    first, *rest = command.split(maxsplit=1)[:2] or [""]
+    if not first:
+        return "has no command"
+    if _FIELD.fullmatch(first):
+        return f"has more than five fields of times, or `{first}` is no command: cron has five"
+    if not with_users and rest and first in _USERS:
+        return f"has `{first}` before the command, as lines of a system crontab have: add --system"
+    return ""
 
 
 def _when(text: str) -> tuple[str, list[Difference]]:

@@ -184,6 +184,8 @@ def arguments(args: str | None, kwargs: str | None) -> tuple[Sequence[Any], dict
     try:
         positional: Any = ast.literal_eval(args) if args else ()
         by_name: Any = _by_name(kwargs) if kwargs else {}
+    except (RecursionError, MemoryError):
+        raise UntranslatableError("its arguments are nested too deep to be read") from None
     except (SyntaxError, ValueError, TypeError, IndexError, AttributeError):
         raise UntranslatableError("its arguments are no literals") from None
     if not isinstance(by_name, Mapping):

@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from ... import conf
 from ...core.moving.moved import UntranslatableError
+from ...exceptions import class_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,10 @@ def imported(path: str) -> Any:
     """
     try:
         return import_string(path.replace(":", "."))
-    except ImportError as error:
-        raise CommandError(f"{path!r} cannot be imported: {error}", returncode=2) from error
+    except Exception as error:
+        # A module may raise anything while it is imported.
+        told = f"{path!r} cannot be imported: {class_of(error)}: {words_of(error)}"
+        raise CommandError(told, returncode=2) from error
 
 
 def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
@@ -83,8 +86,9 @@ def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[
         return args  # Whether it is there is told when the entry is judged.
     try:
         function = import_string(path)
-    except ImportError as error:
-        raise UntranslatableError(f"`{path}` cannot be imported: {error}") from error
+    except Exception as error:
+        told = f"`{path}` cannot be imported: {class_of(error)}: {words_of(error)}"
+        raise UntranslatableError(told) from error
     try:
         # A task of Celery takes what its function takes, without itself.
         signature = inspect.signature(getattr(function, "run", function))

@@ -13,7 +13,8 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.moving import celery
 from ...core.moving.celery import Beat, Crontab
-from ...core.moving.moved import Moving
+from ...core.moving.moved import Moved, Moving
+from ...exceptions import class_of, words_of
 from ...fields import as_utc
 from .asked import Asked, bind, imported, rows_of
 
@@ -35,14 +36,14 @@ def read(asked: Asked) -> Moving:
     """
     app, schedule, zone, source = _schedule(asked)
     rows = {row.name: row for row in _rows()}
-    beats = [_of_row(row, app) for row in rows.values()]
+    beats, unread = _of_rows(rows.values(), app)
     beats += [_of_entry(name, each, zone, app) for name, each in schedule if name not in rows]
     beats = [beat for beat in beats if beat.task != _OWN]
     if rows:
         source = f"{source} and the tables of django-celery-beat"
     told = celery.STILL_SENT if asked.keep_workers else celery.IN_PROCESS
     tasks = celery.moved(beats, bind, keep_workers=asked.keep_workers)
-    return Moving(RIVAL, source, tasks, (*celery.GENERAL, told))
+    return Moving(RIVAL, source, (*tasks, *unread), (*celery.GENERAL, told))
 
 
 def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
@@ -52,7 +53,8 @@ def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
             raise CommandError(f"{asked.source!r} is no app of Celery", returncode=2)
         return named, _of_app(named), str(named.timezone), f"the app {asked.source}"
     found: Mapping[str, Any] = next(filter(None, map(conf.foreign, _SETTINGS)), {})
-    zone = str(conf.foreign("CELERY_TIMEZONE") or "UTC")
+    # Celery takes the zone of Django where it has none of its own.
+    zone = str(conf.foreign("CELERY_TIMEZONE") or asked.project_zone)
     app = None if find_spec("celery") is None else imported("celery.current_app")
     own = [] if app is None else _of_app(app)
     if app is not None and own:
@@ -81,6 +83,19 @@ def _of_entry(name: str, entry: Mapping[str, Any], zone: str, app: Any) -> Beat:
         kwargs=entry.get("kwargs") or {},
         options={**(entry.get("options") or {})},
     )
+
+
+def _of_rows(rows: Iterable[Any], app: Any) -> tuple[list[Beat], list[Moved]]:
+    """Read rows; one that cannot be read is listed, and the others are read."""
+    beats: list[Beat] = []
+    unread: list[Moved] = []
+    for row in rows:
+        try:
+            beats.append(_of_row(row, app))
+        except (Exception, RecursionError, MemoryError) as error:
+            told = f"its row cannot be read: {class_of(error)}: {words_of(error)}"
+            unread.append(Moved(str(row.name), None).refused(told))
+    return beats, unread
 
 
 def _of_row(row: Any, app: Any) -> Beat:
