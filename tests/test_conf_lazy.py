@@ -12,6 +12,8 @@ from django.utils.translation import gettext_lazy
 
 from django_declarative_cron import checks, conf
 
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 ENTRY = {"name": "t", "cron": "0 7 * * *", "callback": "tests.callables.jobs.send_mail"}
 KINDS = [gettext_lazy, lazystr, lambda text: SimpleLazyObject(lambda: text)]
 TEXTS = {
