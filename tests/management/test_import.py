@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_declarative_cron import borrowed, conf
+from django_declarative_cron.core.moving.moved import UntranslatableError
 from django_declarative_cron.management.moving import asked, celery, django_q
 
 from . import callbacks
@@ -85,6 +86,43 @@ def test_the_tables_of_beat_go_before_the_settings(
         "i: Invalid registration",
     ):
         assert text in answer.err
+
+
+def test_beats_schedule_without_a_zone_follows_that_of_the_project(
+    cron: Cron, settings: Any
+) -> None:
+    settings.TIME_ZONE = "America/New_York"
+    schedule = {"task": f"{HERE}.nothing", "schedule": stand_ins.crontab(0, "7", "mon")}
+    settings.CELERY_BEAT_SCHEDULE = {"a": schedule}
+    (entry,) = written(cron("import", "celery-beat"))
+    assert entry["timezone"] == "America/New_York"
+
+
+def test_a_row_of_beat_that_cannot_be_read_is_listed_and_the_others_are_read(
+    cron: Cron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        beat_row(name="deep", crontab=crontab_row(), args="[" * 200_000),
+        beat_row(name="torn", crontab=crontab_row(), kwargs="{"),
+        beat_row(name="whole", crontab=crontab_row()),
+    ]
+    monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
+    answer = cron("import", "celery-beat")
+    assert [each["name"] for each in written(answer)] == ["whole"]
+    assert "deep: its row cannot be read: RecursionError" in answer.err
+    assert "torn: its row cannot be read: JSONDecodeError" in answer.err
+
+
+def test_a_module_that_raises_anything_ends_an_import_with_a_sentence(
+    cron: Cron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "raises_at_import.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    answer = cron("import", "celery-beat", "raises_at_import.app")
+    assert answer.code == 2
+    assert "cannot be imported: ZeroDivisionError: division by zero" in answer.err
+    with pytest.raises(UntranslatableError, match="ZeroDivisionError"):
+        asked.bind("raises_at_import.task", [], {"a": 1})
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
