@@ -111,6 +111,8 @@ def publish(told: Iterable[events.Event]) -> None:
     for event in told:
         _send(event)
         _log(event)
+        if isinstance(event, events.TaskRunStarted) and event.is_late:
+            _tell_late_start(event)
 
 
 def is_heard(kind: type[events.Event]) -> bool:
@@ -205,6 +207,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return value
+
+
+def _tell_late_start(event: events.TaskRunStarted) -> None:
+    seconds = event.lateness.total_seconds() if event.lateness is not None else 0.0
+    with suppress(Exception):
+        logger.warning(
+            "The run of %r for %s started %.0f s late.",
+            *(safe(event.task_name), _plain(event.scheduled_time), seconds),
+        )
 
 
 def tell_recovery(failures: int, seconds: float) -> None:

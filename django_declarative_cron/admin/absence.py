@@ -12,7 +12,8 @@ from ..conf import options
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.attendance import attendance, gave_up, is_attended, patience
+from ..store.attendance import attendance, gave_up, is_attended
+from ..store.liveness import patience
 from . import formats
 from .live import LiveAdmin
 

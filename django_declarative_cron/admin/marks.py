@@ -15,8 +15,10 @@ from .standing import Standing
 
 STATUS_WORDS = {
     Status.BROKEN: _("Broken"),
+    Status.INTERRUPTED: _("Interrupted"),
     Status.RUNNING: _("Running"),
     Status.WAITS_FOR_A_WORKER: _("Waits for a worker"),
+    Status.DISABLED: _("Disabled in its declaration"),
     Status.PAUSED: _("Paused"),
     Status.PAUSED_UNTIL: _("Paused until…"),
     Status.OVERDUE: _("Overdue"),

@@ -23,9 +23,10 @@ from ..cron import next_transitions
 from ..models import ScheduledTask, SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database, overview
-from ..store.attendance import patience, spoke_at
+from ..store.attendance import spoke_at
+from ..store.liveness import patience
 from ..store.overview import Ran
-from ..store.reading import read_schedule
+from ..store.reading import next_start_of, read_schedule
 from . import formats, marks
 from .filters import kinds_of
 from .pictures import charts, timeline
@@ -42,11 +43,13 @@ _MINUTE = timedelta(minutes=1)
 _TILES = (
     (Status.ACTIVE, _("Active")),
     (Status.RUNNING, _("Running")),
+    (Status.INTERRUPTED, _("Interrupted")),
     (Status.WAITS_FOR_A_WORKER, _("Waits for a worker")),
     (Status.RETRYING, _("Retrying")),
     (Status.OVERDUE, _("Overdue")),
     (Status.BROKEN, _("Broken")),
     (Status.PAUSED, _("Paused")),
+    (Status.DISABLED, _("Disabled in its declaration")),
 )
 _ALWAYS = (Status.ACTIVE, Status.RUNNING, Status.RETRYING)
 _QUIET = ("skipped", "missed", "cancelled", "waiting")
@@ -199,7 +202,8 @@ def _lane(
     others = sum(ended[kind] for kind in _QUIET)
     numbers = {"name": task.name, "succeeded": succeeded, "wrong": wrong, "others": others}
     label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
-    following = "" if task.next_run_at is None else formats.relative(task.next_run_at, now)
+    start = next_start_of(task)
+    following = "" if start is None else formats.relative(start.at, now)
     picture = timeline.lane(
         window,
         (Bar(run.start, run.end or now, run.outcome) for run in runs),

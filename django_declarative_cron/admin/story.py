@@ -116,6 +116,7 @@ def of(
         is_attended: a scheduler was heard of lately.
     """
     reading = read(task, now)
+    start = reading.next_start
     runs = list(runs_of(task).defer(*LONG).select_related("instance")[:RUNS])
     failed = None if task.pending_retry_until is None else _cause(task, runs)
     pause = _pause(task)
@@ -128,7 +129,8 @@ def of(
         "is_suspicious": is_suspicious(task.interruptions),
         "disabled": not task.enabled,
         "pause": None if pause is None else act_line(pause),
-        "retry_at": _moment(task.pending_retry_until),
+        "is_failing": task.pending_retry_until is not None,
+        "next_start": _moment(None if start is None else start.at),
         "failed": None if failed is None else run_line(site_page, request, failed),
         "upcoming": _ahead(reading, now),
         "runs": [run_line(site_page, request, run) for run in runs],

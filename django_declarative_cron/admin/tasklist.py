@@ -13,8 +13,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, ScheduledTask
+from ..runtime.clock import system_clock
 from ..store.overview import Ran, oldest_recent, recent_runs
-from ..store.reading import with_waits
+from ..store.reading import with_runs
 from . import formats, overview
 from .pictures import charts
 from .readonly import NOTHING
@@ -28,7 +29,9 @@ class TaskChangeList(ChangeList):
         super().get_results(request)
         self._request = request
         keys = list(self.result_list.values_list("pk", flat=True))
-        asked = with_waits(self.root_queryset).annotate(oldest_recent=oldest_recent())
+        asked = with_runs(self.root_queryset, system_clock.now()).annotate(
+            oldest_recent=oldest_recent()
+        )
         found: dict[Any, Any] = asked.in_bulk(keys)
         tasks = [found[key] for key in keys if key in found]
         runs = recent_runs(tasks, {task.name or "": task.oldest_recent for task in tasks})

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import F
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -19,7 +18,7 @@ from ..core.operating import KEYS as OPERATING
 from ..core.suspicion import is_suspicious
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.attendance import patience
+from ..store.liveness import patience
 from ..store.masking import masked
 from ..store.reading import (
     Reading,
@@ -29,6 +28,7 @@ from ..store.reading import (
     read_retry,
     skips_at,
 )
+from ..store.status import next_start_at
 from . import acts, formats, marks, overview, story
 from .extras import ExtraPagesAdmin
 from .filters import (
@@ -86,17 +86,18 @@ def schedule(task: ScheduledTask) -> SafeString:
     )
 
 
-@admin.display(description=_("next run"), ordering=F("next_run_at").asc(nulls_last=True))
+@admin.display(description=_("next run"), ordering=next_start_at().asc(nulls_last=True))
 def next_run(task: ScheduledTask) -> str:
-    """Show the next run in the task's zone and how far away it is; nothing where none will be."""
+    """Show when the task starts next and how far away that is; nothing where it does not."""
     now = system_clock.now()
-    found = _reading(task).schedule
-    if task.next_run_at is None or found is None:
+    start = _reading(task).next_start
+    if start is None:
         return NOTHING
+    distance = formats.relative(start.at, now)
     return format_html(
         '{}<span class="ddc-more">{}</span>',
-        formats.occurrence(task.next_run_at, found.zone),
-        formats.relative(task.next_run_at, now),
+        formats.moment(start.at),
+        distance if start.reason == "due" else gettext("retry, %(when)s") % {"when": distance},
     )
 
 
@@ -154,6 +155,9 @@ def pending_retry(task: ScheduledTask) -> str:
     """Show when the pending retry may start, and which attempt of how many it is."""
     if task.pending_retry_until is None:
         return NOTHING
+    start = _reading(task).next_start
+    if start is not None and start.reason == "due":
+        return gettext("none: the next occurrence comes first")
     if not task.attempt:
         return formats.moment(task.pending_retry_until)
     return format_html(
@@ -220,7 +224,7 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         "origin",
     ]
     search_fields = ["name", "description"]
-    ordering = [F("next_run_at").asc(nulls_last=True), "name"]
+    ordering = [next_start_at().asc(nulls_last=True), "name"]
     fieldsets: ClassVar[Columns] = [
         (
             _("State"),

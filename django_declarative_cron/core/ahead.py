@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from .overlap import CONCURRENT, Policy
 from .schedule import Schedule
-from .state import TaskState
+from .state import TaskState, last_paused
 
 BELIEVABLE = timedelta(minutes=5)
 """How far a mark may lie ahead of the clock: it was set back by no more."""
@@ -46,12 +46,16 @@ def look_ahead(
     """
     if state.paused_since is not None:
         until = state.paused_until
-        following = None if until is None else schedule.next_after(max(until, state.mark))
+        following = None if until is None else _after_pause(state, schedule, until)
         wake = now if state.run_requested_at and may_start(state, policy) else until
     else:
         following = schedule.next_after(state.mark)
         wake = _wake_at(state, schedule, following, now, policy)
     return following, None if state.running and policy == "coalesce" else wake
+
+
+def _after_pause(state: TaskState, schedule: Schedule, until: datetime) -> datetime | None:
+    return schedule.next_after(max(last_paused(state, until), state.mark))
 
 
 def may_start(state: TaskState, policy: Policy) -> bool:

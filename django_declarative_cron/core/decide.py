@@ -29,7 +29,7 @@ from .overlap import (
 from .retry import Retry
 from .schedule import Schedule
 from .starting import Reason, begin, cancelling, start
-from .state import TaskState
+from .state import TaskState, last_paused
 from .story import Story
 from .unserved import (
     ON_TIME,
@@ -163,12 +163,13 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
     """
     state = story.state
     schedule = bound(schedule, state)
-    since = max(min(state.paused_since or at, at), state.mark)
+    last = last_paused(state, at)
+    since = max(min(state.paused_since or last, last), state.mark)
     told: list[events.TaskEvent] = [
-        *left_out(state, schedule, at),
+        *left_out(state, schedule, last),
         *boot_unserved(state, "disabled", at),
         *account(state, schedule, (state.mark, since), "no_scheduler", at),
-        *account(state, schedule, (since, at), "disabled", at),
+        *account(state, schedule, (since, last), "disabled", at),
         events.TaskResumed(at=at, task_name=state.name, author=author, note=note),
     ]
     return story.then(*told)

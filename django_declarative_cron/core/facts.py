@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from .overlap import Policy
 from .schedule import Schedule
 from .state import TaskState
 
@@ -28,6 +29,7 @@ class Row:
         calendar: which one excluded it, if one did.
         author: who let it pass, if somebody did.
         note: why.
+        gone_since: the last sign of life of its process, where nothing carries it on any more.
     """
 
     key: int
@@ -44,6 +46,7 @@ class Row:
     calendar: str = ""
     author: str = ""
     note: str = ""
+    gone_since: datetime | None = None
 
     def covers(self, occurrence: datetime) -> bool:
         """Tell whether an occurrence is among those the row accounts for."""
@@ -76,7 +79,22 @@ class Pause:
 
     def covers(self, instant: datetime) -> bool:
         """Tell whether an instant lies under it."""
-        return self.since <= instant and (self.until is None or instant <= self.until)
+        return self.since <= instant and (self.until is None or instant < self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """An occurrence that a person skips.
+
+    Args:
+        at: the occurrence.
+        author: the person.
+        note: why.
+    """
+
+    at: datetime
+    author: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,8 @@ class Facts:
         pauses: around the instant, the newest first.
         known_before: it ran before it was registered as it is now.
         history_from: from when on its history is complete.
+        policy: what becomes of an occurrence while a run is active.
+        skip: the pending act by which a person skips an occurrence, if there is one.
     """
 
     now: datetime
@@ -106,3 +126,5 @@ class Facts:
     pauses: tuple[Pause, ...] = ()
     known_before: bool = False
     history_from: datetime | None = None
+    policy: Policy = "coalesce"
+    skip: Skip | None = None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
+from .events.runs import LATE
 from .state import TaskState
-
-LATE = timedelta(minutes=1)
-"""How long a start may be due before its task counts as overdue."""
 
 
 class Status(StrEnum):
     """What a task is to people; the most urgent word comes first."""
 
     BROKEN = "broken"
+    INTERRUPTED = "interrupted"
     RUNNING = "running"
     WAITS_FOR_A_WORKER = "waits_for_a_worker"
+    DISABLED = "disabled"
     PAUSED = "paused"
     PAUSED_UNTIL = "paused_until"
     OVERDUE = "overdue"
@@ -31,8 +31,10 @@ class Status(StrEnum):
 
 _SYMBOLS = {
     Status.BROKEN: "✖",
+    Status.INTERRUPTED: "↯",
     Status.RUNNING: "▶",
     Status.WAITS_FOR_A_WORKER: "⧗",
+    Status.DISABLED: "□",
     Status.PAUSED: "■",
     Status.PAUSED_UNTIL: "◧",
     Status.OVERDUE: "▲",
@@ -49,6 +51,7 @@ def status_of(
     broken: bool = False,
     enabled: bool = True,
     waits: bool = False,
+    is_gone: bool = False,
 ) -> Status:
     """Give the status word of a task.
 
@@ -59,17 +62,24 @@ def status_of(
         broken: the task was set aside, or its schedule cannot be read.
         enabled: ``False`` where the declaration switches it off.
         waits: no external worker has fetched its run yet.
+        is_gone: the process of its run is gone, and no scheduler has noticed yet.
     """
     if broken:
         return Status.BROKEN
     if state.running:
-        return Status.WAITS_FOR_A_WORKER if waits else Status.RUNNING
+        return _occupied(waits=waits, is_gone=is_gone)
     return _pause(state, now, enabled) or _waiting(state, now, next_run_at)
+
+
+def _occupied(*, waits: bool, is_gone: bool) -> Status:
+    if is_gone:
+        return Status.INTERRUPTED
+    return Status.WAITS_FOR_A_WORKER if waits else Status.RUNNING
 
 
 def _pause(state: TaskState, now: datetime, enabled: bool) -> Status | None:
     if not enabled:
-        return Status.PAUSED
+        return Status.DISABLED
     if state.paused_since is None:
         return None
     if state.paused_until is None:

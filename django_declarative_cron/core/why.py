@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from ..cron import next_transitions
-from .facts import Facts, Pause, Row
+from .events.runs import LATE
+from .facts import Facts, Pause, Row, Skip
+from .next_start import next_start
 from .schedule import Schedule
-from .status import LATE
 
 _MINUTE = timedelta(minutes=1)
 _WRONG = ("failed", "timed_out", "interrupted")
@@ -26,6 +27,7 @@ class Cause(StrEnum):
     DISABLED = "disabled"
     PAUSED = "paused"
     RUNNING = "running"
+    PROCESS_GONE = "process_gone"
     WAITS_FOR_A_WORKER = "waits_for_a_worker"
     WAITS = "waits"
     RAN = "ran"
@@ -35,7 +37,11 @@ class Cause(StrEnum):
     NOT_DUE = "not_due"
     NEVER_DUE = "never_due"
     RETRY_PENDING = "retry_pending"
+    RETRY_PREEMPTED = "retry_preempted"
+    NEVER_RAN = "never_ran"
+    LAST_RAN = "last_ran"
     GAP = "gap"
+    GAP_AHEAD = "gap_ahead"
     FOLD = "fold"
     OVERLAP = "overlap"
     COALESCED = "coalesced"
@@ -64,6 +70,7 @@ class Why:
         until: when it ends, or when the task runs next.
         previous: the occurrence before.
         text: the problem, a reason, a lost local time, or the name of a calendar.
+        skip: the occurrence before ``until`` that a person skips, if there is one.
     """
 
     cause: Cause
@@ -73,6 +80,7 @@ class Why:
     until: datetime | None = None
     previous: datetime | None = None
     text: str = ""
+    skip: Skip | None = None
 
 
 def why(facts: Facts, at: datetime | None = None) -> Why:
@@ -101,16 +109,31 @@ def _present(facts: Facts) -> Why:
         return _unserved(facts, owed)
     if state.run_requested_at is not None:
         return Why(Cause.REQUESTED, state.run_requested_at)
-    if state.pending_retry_until is not None:
-        failure = _last_failure(facts, now)
-        return Why(Cause.RETRY_PENDING, now, row=failure, until=state.pending_retry_until)
-    if following is None:
-        return Why(Cause.NEVER_DUE, now)
-    return Why(Cause.NOT_DUE, now, until=following, previous=state.last_attempt_at)
+    return _idle(facts, now, following)
+
+
+def _idle(facts: Facts, now: datetime, following: datetime | None) -> Why:
+    """Say how the last run ended, and when the next one starts."""
+    state = facts.state
+    start = next_start(state, following, facts.policy)
+    until, last = None if start is None else start.at, _last_run(facts, now)
+    if state.pending_retry_until is not None and start is not None:
+        is_retry = start.reason == "retry"
+        cause = Cause.RETRY_PENDING if is_retry else Cause.RETRY_PREEMPTED
+        return Why(cause, now, row=last, until=until, skip=facts.skip)
+    if until is None:
+        return Why(Cause.NEVER_DUE, now, row=last)
+    if last is not None:
+        return Why(Cause.LAST_RAN, now, row=last, until=until, skip=facts.skip)
+    if state.run_count == 0:
+        return Why(Cause.NEVER_RAN, now, until=until, skip=facts.skip)
+    return Why(Cause.NOT_DUE, now, until=until, skip=facts.skip)
 
 
 def _occupied(facts: Facts, now: datetime) -> Why:
     running = _running(facts, now)
+    if running is not None and running.gone_since is not None:
+        return Why(Cause.PROCESS_GONE, now, row=running, until=running.gone_since)
     if running is None:
         waiting = [row for row in facts.rows if row.is_offered]
         if waiting:
@@ -126,7 +149,7 @@ def _blocked(facts: Facts, at: datetime) -> Why | None:
         return Why(Cause.DISABLED, at)
     if facts.state.paused_since is None or facts.state.paused_since > at:
         return None
-    if facts.state.paused_until is not None and facts.state.paused_until < at:
+    if facts.state.paused_until is not None and facts.state.paused_until <= at:
         return None
     return _paused(facts, at)
 
@@ -162,6 +185,8 @@ def _ran_at(facts: Facts, at: datetime) -> Why | None:
     minute = at.replace(second=0, microsecond=0)
     for row in facts.rows:
         if row.started_at is not None and minute <= row.started_at < minute + _MINUTE:
+            if row.gone_since is not None:
+                return Why(Cause.PROCESS_GONE, row.scheduled_for, row=row, until=row.gone_since)
             cause = Cause.RUNNING if row.finished_at is None else Cause.RAN
             return Why(cause, row.scheduled_for, row=row)
     return None
@@ -228,7 +253,9 @@ def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
         return left_out
     lost = _lost(schedule, at)
     if lost:
-        return Why(Cause.GAP, at, text=lost)
+        is_ahead = at > facts.now
+        until = schedule.next_after(at) if is_ahead else None
+        return Why(Cause.GAP_AHEAD if is_ahead else Cause.GAP, at, until=until, text=lost)
     if _is_second_pass(schedule, at):
         return Why(Cause.FOLD, at, previous=schedule.latest_at_or_before(at))
     retry = _retry_after(facts, at)
@@ -248,7 +275,7 @@ def _left_out(facts: Facts, schedule: Schedule, at: datetime) -> Why | None:
     if occurrence is None:
         return None
     if occurrence == schedule.omitted:
-        return Why(Cause.SKIPPED_ONCE, occurrence, row=_skip_of(facts, occurrence))
+        return Why(Cause.SKIPPED_ONCE, occurrence, row=_skip_of(facts, occurrence), skip=facts.skip)
     calendar = schedule.calendar_of(occurrence)
     following = schedule.next_after(occurrence)
     return Why(Cause.EXCLUDED, occurrence, text=calendar, until=following) if calendar else None
@@ -274,10 +301,15 @@ def _is_second_pass(schedule: Schedule, at: datetime) -> bool:
     return bool(local.fold) and schedule.fold == "first" and named
 
 
-def _last_failure(facts: Facts, at: datetime) -> Row | None:
+def _last_run(facts: Facts, at: datetime) -> Row | None:
     ended = [row for row in facts.rows if row.started_at and row.finished_at]
     before = [row for row in ended if row.finished_at and row.finished_at <= at]
-    return before[-1] if before and before[-1].outcome in _WRONG else None
+    return before[-1] if before else None
+
+
+def _last_failure(facts: Facts, at: datetime) -> Row | None:
+    last = _last_run(facts, at)
+    return last if last is not None and last.outcome in _WRONG else None
 
 
 def _retry_after(facts: Facts, at: datetime) -> Why | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..core.operating import KEYS as OPERATING
 from ..models import ScheduledTask
 from ..store.masking import masked
+from ..store.reading import next_start_of
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "timezone": "UTC",
@@ -62,8 +63,9 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
 
 
 def _next_run(row: ScheduledTask) -> str | None:
-    is_expected = is_enabled(row) and not row.broken_reason
-    return instant(row.next_run_at) if is_expected else None
+    # What is not enabled has no next run (CRON-28), though a pause may have an end.
+    start = next_start_of(row) if is_enabled(row) else None
+    return None if start is None else instant(start.at)
 
 
 def cron(row: ScheduledTask) -> dict[str, Any]:

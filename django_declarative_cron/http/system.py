@@ -12,7 +12,8 @@ from .. import __version__, conf, handlers
 from ..core.overlap import POLICIES
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.attendance import Attendance, attendance, patience
+from ..store.attendance import Attendance, attendance
+from ..store.liveness import patience
 from .answers import VERSION, answer
 from .bodies import ACCEPTED
 from .callers import Caller

@@ -19,9 +19,6 @@ from .status import status_query
 MOST = 100
 """How many instances are looked at; a deployment has a handful."""
 
-PATIENCE = timedelta(seconds=30)
-"""How old a heartbeat may be unless a longer lease allows more."""
-
 SCHEDULES = ~Q(digest="")
 """Keeps the processes that can lead: those of foreground runs and workers hold no set."""
 
@@ -103,15 +100,6 @@ def gave_up(instance: SchedulerInstance) -> bool:
         instance: any.
     """
     return bool(instance.heartbeat_at <= LONG_AGO)
-
-
-def patience(lease: timedelta) -> timedelta:
-    """Give how old the newest heartbeat of a living deployment may be.
-
-    Args:
-        lease: of the deployment; a heartbeat comes several times within it.
-    """
-    return max(PATIENCE, lease)
 
 
 def attendance(

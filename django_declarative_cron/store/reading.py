@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from ..core.next_start import NextStart, next_start
+from ..core.overlap import Policy
 from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
-from ..core.status import Status, due_since, status_of
+from ..core.status import Status, status_of
 from ..models import Outcome, ScheduledTask, TaskRun
 from . import rows
+from .liveness import is_gone, is_interrupted
 from .status import waits_for_a_worker
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
 _WAITS = "ddc_waits"
-_PAUSED = (Status.PAUSED, Status.PAUSED_UNTIL)
+_GONE = "ddc_gone"
+_RESTS = (Status.DISABLED, Status.PAUSED, Status.PAUSED_UNTIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +32,27 @@ class Reading:
         schedule: ``None`` where the row is damaged.
         problem: why the task is broken, or empty.
         status: the one word.
-        due_at: when a start is or becomes due, ``None`` where none is foreseen.
+        next_start: the next start, ``None`` where none comes by itself.
     """
 
     task: ScheduledTask
     schedule: Schedule | None
     problem: str
     status: Status
-    due_at: datetime | None
+    next_start: NextStart | None
 
     @property
     def is_paused(self) -> bool:
         """Tell whether nothing starts by itself."""
-        return self.status in _PAUSED
+        return self.status in _RESTS
 
     @property
     def order(self) -> tuple[bool, float, str]:
         """Give what a list is sorted by: what waits for help, then what comes next."""
-        due = float("inf") if self.due_at is None else self.due_at.timestamp()
+        instants = [] if self.next_start is None else [self.next_start.at]
+        if self.task.run_requested_at is not None and not self.is_paused:
+            instants.append(self.task.run_requested_at)
+        due = min((each.timestamp() for each in instants), default=float("inf"))
         return (self.status not in _URGENT, due, self.task.name)
 
 
@@ -104,35 +111,62 @@ def read(task: ScheduledTask, now: datetime) -> Reading:
     """
     schedule, damage = read_schedule(task)
     problem, state = task.broken_reason or damage, rows.state_of(task)
+    waits, gone = _run_of(task, now)
     status = status_of(
         state,
         now,
         next_run_at=task.next_run_at,
         broken=bool(problem),
         enabled=task.enabled,
-        waits=_waits(task),
+        waits=waits,
+        is_gone=gone,
     )
-    due_at = due_since(state, task.next_run_at) if status not in _PAUSED else task.next_run_at
-    return Reading(task, schedule, problem, status, due_at)
+    return Reading(task, schedule, problem, status, None if problem else next_start_of(task))
 
 
-def with_waits(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+def next_start_of(task: ScheduledTask, policy: Policy | None = None) -> NextStart | None:
+    """Return the next start of a task, ``None`` where none comes by itself.
+
+    Args:
+        task: as stored.
+        policy: its overlap policy, where the caller has read it already.
+    """
+    if task.broken_reason or not task.enabled:
+        return None
+    return next_start(rows.state_of(task), task.next_run_at, policy or policy_of(task))
+
+
+def policy_of(task: ScheduledTask) -> Policy:
+    """Return the overlap policy of a task, the default where its row is damaged.
+
+    Args:
+        task: as stored.
+    """
+    try:
+        return rows.policy_of(task)
+    except rows.DAMAGE:
+        return "coalesce"
+
+
+def with_runs(tasks: QuerySet[ScheduledTask], now: datetime) -> QuerySet[ScheduledTask]:
     """Let a query on tasks find what ``read`` would ask for each of them.
 
     Args:
         tasks: the query.
+        now: the instant of looking.
     """
-    return tasks.annotate(**{_WAITS: waits_for_a_worker()})
+    return tasks.annotate(**{_WAITS: waits_for_a_worker(), _GONE: is_interrupted(now)})
 
 
-def _waits(task: ScheduledTask) -> bool:
+def _run_of(task: ScheduledTask, now: datetime) -> tuple[bool, bool]:
+    """Return whether the run in progress waits for a worker, and whether its process is gone."""
     if task.running_run is None:
-        return False
-    known: bool | None = getattr(task, _WAITS, None)
-    if known is None:
-        runs = TaskRun.objects.using(task._state.db).filter(pk=task.running_run)
-        known = runs.filter(outcome=Outcome.WAITING).exists()
-    return known
+        return False, False
+    if hasattr(task, _WAITS):
+        return getattr(task, _WAITS), getattr(task, _GONE)
+    runs = TaskRun.objects.using(task._state.db).filter(pk=task.running_run)
+    run = runs.annotate(is_gone=Q(is_gone(now))).values_list("outcome", "is_gone").first()
+    return (False, False) if run is None else (run[0] == Outcome.WAITING, bool(run[1]))
 
 
 def most_attempts(task: ScheduledTask) -> int | None:

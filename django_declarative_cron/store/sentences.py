@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 
 from django.utils.translation import gettext as _
 
+from ..core.facts import Row, Skip
 from ..core.why import Cause, Why
 
 Worded = Callable[[Why, "Times"], str]
@@ -36,7 +37,11 @@ def sentence(answer: Why, zone: tzinfo) -> str:
         answer: of ``why``.
         zone: of the task.
     """
-    return _WORDED[answer.cause](answer, Times(zone))
+    times = Times(zone)
+    words = _WORDED[answer.cause](answer, times)
+    if answer.skip is None or answer.cause is Cause.SKIPPED_ONCE:
+        return words
+    return f"{words} {_skip(answer.skip.at, answer.skip, times)}"
 
 
 def _broken(answer: Why, times: Times) -> str:
@@ -62,6 +67,15 @@ def _running(answer: Why, times: Times) -> str:
     if answer.row is None or answer.row.started_at is None:
         return _("It is running.")
     return _("It has been running since %(since)s.") % {"since": times(answer.row.started_at)}
+
+
+def _process_gone(answer: Why, times: Times) -> str:
+    since = "" if answer.until is None else times(answer.until)
+    text = _(
+        "Its run was interrupted: the process is gone since %(since)s. "
+        "The run restarts as soon as a scheduler leads."
+    )
+    return text % {"since": since}
 
 
 def _waits_for_a_worker(answer: Why, times: Times) -> str:
@@ -137,6 +151,37 @@ def _never_due(answer: Why, times: Times) -> str:
 def _retry_pending(answer: Why, times: Times) -> str:
     until = "" if answer.until is None else times(answer.until)
     return _("It failed, and waits for its retry at %(until)s.") % {"until": until}
+
+
+def _retry_preempted(answer: Why, times: Times) -> str:
+    until = "" if answer.until is None else times(answer.until)
+    text = _("It failed, and its next occurrence at %(until)s comes before its retry.")
+    return text % {"until": until}
+
+
+def _never_ran(answer: Why, times: Times) -> str:
+    until = "" if answer.until is None else times(answer.until)
+    return _("It has not run yet. The next run starts at %(until)s.") % {"until": until}
+
+
+def _last_ran(answer: Why, times: Times) -> str:
+    row = answer.row
+    at = answer.at if row is None or row.started_at is None else row.started_at
+    until = "" if answer.until is None else times(answer.until)
+    text = _("It last ran at %(at)s%(how)s. The next run starts at %(until)s.")
+    return text % {"at": times(at), "how": _how(answer), "until": until}
+
+
+def _gap_ahead(answer: Why, times: Times) -> str:
+    lost = answer.text.replace("T", " ") or times(answer.at)
+    if answer.until is None:
+        text = _("The local time %(lost)s will not exist: the clocks go forward over it.")
+        return text % {"lost": lost}
+    text = _(
+        "The local time %(lost)s will not exist: the clocks go forward over it. "
+        "The next run starts at %(until)s."
+    )
+    return text % {"lost": lost, "until": times(answer.until)}
 
 
 def _gap(answer: Why, times: Times) -> str:
@@ -223,11 +268,14 @@ def _too_late(answer: Why, times: Times) -> str:
 
 
 def _let_pass(answer: Why, times: Times) -> str:
-    row = answer.row
-    who = row.author if row is not None and row.author else _("someone")
-    note = f" ({row.note})" if row is not None and row.note else ""
+    return _skip(answer.at, answer.row or answer.skip, times)
+
+
+def _skip(at: datetime, act: Row | Skip | None, times: Times) -> str:
+    who = act.author if act is not None and act.author else _("someone")
+    note = f" ({act.note})" if act is not None and act.note else ""
     text = _("The occurrence of %(at)s does not run because %(who)s skipped it%(note)s.")
-    return text % {"at": times(answer.at), "who": who, "note": note}
+    return text % {"at": times(at), "who": who, "note": note}
 
 
 def _paused_by_failures(answer: Why, times: Times) -> str:
@@ -244,6 +292,7 @@ _WORDED: dict[Cause, Worded] = {
     Cause.DISABLED: _disabled,
     Cause.PAUSED: _paused,
     Cause.RUNNING: _running,
+    Cause.PROCESS_GONE: _process_gone,
     Cause.WAITS_FOR_A_WORKER: _waits_for_a_worker,
     Cause.WAITS: _waits,
     Cause.RAN: _ran,
@@ -253,7 +302,11 @@ _WORDED: dict[Cause, Worded] = {
     Cause.NOT_DUE: _not_due,
     Cause.NEVER_DUE: _never_due,
     Cause.RETRY_PENDING: _retry_pending,
+    Cause.RETRY_PREEMPTED: _retry_preempted,
+    Cause.NEVER_RAN: _never_ran,
+    Cause.LAST_RAN: _last_ran,
     Cause.GAP: _gap,
+    Cause.GAP_AHEAD: _gap_ahead,
     Cause.FOLD: _fold,
     Cause.OVERLAP: _overlap,
     Cause.COALESCED: _coalesced,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core.status import Status
@@ -17,7 +17,7 @@ from .attendance import MOST as MOST_INSTANCES
 from .attendance import SCHEDULES, spoke_at
 from .backlog import Backlog, Clock, undelivered
 from .guard import LONG_AGO
-from .status import status_query
+from .status import next_start_at, status_query
 
 MOST = 1000
 """How many failing or overdue tasks are looked at."""
@@ -150,6 +150,11 @@ def errors_of(using: str, deployment: str, names: Collection[str]) -> dict[str, 
     return dict(found.values_list("task_name", "error"))
 
 
+def _with_next_start(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+    """Ask for the next start too, and not for the long columns."""
+    return tasks.annotate(next_start_at=next_start_at()).defer("declaration", "description")
+
+
 def counts_of(
     using: str,
     deployment: str,
@@ -184,6 +189,6 @@ def counts_of(
         by_status=overview.tally(tasks, now),
         by_outcome={each: by_outcome.get(each, 0) for each in Outcome.values},
         events=undelivered(using, deployment, clock),
-        tasks=list(tasks.order_by("name").defer("declaration", "description")[:most]),
+        tasks=list(_with_next_start(tasks).order_by("name")[:most]),
         gone=frozenset(asked).difference(there),
     )

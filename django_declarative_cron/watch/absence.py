@@ -20,7 +20,7 @@ from ..core.notices import MOST_LINES, Message, Notice
 from ..runtime.clock import Clock
 from ..signals import report
 from ..store import watching
-from ..store.attendance import patience
+from ..store.liveness import patience
 from .channels import deliver
 from .courier import SendingError
 

@@ -55,6 +55,13 @@ METRICS: Final = (
         _LATE,
     ),
     Metric(
+        "runs_late",
+        "counter",
+        "events",
+        "Runs that started more than a minute after their occurrence",
+        ("task",),
+    ),
+    Metric(
         "occurrences_not_run",
         "counter",
         "events",

@@ -20,8 +20,8 @@ from ..runtime.runners import Load
 from ..runtime.scheduler import Scheduler
 from ..signals import signal_of
 from ..store import database
-from ..store.attendance import patience
 from ..store.guard import Standing
+from ..store.liveness import patience
 from ..store.watching import Counts, counts_of
 from .catalogue import BY_NAME, METRICS, OTHER, PREFIX
 from .labels import Names
@@ -106,10 +106,12 @@ class EventMetrics:
                         metric.remove(*values)
 
     def _started(self, event: events.TaskRunStarted, **_: object) -> None:
-        if event.reason == "due" and not event.is_retry:
-            late = (event.actual_time - event.scheduled_time).total_seconds()
-            task = self._names.label(event.task_name)
-            self._metrics["run_lateness_seconds"].labels(task).observe(max(late, 0.0))
+        if event.lateness is None:
+            return
+        task = self._names.label(event.task_name)
+        self._metrics["run_lateness_seconds"].labels(task).observe(event.lateness.total_seconds())
+        if event.is_late:
+            self._metrics["runs_late"].labels(task).inc()
 
     def _ended(self, event: Any, **_: object) -> None:
         task = self._names.label(event.task_name)
@@ -252,7 +254,7 @@ _OF_TASKS = {
     "task_starts": "run_count",
     "task_failures_in_row": "failures",
     "task_last_success_timestamp_seconds": "last_success_at",
-    "task_next_run_timestamp_seconds": "next_run_at",
+    "task_next_run_timestamp_seconds": "next_start_at",
 }
 
 

@@ -27,8 +27,8 @@ from ..runtime.connections import renew
 from ..runtime.watchers import Whose
 from ..signals import report, signal_of
 from ..store import watching
-from ..store.attendance import patience
 from ..store.guard import Member
+from ..store.liveness import patience
 from .channels import deliver
 from .courier import Courier, Failure
 

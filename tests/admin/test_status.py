@@ -12,8 +12,9 @@ from django_declarative_cron.admin.marks import STATUS_WORDS
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.core.status import Status, status_of
 from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.store.reading import next_start_of
 from django_declarative_cron.store.rows import state_of
-from django_declarative_cron.store.status import status_query
+from django_declarative_cron.store.status import next_start_at, status_query
 
 from . import rows
 from .rows import NOW
@@ -38,9 +39,10 @@ AHEAD = NOW + timedelta(minutes=2)
         ({"paused_since": AGO, "paused_until": AHEAD}, {}, Status.PAUSED_UNTIL),
         ({"paused_since": AGO, "paused_until": NOW}, {}, Status.ACTIVE),
         ({"paused_since": AGO, "paused_until": NOW}, {"next_run_at": AGO}, Status.OVERDUE),
-        ({}, {"enabled": False}, Status.PAUSED),
-        ({"paused_since": AGO, "paused_until": AHEAD}, {"enabled": False}, Status.PAUSED),
+        ({}, {"enabled": False}, Status.DISABLED),
+        ({"paused_since": AGO, "paused_until": AHEAD}, {"enabled": False}, Status.DISABLED),
         ({"running": True}, {"enabled": False}, Status.RUNNING),
+        ({"running": True}, {"is_gone": True}, Status.INTERRUPTED),
         ({"running": True}, {"broken": True}, Status.BROKEN),
         ({"paused_since": AGO}, {"broken": True}, Status.BROKEN),
     ],
@@ -71,6 +73,7 @@ def test_the_filter_agrees_with_the_column_on_every_state() -> None:
         "pending_retry_until": (None, AGO, AHEAD),
         "next_run_at": (None, AGO, AHEAD),
         "run_requested_at": (None, AGO),
+        "declaration": ({}, {"overlap_policy": "enqueue"}),
     }
     first = rows.task("t")
     ScheduledTask.objects.bulk_create(
@@ -100,3 +103,6 @@ def test_the_filter_agrees_with_the_column_on_every_state() -> None:
             enabled=task.enabled,
         )
         assert (task.name,) in said[word], (task.name, word)
+    for task in ScheduledTask.objects.annotate(found=next_start_at()):
+        start = next_start_of(task)
+        assert task.found == (None if start is None else start.at), task.name

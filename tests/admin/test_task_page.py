@@ -130,12 +130,18 @@ def test_a_pending_retry_shows_the_error_that_caused_it(root: Client, text: Word
 
 
 def test_a_pause_in_force_says_who_why_since_and_until(root: Client, text: Words) -> None:
-    task = rows.task(paused_since=NOW, paused_until=NOW + timedelta(hours=2))
+    task = rows.task(
+        paused_since=NOW,
+        paused_until=NOW + timedelta(hours=2),
+        next_run_at=NOW.replace(hour=13, second=0),
+    )
     rows.act(note="before", ended_at=NOW)
     rows.act(note="supplier\nis moving", until=NOW + timedelta(hours=2), author="grace")
     shown = text(root.get(pages.page(task)))
     since, until = local_time("2026-11-28 09:50:30"), local_time("2026-11-28 12:00:30")
-    assert f"Paused by grace since {since} until {until} note supplier is moving" in shown
+    following = local_time("2026-11-28 13:00:00")
+    end = f"until {until} first run afterwards {following}"
+    assert f"Paused by grace since {since} {end} note supplier is moving" in shown
 
 
 def test_what_has_no_value_is_not_called_none(root: Client, text: Words) -> None:

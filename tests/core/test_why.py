@@ -53,7 +53,9 @@ def not_run(at: datetime, reason: str, outcome: str = "skipped", **given: Any) -
 
 PAUSE = Pause(since=hour(6), until=hour(9), author="ada", note="stocktaking")
 PRESENT = [
-    ("not due before the next hour", facts(), Cause.NOT_DUE, hour(11)),
+    ("never ran", facts(), Cause.NEVER_RAN, hour(11)),
+    ("history gone", facts(state={"run_count": 3}), Cause.NOT_DUE, hour(11)),
+    ("ran", facts(rows=(row(hour(10)),)), Cause.LAST_RAN, hour(11)),
     ("broken", facts(problem="no module named shop"), Cause.BROKEN, None),
     ("a damaged row", facts(schedule=None, problem="bad cron"), Cause.BROKEN, None),
     ("disabled", facts(enabled=False), Cause.DISABLED, None),
@@ -71,6 +73,12 @@ PRESENT = [
         Cause.RETRY_PENDING,
         hour(10, 40),
     ),
+    (
+        "the next occurrence pre-empts the retry",
+        facts(state={"pending_retry_until": hour(11, 15)}),
+        Cause.RETRY_PREEMPTED,
+        hour(11),
+    ),
     ("asked for", facts(state={"run_requested_at": NOW}), Cause.REQUESTED, None),
     (
         "overdue and nobody there",
@@ -79,7 +87,7 @@ PRESENT = [
         None,
     ),
     ("overdue though somebody is", facts(state={"discharged_at": hour(8)}), Cause.LATE, None),
-    ("never again", facts("0 0 29 2 *"), Cause.NOT_DUE, datetime(2028, 2, 29, tzinfo=UTC)),
+    ("never again", facts("0 0 29 2 *"), Cause.NEVER_RAN, datetime(2028, 2, 29, tzinfo=UTC)),
 ]
 
 
@@ -231,7 +239,7 @@ FUTURE = [
         "in a gap to come",
         facts("30 2 * * *", "Europe/Berlin"),
         datetime(2027, 3, 28, 1, 30, tzinfo=UTC),
-        Cause.GAP,
+        Cause.GAP_AHEAD,
     ),
 ]
 

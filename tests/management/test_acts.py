@@ -46,7 +46,11 @@ def test_a_pause_is_kept_with_its_author_note_and_end(cron: Cron, ready: Simulat
     )
     assert (answer.code, answer.err) == (0, "")
     shown = local_time("2024-01-02 07:00")
-    assert answer.out == f"Paused until {shown} (2024-01-02T07:00:00.000Z): a, b\n"
+    assert answer.lines == [
+        f"Paused until {shown} (2024-01-02T07:00:00.000Z): a, b",
+        f"'a' runs next at {shown}.",
+        f"'b' runs next at {shown}.",
+    ]
     until = datetime(2024, 1, 2, 7, tzinfo=UTC)
     assert _acts() == [
         ("a", "pause", "Grace", "inventory", until, ready.now),
@@ -144,7 +148,10 @@ def test_a_task_that_its_declaration_disables_cannot_be_resumed(
 def test_a_local_end_is_in_the_projects_zone(cron: Cron, ready: Simulation, settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     answer = cron("pause", "a", "--until", "2024-06-01 07:00", clock=ready.clock)
-    assert answer.out == "Paused until 2024-06-01 07:00 CEST (2024-06-01T05:00:00.000Z): a\n"
+    assert answer.lines == [
+        "Paused until 2024-06-01 07:00 CEST (2024-06-01T05:00:00.000Z): a",
+        "'a' runs next at 2024-06-01 07:00 CEST.",
+    ]
 
 
 BAD_ENDS = [

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import Simulation
@@ -33,7 +33,38 @@ def test_what_waits_says_for_what(cron: Cron, hourly: Simulation) -> None:
     answer = cron("explain", "a", clock=hourly.clock)
     assert answer.code == 0
     assert answer.lines[0] == (
-        "It is not due between 2024-01-01 10:00:30 UTC and 2024-01-01 11:00 UTC."
+        "It last ran at 2024-01-01 10:00:30 UTC and succeeded. The next run starts at"
+    )
+
+
+def test_what_never_ran_says_so(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([("a", "0 11 * * *", sim.job(), DELAY)])
+    assert asked(cron, sim).data["explanation"] == (
+        "It has not run yet. The next run starts at 2024-01-01 11:00 UTC."
+    )
+
+
+def test_a_pending_skip_is_said_with_its_author(cron: Cron, hourly: Simulation) -> None:
+    overrides.skip_next(["a"], Act(author="ada", at=hourly.now, note="stocktaking"))
+    skipped = (
+        "The occurrence of 2024-01-01 11:00 UTC does not run because ada skipped it (stocktaking)."
+    )
+    assert asked(cron, hourly).data["explanation"] == (
+        "It last ran at 2024-01-01 10:00:30 UTC and succeeded. "
+        f"The next run starts at 2024-01-01 12:00 UTC. {skipped}"
+    )
+    assert asked(cron, hourly, "2024-01-01T11:00Z").data["explanation"] == skipped
+
+
+def test_a_gap_ahead_is_told_in_the_future(cron: Cron, sim: Simulation) -> None:
+    sim = Simulation(start="2024-03-30T10:00:30Z")
+    entry = {"name": "a", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "retry_delay": DELAY}
+    sim.initialize([{**entry, "callback": "tests.commands.callbacks.nothing"}])
+    answer = asked(cron, sim, "2024-03-31T02:30").data
+    assert answer["cause"] == "gap_ahead"
+    assert answer["explanation"] == (
+        "The local time 2024-03-31 02:30 will not exist: the clocks go forward over it. "
+        "The next run starts at 2024-04-01 02:30 CEST."
     )
 
 
@@ -81,7 +112,11 @@ def test_a_long_run_is_in_the_way(cron: Cron, sim: Simulation) -> None:
     answer = asked(cron, sim, "2024-01-01T12:00Z").data
     assert answer["cause"] == "coalesced"
     assert answer["run"]["started_at"] == "2024-01-01T10:00:30.000Z"
+    SchedulerInstance.objects.update(heartbeat_at=sim.now)
     assert cause(cron, sim) == "running"
+    SchedulerInstance.objects.update(heartbeat_at=sim.now - timedelta(minutes=1))
+    gone = asked(cron, sim).data
+    assert (gone["cause"], gone["until"]) == ("process_gone", "2024-01-01T12:29:00.000Z")
 
 
 def test_missed_while_nobody_was_there(cron: Cron, hourly: Simulation) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.management.cli.table import columns
-from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
-from django_declarative_cron.testing import Simulation
+from django_declarative_cron.testing import ManualClock, Simulation
 
 from .conftest import DELAY, Cron
 
@@ -46,6 +46,7 @@ def crowd(sim: Simulation) -> Simulation:
     overrides.pause(["resting"], act, until=datetime(2024, 1, 3, tzinfo=UTC))
     sim.advance_to("2024-01-01T12:00:30Z")
     sim.clock.advance(datetime(2024, 1, 1, 12, 17, tzinfo=UTC))
+    SchedulerInstance.objects.update(heartbeat_at=sim.now)
     return sim
 
 
@@ -68,9 +69,8 @@ def test_the_table(cron: Cron, crowd: Simulation) -> None:
         "STATUS          TASK                    NEXT RUN              LAST RUN",
         "▲ overdue       late                    2024-01-01 12:15 UTC  never ran",
         "                15 12 * * *  UTC        2 min ago",
-        "↻ retrying      failing                 2024-01-02 11:00 UTC  attempt 1 h ago",
-        "                0 11 * * *  UTC         in 22 h               success never",
-        "                                        retry in 1 h",
+        "↻ retrying      failing                 2024-01-01 14:00 UTC  attempt 1 h ago",
+        "                0 11 * * *  UTC         retry in 1 h          success never",
         "● active        daily                   2024-01-02 07:00 UTC  never ran",
         "                0 7 * * *  UTC          in 18 h",
         "▶ running       long                    2024-01-02 11:00 UTC  attempt 1 h ago",
@@ -101,6 +101,44 @@ def test_a_retry_waits_for_the_end_of_a_pause(cron: Cron, crowd: Simulation) -> 
     assert "retry when resumed" in cron("list", clock=crowd.clock).out
 
 
+def test_a_retry_that_the_next_occurrence_preempts_is_not_announced(
+    cron: Cron, sim: Simulation
+) -> None:
+    job = sim.job(outcomes=["fail"])
+    sim.initialize([("a", "0,15,30,45 * * * *", job, timedelta(minutes=26))])
+    sim.advance_to("2024-01-01T10:50:00Z")
+    SchedulerInstance.objects.update(heartbeat_at=sim.now)
+    answer = cron("list", clock=sim.clock)
+    assert "2024-01-01 11:00 UTC" in answer.out
+    assert "11:11" not in answer.out
+    assert "retry in" not in answer.out
+    shown = cron("show", "a", clock=sim.clock)
+    assert "11:11" not in shown.out
+    told = cron("explain", "a", clock=sim.clock)
+    words = " ".join(told.lines)
+    assert "its next occurrence at 2024-01-01 11:00 UTC comes before its retry." in words
+    [task] = cron("list", "--format", "json", clock=sim.clock).data["tasks"]
+    assert (task["next_run_at"], task["next_run_reason"]) == ("2024-01-01T11:00:00.000Z", "due")
+
+
+def test_a_disabled_task_is_not_called_paused(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([_entry("a", "0 11 * * *", enabled=False)])
+    answer = cron("list", clock=sim.clock)
+    assert "□ disabled" in answer.lines[1]
+    assert "disabled in its declaration" in answer.lines[1]
+    assert "when resumed" not in answer.out
+    assert answer.lines[-1] == "1 task: 1 disabled."
+
+
+def test_a_run_whose_process_is_gone_is_not_called_running(cron: Cron, crowd: Simulation) -> None:
+    later = ManualClock(crowd.now + timedelta(minutes=3))
+    assert "↯ interrupted   long" in cron("list", clock=later).out
+    gone = "Its run was interrupted: the process is gone since 2024-01-01 12:17 UTC."
+    for command in ("explain", "show"):
+        assert gone in " ".join(cron(command, "long", clock=later).out.split())
+    assert "is running" not in cron("explain", "long", clock=later).out
+
+
 def test_a_request_is_shown(cron: Cron, crowd: Simulation) -> None:
     overrides.request_run(["long"], Act(author="an operator", at=crowd.now))
     assert "asked for now" in cron("list", clock=crowd.clock).out
@@ -129,6 +167,7 @@ def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
         "enabled": True,
         "registered_at": "2024-01-01T10:00:30.000Z",
         "next_run_at": "2024-01-02T11:30:00.000Z",
+        "next_run_reason": "due",
         "last_attempt_at": "2024-01-01T11:30:00.000Z",
         "last_success_at": "2024-01-01T11:30:00.000Z",
         "pending_retry_until": None,

@@ -193,3 +193,29 @@ def test_a_new_pause_replaces_the_one_before(
     overrides.pause(["t"], _act(sim), until=until)
     assert sim.task("t").paused_until == expected
     assert TaskOverride.objects.filter(kind="pause", ended_at=None).count() == 1
+
+
+def _rows() -> list[tuple[datetime, str, str]]:
+    rows = TaskRun.objects.order_by("id").values_list("scheduled_for", "outcome", "reason")
+    return list(rows)[1:]
+
+
+def test_a_pause_ends_before_the_occurrence_at_its_end(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim), until=utc("13:00"))
+    assert sim.task("t").next_run_at == utc("13:00")
+    sim.advance_to("2024-01-01T13:30:00Z")
+    assert _rows() == [
+        (utc("12:00"), "skipped", "disabled"),
+        (utc("13:00"), "succeeded", "due"),
+    ]
+
+
+def test_a_resume_after_the_end_of_a_pause_leaves_what_came_after_it(sim: Simulation) -> None:
+    overrides.pause(["t"], _act(sim), until=utc("11:30"))
+    sim.clock.advance(utc("12:10"))
+    overrides.resume(["t"], _act(sim))
+    sim.advance_to("2024-01-01T12:20:00Z")
+    assert _rows() == [
+        (utc("11:00"), "skipped", "disabled"),
+        (utc("12:00"), "succeeded", "due"),
+    ]

@@ -83,7 +83,8 @@ def a_pause_discharges(snapshot: Snapshot, ledger: Ledger) -> Iterator[str]:
             until = pause.until or snapshot.now
             for run in snapshot.started(name):
                 is_new = run["attempt"] == 1 and run["reason"] not in ("manual", "boot")
-                if is_new and pause.since < run["scheduled_for"] <= until:
+                last = until if pause.is_resumed else until - _TICK
+                if is_new and pause.since < run["scheduled_for"] <= last:
                     yield f"{name}: run {run['id']} is for {run['scheduled_for']}, under a pause"
                 if run["reason"] != "manual" and pause.since < run["started_at"] < until:
                     yield f"{name}: run {run['id']} began at {run['started_at']}, under a pause"

@@ -21,10 +21,12 @@ class Pause:
     Args:
         since: its start.
         until: its end; ``None`` while there is none.
+        is_resumed: a person ended it.
     """
 
     since: datetime
     until: datetime | None = None
+    is_resumed: bool = False
 
 
 @dataclass(eq=False)
@@ -78,7 +80,7 @@ class Ledger:
         """Take note of the end of a pause."""
         for pause in self.pauses.get(name, [])[-1:]:
             if pause.until is None or pause.until > at:
-                pause.until = at
+                pause.until, pause.is_resumed = at, True
 
     def follow(self, tasks: list[dict[str, Any]], now: datetime) -> None:
         """Look at the tasks' rows after a step: what is new of them, and why.

@@ -68,6 +68,24 @@ def test_runs_are_counted_by_task_and_outcome(counted: CollectorRegistry) -> Non
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("found_at", "late"), [("11:01:00", 0), ("11:01:15", 1)])
+def test_a_late_start_is_counted_and_warned_of_once(
+    counted: CollectorRegistry, caplog: pytest.LogCaptureFixture, found_at: str, late: int
+) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim.initialize([("a", HOURLY, sim.job(), DELAY)])
+    sim.advance_to("2024-01-01T10:30:00Z")
+    sim.jump_to(f"2024-01-01T{found_at}Z")
+    sim.advance_to("2024-01-01T12:30:00Z")
+    assert (value(counted, "runs_late_total", task="a") or 0) == late
+    warnings = [each.getMessage() for each in caplog.records if "started" in each.getMessage()]
+    assert [each for each in warnings if each.endswith("late.")] == [
+        "The run of 'a' for 2024-01-01T11:00:00.000Z started 75 s late."
+    ] * late
+    sim.stop()
+
+
+@pytest.mark.django_db
 def test_what_did_not_run_is_counted_by_its_reason(counted: CollectorRegistry) -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     job = sim.job(duration=timedelta(minutes=90))

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from .base import TaskEvent
+
+LATE = timedelta(minutes=1)
+"""How long after its occurrence a run may start without being late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,18 @@ class TaskRunStarted(TaskEvent, level="INFO"):
     run_count: int = 0
     run: int | None = None
     waited: int | None = None
+
+    @property
+    def lateness(self) -> timedelta | None:
+        """Return how long after its occurrence the run started, ``None`` where it has no own."""
+        if self.is_retry or self.reason != "due":
+            return None
+        return max(self.actual_time - self.scheduled_time, timedelta(0))
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the run started so late that people are to be told."""
+        return self.lateness is not None and self.lateness > LATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

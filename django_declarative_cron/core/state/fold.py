@@ -14,6 +14,8 @@ from typing import Any
 
 from .. import events
 
+_TICK = timedelta(microseconds=1)
+
 
 @dataclass(frozen=True)
 class TaskState:
@@ -242,9 +244,22 @@ def _paused_by_failures(event: events.TaskPausedByFailures, state: TaskState) ->
     return state.but(paused_since=state.paused_since or event.at, paused_until=None)
 
 
+def last_paused(state: TaskState, at: datetime) -> datetime:
+    """Return the last instant under a pause that ends at an instant.
+
+    A pause that runs out ends before the occurrence at its end, so that "until seven" runs at
+    seven.
+
+    Args:
+        state: of a paused task.
+        at: when its pause ends.
+    """
+    return at if state.paused_until is None else min(at, state.paused_until - _TICK)
+
+
 @apply.register
 def _resumed(event: events.TaskResumed, state: TaskState) -> TaskState:
-    mark = max(state.mark, event.at)
+    mark = max(state.mark, last_paused(state, event.at))
     return state.but(paused_since=None, paused_until=None, discharged_at=mark, boot_at=None)
 
 

@@ -12,7 +12,7 @@ from ... import conf
 from ...models import ScheduledTask
 from ...signals import safe
 from ...store import overrides
-from ...store.reading import read_schedule
+from ...store.reading import next_start_of, read_schedule
 from .author import act, add_author
 from .instants import read_instant
 from .scope import Scope
@@ -47,7 +47,17 @@ def _pause(context: Context, options: Options) -> None:
     who = act(options, now)
     taken = overrides.pause(names, who, until=until)
     _tell(context, f"Paused {end}{exact}", taken)
+    if until is not None:
+        _tell_first_runs(context, scope, taken)
     _tell_untouched(context, scope, names, taken, lambda task: ("could not be paused", False))
+
+
+def _tell_first_runs(context: Context, scope: Scope, names: Sequence[str]) -> None:
+    """Say of each task when its first run after the pause is."""
+    for task in scope.tasks.filter(name__in=names).order_by("name"):
+        start = next_start_of(task)
+        when = "never" if start is None else f"at {local(start.at, conf.project_zone())}"
+        context.terminal.say(f"{safe(task.name or '')!r} runs next {when}.")
 
 
 def _resume(context: Context, options: Options) -> None:

@@ -14,6 +14,7 @@ from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...signals import safe
 from ...store import database
+from ...store.status import next_start_at
 from .words import count, local
 
 
@@ -53,7 +54,7 @@ def _following(deployment: str, using: str) -> datetime | None:
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     try:
         with database.direct(using):
-            first: datetime | None = tasks.aggregate(first=Min("next_run_at"))["first"]
+            first: datetime | None = tasks.aggregate(first=Min(next_start_at()))["first"]
     except DatabaseError:
         return None  # The loop tells of it, and goes on.
     return first

@@ -15,9 +15,10 @@ from ...core.schedule import Schedule
 from ...core.why import Cause, Why
 from ...models import ScheduledTask
 from ...signals import safe
-from ...store.attendance import is_attended, patience
+from ...store.attendance import is_attended
 from ...store.explaining import explain
-from ...store.reading import read_schedule
+from ...store.liveness import patience
+from ...store.reading import next_start_of, read_schedule
 from ...store.sentences import sentence
 from .instants import read_instant
 from .scope import Scope
@@ -48,11 +49,11 @@ def _answer(context: Context, options: Options) -> None:
     zone = conf.project_zone() if schedule is None else schedule.zone
     at = None if options["at"] is None else read_instant("--at", options["at"], zone)
     attended = _is_attended(context, scope)
-    answer = explain(task, now, at, is_attended=attended, with_failure=True)
+    answer = explain(task, now, at, is_attended=attended)
     if options["format"] == "json":
         context.terminal.data(_record(task, answer, at, now, zone))
     else:
-        _say(context, task, schedule, answer, zone)
+        _say(context, task, schedule, answer, zone, now)
 
 
 def _is_attended(context: Context, scope: Scope) -> bool:
@@ -72,7 +73,12 @@ def worded(answer: Why, zone: ZoneInfo) -> str:
 
 
 def _say(
-    context: Context, task: ScheduledTask, schedule: Schedule | None, answer: Why, zone: ZoneInfo
+    context: Context,
+    task: ScheduledTask,
+    schedule: Schedule | None,
+    answer: Why,
+    zone: ZoneInfo,
+    now: datetime,
 ) -> None:
     role = "ERROR" if answer.cause in _BAD else ""
     context.terminal.say(worded(answer, zone), role)
@@ -80,14 +86,15 @@ def _say(
         context.terminal.say(safe(answer.row.error))
     if schedule is not None:
         context.terminal.say(safe(f"{task.name}: {task.cron}  {task.timezone}"))
-    following = task.next_run_at
-    if following is not None and answer.until != following:
-        context.terminal.say(f"Next run: {local(following, zone)}")
+    following = next_start_of(task)
+    if following is not None and following.at > now and answer.until != following.at:
+        context.terminal.say(f"Next run: {local(following.at, zone)}")
 
 
 def _record(
     task: ScheduledTask, answer: Why, at: datetime | None, now: datetime, zone: ZoneInfo
 ) -> dict[str, Any]:
+    following = next_start_of(task)
     return {
         "name": task.name,
         "now": iso(now),
@@ -100,7 +107,7 @@ def _record(
         "paused_by": None if answer.pause is None else answer.pause.author,
         "note": None if answer.pause is None else answer.pause.note,
         "run": None if answer.row is None else _run(answer.row),
-        "next_run_at": iso(task.next_run_at),
+        "next_run_at": None if following is None else iso(following.at),
     }
 
 

@@ -13,7 +13,7 @@ from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
 from ...signals import safe
 from ...store.pace import judged, paces
-from ...store.reading import Reading, ran_before_change, read, with_waits
+from ...store.reading import Reading, ran_before_change, read, with_runs
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -23,9 +23,11 @@ from .words import count, iso, local, relative
 _ROLES = {
     Status.BROKEN: "ERROR",
     Status.OVERDUE: "ERROR",
+    Status.INTERRUPTED: "ERROR",
     Status.RETRYING: "WARNING",
     Status.RUNNING: "SUCCESS",
     Status.WAITS_FOR_A_WORKER: "NOTICE",
+    Status.DISABLED: "NOTICE",
     Status.PAUSED: "NOTICE",
     Status.PAUSED_UNTIL: "NOTICE",
 }
@@ -40,7 +42,7 @@ def _answer(context: Context, options: Options) -> None:
     scope, now = Scope.current(), context.clock.now()
     initialized_at = scope.initialized_at()
     readings = sorted(
-        (read(task, now) for task in with_waits(scope.tasks)), key=lambda each: each.order
+        (read(task, now) for task in with_runs(scope.tasks, now)), key=lambda each: each.order
     )
     if options["format"] == "json":
         context.terminal.data(
@@ -102,18 +104,28 @@ def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
 
 
 def _ahead(reading: Reading, now: datetime) -> list[str]:
-    task, lines = reading.task, []
-    if task.next_run_at is not None:
-        zone = reading.schedule.zone if reading.schedule is not None else UTC
-        lines += [local(task.next_run_at, zone), relative(task.next_run_at, now)]
+    task, start, lines = reading.task, reading.next_start, []
+    if start is None:
+        lines.append(_never(reading))
     else:
-        lines.append("when resumed" if reading.is_paused else "never")
+        zone = reading.schedule.zone if reading.schedule is not None else UTC
+        distance = relative(start.at, now)
+        lines += [local(start.at, zone), distance if start.reason == "due" else f"retry {distance}"]
     if task.run_requested_at is not None:
         lines.append(f"asked for {relative(task.run_requested_at, now)}")
-    if task.pending_retry_until is not None:
-        due = "when resumed" if reading.is_paused else relative(task.pending_retry_until, now)
-        lines.append(f"retry {due}")
     return lines
+
+
+def _never(reading: Reading) -> str:
+    """Say why no start comes by itself."""
+    if reading.problem:
+        return "not while it is broken"
+    if not reading.task.enabled:
+        return "disabled in its declaration"
+    if not reading.is_paused and reading.task.paused_since is None:
+        return "never"
+    retry = "" if reading.task.pending_retry_until is None else "retry "
+    return f"{retry}when resumed"
 
 
 def _behind(reading: Reading, now: datetime) -> list[str]:
@@ -141,7 +153,7 @@ def record(reading: Reading) -> dict[str, Any]:
     Args:
         reading: its row, understood.
     """
-    task = reading.task
+    task, start = reading.task, reading.next_start
     return {
         "name": task.name,
         "status": str(reading.status),
@@ -149,7 +161,8 @@ def record(reading: Reading) -> dict[str, Any]:
         "timezone": task.timezone,
         "enabled": task.enabled,
         "registered_at": iso(task.registered_at),
-        "next_run_at": iso(task.next_run_at),
+        "next_run_at": None if start is None else iso(start.at),
+        "next_run_reason": None if start is None else start.reason,
         "last_attempt_at": iso(task.last_attempt_at),
         "last_success_at": iso(task.last_success_at),
         "pending_retry_until": iso(task.pending_retry_until),

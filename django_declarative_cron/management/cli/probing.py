@@ -15,8 +15,9 @@ from ... import conf
 from ...models import SchedulerInstance
 from ...signals import safe
 from ...store import database
-from ...store.attendance import Attendance, attendance, gave_up, patience
+from ...store.attendance import Attendance, attendance, gave_up
 from ...store.backlog import Backlog, undelivered
+from ...store.liveness import patience
 from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .words import count, iso, span

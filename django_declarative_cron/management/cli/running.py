@@ -123,7 +123,7 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
             context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
         case events.TaskRunFailed() as end:
             reason = safe(end.error)
-            retry = _retry(name, end.next_retry_at, paused=_is_paused(context, end.task_name))
+            retry = _retry(context, name, end)
             raise CommandError(f"{name!r} failed after {took}: {reason}{retry}", returncode=1)
         case _:
             ended = "succeeded" if ran.result.succeeded else "failed"
@@ -134,15 +134,17 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
             )
 
 
-def _is_paused(context: Context, name: str) -> bool:
-    task = Scope.current().tasks.filter(name=name).first()
-    return task is not None and read(task, context.clock.now()).is_paused
-
-
-def _retry(name: str, at: datetime | None, *, paused: bool) -> str:
-    if at is None:
+def _retry(context: Context, name: str, end: events.TaskRunFailed) -> str:
+    """Say when the scheduler retries the run, or that the next occurrence comes first."""
+    if end.next_retry_at is None:
         return ""
-    moment = local(at, conf.project_zone())
+    task = Scope.current().tasks.filter(name=end.task_name).first()
+    reading = None if task is None else read(task, context.clock.now())
+    start = None if reading is None else reading.next_start
+    moment = local(end.next_retry_at, conf.project_zone())
+    if start is not None and start.reason == "due":
+        return f"\nIts next occurrence, at {local(start.at, conf.project_zone())}, is its next run."
+    paused = reading is not None and reading.is_paused
     when = f"once its pause ends, not before {moment}" if paused else f"at {moment}"
     return (
         f"\nThe scheduler retries it {when}; "

@@ -17,8 +17,9 @@ from ... import conf
 from ...cron import describe
 from ...models import TaskOverride, TaskRun
 from ...signals import safe
-from ...store.attendance import is_attended, patience
+from ...store.attendance import is_attended
 from ...store.explaining import explain
+from ...store.liveness import patience
 from ...store.masking import masked
 from ...store.reading import Reading, ran_before_change, read, read_retry
 from .explaining import worded
@@ -89,7 +90,7 @@ def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
         yield "retry delay", [str(task.retry_delay)]
     elif policy is not None:
         yield "retry", [policy.in_words()]
-    if task.pending_retry_until is not None:
+    if reading.next_start is not None and reading.next_start.reason == "retry":
         most = "" if policy is None else f" of {policy.max_attempts}"
         yield "to come", [f"attempt {task.attempt + 1}{most}"]
     for label, lines in groupby(_instants(reading, zone, now), key=itemgetter(0)):
@@ -117,12 +118,12 @@ def _following(reading: Reading) -> list[datetime]:
 
 def _instants(reading: Reading, zone: ZoneInfo, now: datetime) -> Iterator[tuple[str, str]]:
     """Let the distances stand below each other, whether an instant has seconds or not."""
-    task = reading.task
+    task, start = reading.task, reading.next_start
     dated = [
         *(("next", each) for each in _following(reading)),
         ("last attempt", task.last_attempt_at),
         ("last success", task.last_success_at),
-        ("retry pending", task.pending_retry_until),
+        ("retry", start.at if start is not None and start.reason == "retry" else None),
         ("registered", task.registered_at),
     ]
     told = [(label, each, local(each, zone)) for label, each in dated if each is not None]
