@@ -36,6 +36,8 @@ REASON_WORDS = {
     "disabled": _("paused"),
     "dst_skip": _("the clock was moved over it"),
     "no_scheduler": _("no scheduler was running"),
+    "broken": _("the task was broken"),
+    "held_up": _("the scheduler was held up"),
     "too_late": _("too old to be caught up"),
     "excluded": _("a calendar excludes the day"),
     "skip_next": _("skipped by a person"),

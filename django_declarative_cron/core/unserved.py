@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -20,7 +20,7 @@ _DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "
 ON_TIME: Final = timedelta(minutes=1)
 """A start no later than this is on time, and catches nothing up."""
 
-MISSED: Final = ("no_scheduler", "too_late")
+MISSED: Final = ("no_scheduler", "too_late", "broken", "held_up")
 """Reasons of occurrences that were to run, and that nobody started in time."""
 
 
@@ -146,6 +146,31 @@ def is_boot(state: TaskState, occurrence: datetime | None) -> bool:
     if state.boot_at is None:
         return False
     return occurrence is None or occurrence - state.registered_at <= ON_TIME
+
+
+def with_causes(
+    told: Iterable[events.TaskEvent], *, is_broken: bool, led_since: datetime | None
+) -> tuple[events.TaskEvent, ...]:
+    """Return events in which occurrences that a leader passed over have their true reason.
+
+    Args:
+        told: of one decision.
+        is_broken: the task could not be considered until now.
+        led_since: when the present leader took over, if it is known.
+    """
+    return tuple(_with_cause(each, is_broken, led_since) for each in told)
+
+
+def _with_cause(
+    event: events.TaskEvent, is_broken: bool, led_since: datetime | None
+) -> events.TaskEvent:
+    if not isinstance(event, events.TaskSkipped) or event.reason != "no_scheduler":
+        return event
+    if is_broken:
+        return replace(event, reason="broken")
+    first = event.scheduled_from or event.scheduled_time
+    is_led = led_since is not None and led_since <= first
+    return replace(event, reason="held_up") if is_led else event
 
 
 def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:

@@ -46,6 +46,8 @@ class Cause(StrEnum):
     OVERLAP = "overlap"
     COALESCED = "coalesced"
     NO_SCHEDULER = "no_scheduler"
+    WAS_BROKEN = "was_broken"
+    HELD_UP = "held_up"
     NO_LEADER = "no_leader"
     LATE = "late"
     NOT_REGISTERED = "not_registered"
@@ -204,6 +206,10 @@ def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
             return _paused(facts, occurrence) if facts.pauses else Why(Cause.DISABLED, occurrence)
         case "no_scheduler":
             return Why(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
+        case "broken":
+            return Why(Cause.WAS_BROKEN, occurrence, until=row.finished_at)
+        case "held_up":
+            return Why(Cause.HELD_UP, occurrence, until=row.finished_at)
         case "too_late":
             return Why(Cause.TOO_LATE, occurrence, until=row.finished_at)
         case "excluded":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ..core import events
@@ -11,6 +11,7 @@ from ..core.damage import lost
 from ..core.decide import Decision, decide
 from ..core.declaration import Declaration
 from ..core.overlap import ActiveRun
+from ..core.unserved import with_causes
 from ..models import ScheduledTask, TaskRun
 from . import applying, overlaps, rows
 from .coming import open_pauses
@@ -125,6 +126,9 @@ def _decided(
     schedule, policy = declaration.schedule, declaration.overlap_policy
     catch_up = declaration.operating.catch_up
     decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
+    is_broken, led_since = bool(row.broken_reason), held.row.led_since
+    told = with_causes(decision.events, is_broken=is_broken, led_since=led_since)
+    decision = replace(decision, events=told)
     if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.
         row.epoch = held.next_epoch(member.using)

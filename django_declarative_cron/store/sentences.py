@@ -218,6 +218,16 @@ def _no_scheduler(answer: Why, times: Times) -> str:
     return text % {"at": times(answer.at)}
 
 
+def _was_broken(answer: Why, times: Times) -> str:
+    text = _("The occurrence of %(at)s was missed because the task was broken.")
+    return text % {"at": times(answer.at)}
+
+
+def _held_up(answer: Why, times: Times) -> str:
+    text = _("The occurrence of %(at)s was missed because the scheduler was held up.")
+    return text % {"at": times(answer.at)}
+
+
 def _no_leader(answer: Why, times: Times) -> str:
     text = _("It is due since %(at)s and does not run because no scheduler is at work.")
     return text % {"at": times(answer.at)}
@@ -311,6 +321,8 @@ _WORDED: dict[Cause, Worded] = {
     Cause.OVERLAP: _overlap,
     Cause.COALESCED: _coalesced,
     Cause.NO_SCHEDULER: _no_scheduler,
+    Cause.WAS_BROKEN: _was_broken,
+    Cause.HELD_UP: _held_up,
     Cause.NO_LEADER: _no_leader,
     Cause.LATE: _late,
     Cause.NOT_REGISTERED: _not_registered,

@@ -36,7 +36,7 @@ from django_declarative_cron.store.job_names import name_of
 from django_declarative_cron.store.jobs import Claimant, Report, StateError
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.overview import tally
-from django_declarative_cron.store.reading import read, with_waits
+from django_declarative_cron.store.reading import read, with_runs
 from django_declarative_cron.store.sentences import sentence
 from django_declarative_cron.store.status import status_query
 from django_declarative_cron.testing import Simulation, post_task
@@ -166,7 +166,7 @@ def test_a_run_outlives_the_option_by_its_reservation_only(place: Place, setting
         assert "EXTERNAL_WORKERS is off" in task.broken_reason
     place.to("13:10:01")
     assert place.runs()[1:] == [
-        (Outcome.MISSED, "no_scheduler", 0),
+        (Outcome.MISSED, "broken", 0),
         (Outcome.WAITING, "orphaned", 1),
     ]
     assert ScheduledTask.objects.get(name="sync").broken_reason == ""
@@ -378,7 +378,7 @@ def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place)
     task, out = ScheduledTask.objects.get(name="sync"), StringIO()
     now = place.sim.now
     assert read(task, now).status is Status.WAITS_FOR_A_WORKER
-    [listed] = with_waits(ScheduledTask.objects.filter(name="sync"))
+    [listed] = with_runs(ScheduledTask.objects.filter(name="sync"), place.sim.now)
     with CaptureQueriesContext(connection) as queries:
         assert read(listed, now).status is Status.WAITS_FOR_A_WORKER
     assert len(queries) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance
 from django_declarative_cron.store import overrides
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.testing import Simulation
@@ -82,6 +82,7 @@ def switched_off(sim: Simulation) -> None:
 def long_run(sim: Simulation) -> None:
     start(sim, duration=150 * MINUTES)
     until(sim, "12:30")
+    SchedulerInstance.objects.update(heartbeat_at=sim.now)
 
 
 def overlapped(sim: Simulation) -> None:
@@ -145,6 +146,7 @@ def interrupted(sim: Simulation) -> None:
     sim.jump_to("2024-01-01T10:20Z")
     start(sim, duration=30 * MINUTES)
     until(sim, "10:25")
+    SchedulerInstance.objects.filter(stopped_at=None).update(heartbeat_at=sim.now)
 
 
 def leap_years(sim: Simulation) -> None:
@@ -152,7 +154,7 @@ def leap_years(sim: Simulation) -> None:
 
 
 SITUATIONS: list[tuple[Story, str, str, str]] = [
-    (waiting, "", "not_due", "not due between 2024-01-01 10:00:30 UTC and 2024-01-01 11:00"),
+    (waiting, "", "last_ran", "succeeded. The next run starts at 2024-01-01 11:00 UTC."),
     (ran, "2024-01-01T11:00Z", "ran", "It ran at 2024-01-01 11:00 UTC and succeeded."),
     (ran, "2024-01-01T12:00Z", "will_run", "It will run at 2024-01-01 12:00 UTC."),
     (failed_and_waits, "", "retry_pending", "2024-01-01 11:20 UTC"),
@@ -174,7 +176,7 @@ SITUATIONS: list[tuple[Story, str, str, str]] = [
     (asked_for, "", "requested", "as a person asked for it"),
     (ran_by_hand, "2024-01-01T10:00Z", "ran", "succeeded"),
     (interrupted, "", "running", "running since 2024-01-01 10:20"),
-    (leap_years, "", "not_due", "2024-02-29"),
+    (leap_years, "", "never_ran", "2024-02-29"),
 ]
 
 

@@ -41,7 +41,7 @@ def test_of_n_missed_occurrences_the_newest_runs_and_one_row_covers_the_rest(
     caught_up = TaskRun.objects.get(started_at=utc("12:30"))
     missed = TaskRun.objects.get(outcome="missed")
     assert (caught_up.scheduled_for, caught_up.reason) == (utc("12:00"), "due")
-    assert (missed.reason, missed.count) == ("no_scheduler", 2)
+    assert (missed.reason, missed.count) == ("held_up", 2)
     assert (missed.scheduled_from, missed.scheduled_for) == (utc("10:00"), utc("11:00"))
 
 

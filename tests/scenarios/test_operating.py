@@ -315,7 +315,7 @@ def test_excluded_days_while_nobody_was_there_are_told_apart(
     sim.jump_to("2024-01-05T12:00:00Z")
     assert _unserved() == [
         *(("skipped", "excluded", 1, utc(f"2024-01-0{day}T09:00")) for day in (2, 3)),
-        ("missed", "no_scheduler", 1, utc("2024-01-04T09:00")),
+        ("missed", "held_up", 1, utc("2024-01-04T09:00")),
     ]
     assert sim.runs("t")[-1].scheduled_for == utc("2024-01-05T09:00")
 
@@ -443,7 +443,7 @@ def test_what_was_missed_besides_a_skipped_occurrence_is_caught_up(simulation: S
     sim.jump_to("2024-01-01T12:30:00Z")
     assert _unserved() == [
         ("skipped", "skip_next", 1, utc("10:00")),
-        ("missed", "no_scheduler", 1, utc("11:00")),
+        ("missed", "held_up", 1, utc("11:00")),
     ]
     assert sim.starts("t") == [utc("12:30")]
 

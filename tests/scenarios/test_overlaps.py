@@ -86,7 +86,7 @@ def test_skip_accounts_for_a_run_that_ended_while_nobody_looked(simulation: Star
     assert told_of(sim) == [
         ("succeeded", utc("10:05"), 1),
         ("overlap_skip", utc("10:15"), 2),
-        ("no_scheduler", utc("10:25"), 2),
+        ("held_up", utc("10:25"), 2),
         ("running", utc("10:30"), 1),
     ]
 
@@ -459,7 +459,7 @@ def test_cron_25_after_a_pause_of_the_process_one_run_catches_up(
     sim.advance_to("2024-01-01T10:06:00Z")
     sim.jump_to("2024-01-01T10:26:00Z")
     assert told_of(sim)[1:] == [
-        ("no_scheduler", utc("10:20"), 3),
+        ("held_up", utc("10:20"), 3),
         ("succeeded", utc("10:25"), 1),
     ]
 

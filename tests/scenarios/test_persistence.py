@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, columns, results
+from django_declarative_cron.store import bulk, claims, columns, deciding, results
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -116,6 +116,30 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     sim.advance_to("2024-01-01T10:10:00Z")
     assert len(sim.starts("t5")) == 1
     assert sim.task("t5").broken_reason == ""
+
+
+@pytest.mark.beyond_the_theory
+def test_occurrences_of_a_broken_task_are_missed_because_it_was_broken(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim = simulation("09:30:00")
+    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES), ("u", HOURLY, sim.job(), FIVE_MINUTES)])
+
+    def refuse(row: ScheduledTask, *_: Any) -> Any:
+        if row.name == "t":
+            raise LookupError("no such callback")
+        return real(row, *_)
+
+    real = deciding.declaration_of
+    monkeypatch.setattr(deciding, "declaration_of", refuse)
+    sim.advance_to("2024-01-01T12:30:00Z")
+    monkeypatch.undo()
+    sim.advance_to("2024-01-01T12:40:00Z")
+    rows = TaskRun.objects.filter(task_name="t").order_by("id")
+    assert list(rows.values_list("outcome", "reason", "count")) == [
+        ("missed", "broken", 2),
+        ("succeeded", "due", 1),
+    ]
 
 
 def test_a_result_whose_texts_are_refused_is_recorded_without_them(

@@ -104,8 +104,8 @@ def test_what_did_not_run_is_counted_by_its_reason(counted: CollectorRegistry) -
     # Each occurrence counts, those too that are one row: P99.
     assert reasons == {
         ("slow", "skipped", "overlap_skip"): 1,
-        ("slow", "missed", "no_scheduler"): 4,
-        ("away", "missed", "no_scheduler"): 4,
+        ("slow", "missed", "held_up"): 4,
+        ("away", "missed", "held_up"): 4,
     }
     sim.stop()
 
