@@ -59,7 +59,7 @@ def test_a_pending_skip_is_said_with_its_author(cron: Cron, hourly: Simulation) 
 def test_a_gap_ahead_is_told_in_the_future(cron: Cron, sim: Simulation) -> None:
     sim = Simulation(start="2024-03-30T10:00:30Z")
     entry = {"name": "a", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "retry_delay": DELAY}
-    sim.initialize([{**entry, "callback": "tests.commands.callbacks.nothing"}])
+    sim.initialize([{**entry, "callback": "tests.management.callbacks.nothing"}])
     answer = asked(cron, sim, "2024-03-31T02:30").data
     assert answer["cause"] == "gap_ahead"
     assert answer["explanation"] == (
