@@ -31,6 +31,7 @@ from ..conf import Options
 from ..signals import report
 from ..store import database
 from ..store.guard import Member
+from . import forking
 from .clock import Clock
 from .connections import close_every
 from .descriptors import identity, out_of_the_way
@@ -58,6 +59,7 @@ class Companion:
         self.pid = pid
         self._pipe = pipe
         self._identity = identity(pipe)
+        forking.close_in_children(pipe)
         self._clock = clock
         self._ended = False
         self._lock = threading.Lock()

@@ -21,6 +21,7 @@ from socketserver import ThreadingTCPServer
 from typing import Any
 
 from ..signals import report as log_failure
+from . import forking
 from .clock import system_clock
 from .health import Report
 
@@ -70,6 +71,7 @@ class Listener:
             OSError: the address is not available.
         """
         server = _Server(_listen(host, port), self._pages)
+        forking.close_in_children(server.fileno())
         self.port = server.socket.getsockname()[1]
         threading.Thread(
             target=server.serve_forever, name=f"declarative-cron-port-{self.port}", daemon=True

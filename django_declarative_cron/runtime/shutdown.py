@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
 
+from . import forking
 from .descriptors import out_of_the_way
 
 # A terminal that closes, and a supervisor that reloads, send SIGHUP.
@@ -60,9 +61,9 @@ class Shutdown:
         """Take the signals over; to be called in the main thread."""
         os.set_blocking(self._write, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        for number in SIGNALS:
-            if not _is_ignored_hangup(number):
-                signal.signal(number, _to_the_pipe)
+        forking.close_in_children(self._read, self._write)
+        handled = [number for number in SIGNALS if not _is_ignored_hangup(number)]
+        forking.handle(handled, _to_the_pipe)
         self._thread.start()
 
     @property

@@ -7,6 +7,7 @@ change: what its configuration does not let through is not kept either.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -102,6 +103,11 @@ def _be_asked() -> None:
 
         make._takes_tail = True  # type: ignore[attr-defined]
         logging.setLogRecordFactory(make)
+
+
+if hasattr(os, "register_at_fork"):
+    # A lock of the lines may be held by a thread that the child does not have.
+    os.register_at_fork(after_in_child=lambda: _taking.set(None))
 
 
 def _take(taking: _Taking, record: logging.LogRecord) -> None:

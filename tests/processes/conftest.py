@@ -35,6 +35,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
         another = options.pop("another_task", "")
         door = options.pop("door", "")
         arguments = options.pop("arguments", ())
+        pools = options.pop("pools", 0)
         given = {"LEASE": 2, "RENEW": 0.5, **options}
         process = start(
             *arguments,
@@ -42,6 +43,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
             DDC_TEST_OPTIONS=json.dumps(given),
             DDC_TEST_ANOTHER_TASK=another,
             DDC_TEST_DOOR=str(door),
+            DDC_TEST_POOLS=str(pools),
         )
         launched.append(process)
         process.wait_for("SIGTERM or Ctrl-C stops it")

@@ -23,6 +23,16 @@ SCHEDULED_TASKS = [
         )
     ),
 ]
+SCHEDULED_TASKS += [
+    {
+        "name": f"{name.replace('_', '-')}-{runner}",
+        "cron": _NEVER_TODAY,
+        "callback": f"tests.processes.forking.{name}",
+        "runner": runner,
+    }
+    for name in ("make_pools", "end_children", "show_descriptors_of_a_child", "leave_a_worker")
+    for runner in ("thread", "process")
+]
 if name := os.environ.get("DDC_TEST_ANOTHER_TASK"):
     SCHEDULED_TASKS.append((name, _NEVER_TODAY, "tests.runtime.callbacks.note", _DELAY))
 

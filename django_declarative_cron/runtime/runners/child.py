@@ -21,7 +21,7 @@ from django.db import connections
 from ... import targets
 from ...core.declaration import Target
 from ...store.results import Result
-from .. import tracing
+from .. import forking, tracing
 from ..clock import system_clock
 from ..context import Run
 from ..ended import failed
@@ -66,7 +66,7 @@ class _Listener:
 
     def start(self) -> None:
         """Begin, and let a signal end the callback once the scheduler said that it is to end."""
-        signal.signal(signal.SIGTERM, self._end)
+        forking.handle([signal.SIGTERM], self._end)
         threading.Thread(target=self._listen, name="declarative-cron-run", daemon=True).start()
 
     def _end(self, number: int, frame: FrameType | None) -> None:

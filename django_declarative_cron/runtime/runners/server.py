@@ -112,6 +112,7 @@ class Server:
             theirs.close()
             close_quietly(write)
         os.set_blocking(read, False)
+        forking.close_in_children(mine.fileno(), read)
         return Conversation(mine, read, lambda: self._serves(process))
 
     def signal(self, key: int, number: int) -> None:
@@ -195,6 +196,7 @@ class Server:
         control = socket.socket(fileno=out_of_the_way(mine.detach()))
         # One that hangs and takes nothing holds nobody: it is replaced.
         control.settimeout(_LONGEST_SENDING)
+        forking.close_in_children(control.fileno())
         return control, process
 
     def _part(self) -> None:

@@ -11,6 +11,7 @@ import socket
 import threading
 from typing import Any
 
+from .. import forking
 from ..descriptors import identity, out_of_the_way
 from .wire import MOST_AT_ONCE, send_line
 
@@ -25,6 +26,7 @@ class Talk:
     def __init__(self, conversation: socket.socket) -> None:
         self._socket = socket.socket(fileno=out_of_the_way(conversation.detach()))
         self._identity = identity(self._socket.fileno())
+        forking.close_in_children(self._socket.fileno())
         self._lock = threading.Lock()
 
     @property

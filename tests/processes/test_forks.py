@@ -1,0 +1,90 @@
+"""Children that a callback forks: default signals, and no descriptor of the scheduler."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ..process import Process
+from .conftest import Launch, wait_until
+
+RunNow = Callable[..., None]
+
+pytestmark = [
+    pytest.mark.alike,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+]
+
+
+def _noted(notes: Path, word: str, count: int) -> list[str]:
+    """Wait for lines that callbacks wrote, and return them."""
+
+    def lines() -> list[str]:
+        return [each for each in notes.read_text().splitlines() if each.startswith(word)]
+
+    wait_until(lambda: len(lines()) >= count, word)
+    return lines()
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runner", ["thread", "process"])
+def test_pools_of_multiprocessing_end(
+    launch: Launch, run_now: RunNow, notes: Path, runner: str, number: int
+) -> None:
+    process = launch(pools=number)
+    run_now(f"make-pools-{runner}")
+    _noted(notes, "pools ended", 1)
+    process.wait_for("TaskRunCompleted")
+
+
+def test_children_of_callbacks_are_ended_by_signals_and_the_scheduler_is_not(
+    launch: Launch, run_now: RunNow, notes: Path
+) -> None:
+    process = launch()
+    run_now("end-children-thread", "end-children-process")
+    assert _noted(notes, "multiprocessing", 2) == ["multiprocessing -15"] * 2
+    assert _noted(notes, "fork", 2) == ["fork -15"] * 2
+    process.wait_for("TaskRunCompleted", 2)
+    assert "SchedulerStopRequested" not in process.output
+
+
+def test_children_of_callbacks_have_no_descriptor_of_ours(
+    launch: Launch, run_now: RunNow, notes: Path
+) -> None:
+    process = launch(arguments=("--health-port", "0"))
+    run_now("show-descriptors-of-a-child-thread", "show-descriptors-of-a-child-process")
+    process.wait_for("TaskRunCompleted", 2)
+    assert _noted(notes, "high", 2) == ["high 0"] * 2
+
+
+def test_a_worker_that_is_left_behind_keeps_no_port(
+    launch: Launch, run_now: RunNow, notes: Path
+) -> None:
+    ports = [_free_port(), _free_port()]
+    arguments = ("--health-port", str(ports[0]), "--metrics-port", str(ports[1]))
+    process = launch(arguments=arguments)
+    run_now("leave-a-worker-thread")
+    [line] = _noted(notes, "worker", 1)
+    try:
+        process.wait_for("TaskRunCompleted")
+        _kill(process)
+        launch(arguments=arguments)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(line.split()[1]), signal.SIGKILL)
+
+
+def _kill(process: Process) -> None:
+    process.signal(signal.SIGKILL)
+    process.exit_code()
+
+
+def _free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        return int(found.getsockname()[1])
