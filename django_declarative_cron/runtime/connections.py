@@ -61,33 +61,26 @@ def renew(error: BaseException) -> None:
         return
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
-            if getattr(connection, "pool", None) and connection.connection:
-                # A pool would hand out again what it gets back open.
-                connection.connection.close()
-            connection.close()
+            _close_for_good(connection)
 
 
 def clean_up() -> None:
     """Let nothing of a callback reach the next one in this thread.
 
-    Where the project has switched ``AUTOCOMMIT`` off, every query leaves a transaction open:
-    what was not committed is rolled back, and that is no fault.
+    Every connection is closed, and the object that Django has for it goes too: a tenant, a
+    setting of the session or a cursor for debugging may be left on either.
 
     Raises:
         TransactionLeftOpenError: the callback left a transaction open; it is rolled back.
     """
     every = connections.all(initialized_only=True)
-    broken = [c for c in every if _is_broken(c)]
-    for connection in broken:
-        connection.close()
-        del connections[connection.alias]
+    broken = [connection.alias for connection in every if _is_broken(connection)]
     for connection in every:
-        _roll_back(connection)
-    refresh()
+        _drop(connection)
     if broken:
-        names = ", ".join(connection.alias for connection in broken)
         raise TransactionLeftOpenError(
-            f"the callback left a transaction open on {names}; what it wrote there is rolled back"
+            f"the callback left a transaction open on {', '.join(broken)}; "
+            "what it wrote there is rolled back"
         )
 
 
@@ -123,11 +116,22 @@ def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
         connections.close_all()
 
 
-def _roll_back(connection: BaseDatabaseWrapper) -> None:
-    is_open = connection.connection is not None and not connection.in_atomic_block
-    if is_open and not connection.settings_dict["AUTOCOMMIT"]:
-        with suppress(Error):  # One that is lost has nothing pending.
-            connection.rollback()
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    with suppress(Error):  # One that is lost has nothing pending.
+        _close_for_good(connection)
+        if connection.connection is not None and not connection.in_atomic_block:
+            # A database in memory lasts as long as its connection.
+            if not connection.settings_dict["AUTOCOMMIT"]:
+                connection.rollback()
+            return
+    del connections[connection.alias]
+
+
+def _close_for_good(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection, also one that a pool would hand out again as it was left."""
+    if getattr(connection, "pool", None) and connection.connection:
+        connection.connection.close()
+    connection.close()
 
 
 def _is_broken(connection: BaseDatabaseWrapper) -> bool:

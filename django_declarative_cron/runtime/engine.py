@@ -58,7 +58,7 @@ class Engine:
         hush = Hush(clock, self.woken.set, self.stopping)
         self.ahead = Ahead(clock, self.stopping, hush)
         self.gate, self.standing = threading.RLock(), Standing.STANDBY
-        self.runners = Runners(options, clock, lambda: self._member, runner, lambda: hush.is_on)
+        self.runners = Runners(options, clock, lambda: self._member, runner)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
         self._calls = Calls(clock, self.runners, life, hush.ended, admission)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import decimal
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
@@ -12,7 +14,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from django.urls import set_urlconf
+from django.utils import timezone, translation
 
 from ..core.declaration import Declaration, Target
 from ..store.guard import Member
@@ -96,6 +100,11 @@ def perform(work: Work, clock: Clock) -> Result:
         work: the claimed run.
         clock: for the end's instant and the duration.
     """
+    # A copy, so that nothing of the run stays in the context of its thread.
+    return contextvars.copy_context().run(_performed, work, clock)
+
+
+def _performed(work: Work, clock: Clock) -> Result:
     began = clock.monotonic()
 
     def success(value: Any) -> Result:
@@ -111,11 +120,15 @@ def perform(work: Work, clock: Clock) -> Result:
 
 @contextmanager
 def surrounded(work: Work) -> Iterator[None]:
-    """Let code know of its run, and the run of what it logs.
+    """Let code know of its run, and the run of what it logs; begin as the settings say.
 
     Args:
         work: whose callback is called meanwhile.
     """
+    translation.deactivate()
+    timezone.deactivate()
+    set_urlconf(None)
+    decimal.setcontext(decimal.DefaultContext)
     with running(work.run), kept(work.tail.add), traced_run(work):
         yield
 
@@ -164,29 +177,40 @@ def _returned(work: Work) -> Any:
     return asyncio.run(finished(value)) if inspect.isawaitable(value) else value
 
 
-async def _clean_up() -> None:
-    await sync_to_async(connections.clean_up)()
-
-
 async def finished(
-    value: Awaitable[Any], clean_up: Callable[[], Awaitable[None]] = _clean_up
+    value: Awaitable[Any], longest: Callable[[], float | None] = lambda: None
 ) -> Any:
     """Await any awaitable, then clean up after it.
 
-    The ORM's connections of a coroutine live in the thread that runs its sync parts.
+    Its sync parts have a thread of their own, and so database connections of their own: what
+    it leaves on them, such as a tenant, reaches no other coroutine.
 
     Args:
         value: what a callback returned.
-        clean_up: does so in that thread.
+        longest: returns the seconds for which cleaning up may take, ``None`` for any time.
     """
+    own = ThreadSensitiveContext()
+    # Leaving it would block the event loop until the thread has ended.
+    await own.__aenter__()
     try:
         returned = await value
     except BaseException:
         with suppress(Exception):
-            await clean_up()
+            await _clean_up(own, longest())
         raise
-    await clean_up()
+    await _clean_up(own, longest())
     return returned
+
+
+async def _clean_up(own: ThreadSensitiveContext, seconds: float | None) -> None:
+    executor = SyncToAsync.context_to_thread_executor.get(own)
+    if executor is None:
+        return  # Without a thread there is no connection.
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(sync_to_async(connections.clean_up)(), seconds)
+    finally:
+        executor.shutdown(wait=False)
 
 
 def takes_run(function: Callable[..., Any]) -> bool:

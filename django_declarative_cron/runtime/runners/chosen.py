@@ -30,7 +30,6 @@ class Runners:
         clock: dates the ends of runs.
         member: gives who this instance is.
         given: calls everything, instead of all others; a simulation brings one.
-        quiet: tells whether whatever can wait had better wait.
     """
 
     def __init__(
@@ -39,11 +38,10 @@ class Runners:
         clock: Clock,
         member: Callable[[], Member | None],
         given: Runner | None = None,
-        quiet: Callable[[], bool] = bool,
     ) -> None:
         makers: Mapping[str, Callable[[], Runner]] = {
             THREAD: lambda: ThreadRunner(options.WORKERS, clock),
-            "coroutine": lambda: CoroutineRunner(clock, quiet),
+            "coroutine": lambda: CoroutineRunner(clock),
             PROCESS: lambda: ProcessRunner(options.WORKERS, clock),
             DJANGO_TASKS: lambda: TasksRunner(options.WORKERS, clock, member),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -13,7 +13,6 @@ from ..clock import Clock
 from ..inside import inside
 from ..work import Work, failed, finished, invoke, succeeded, surrounded
 from . import Load
-from .tidying import Tidying
 
 _SHORTEST = 1.0
 """Seconds for which a cleaning up is waited for, however little is left of the run's time."""
@@ -24,16 +23,14 @@ class CoroutineRunner:
 
     Args:
         clock: dates the ends of runs.
-        quiet: tells whether whatever can wait had better wait.
     """
 
-    def __init__(self, clock: Clock, quiet: Callable[[], bool] = bool) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._busy: dict[int, asyncio.Task[None] | None] = {}
-        self._tidying = Tidying(quiet)
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
         """Do nothing: the loop is made when it is needed."""
@@ -77,7 +74,7 @@ class CoroutineRunner:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
                     target=_serve,
-                    args=(self._loop, self._closing, self._tidying),
+                    args=(self._loop, self._closing),
                     name="declarative-cron-asyncio",
                     daemon=True,
                 ).start()
@@ -85,7 +82,7 @@ class CoroutineRunner:
 
     def _begin(self, loop: asyncio.AbstractEventLoop, work: Work) -> None:
         # A loop itself does not keep its tasks from being collected.
-        task = loop.create_task(_perform(work, self._clock, self._tidying))
+        task = loop.create_task(_perform(work, self._clock))
         self._busy[work.id] = task
         task.add_done_callback(partial(self._over, work))
 
@@ -96,23 +93,18 @@ class CoroutineRunner:
             work.done(failed(work, asyncio.CancelledError(), self._clock.now(), 0.0))
 
 
-async def _perform(work: Work, clock: Clock, tidying: Tidying) -> None:
+async def _perform(work: Work, clock: Clock) -> None:
     lasted = _Lasted(clock)
 
-    async def tidy() -> None:
+    def longest_cleaning() -> float | None:
         lasted.end()
-        # What is asked from here on comes too late, however long it is put off.
+        # What is asked from here on comes too late, however long the cleaning up takes.
         work.ending.settle()
-        left = _left(work, lasted.seconds)
-        if left is None:
-            await tidying.clean_up()
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(tidying.clean_up(), left)
+        return _left(work, lasted.seconds)
 
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
-            value = await finished(invoke(work), tidy)
+            value = await finished(invoke(work), longest_cleaning)
         result = succeeded(work, lasted.at, lasted.seconds, value)
     except BaseException as error:
         lasted.end()
@@ -143,7 +135,7 @@ class _Lasted:
 def _left(work: Work, lasted: float) -> float | None:
     """Give how long a run that has ended waits for its cleaning up, ``None`` for any time.
 
-    Code of other coroutines may hang in the thread that it needs.
+    Code that it did not wait for may hang in the thread that is cleaned up.
     """
     return None if work.timeout is None else max(work.timeout - lasted, _SHORTEST)
 
@@ -175,7 +167,7 @@ def _cancelled_when_asked(work: Work) -> Iterator[None]:
             timer.cancel()
 
 
-def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event, tidying: Tidying) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
     """Run the loop until it is closed; a callback that stops it, or breaks it, ends only itself."""
     asyncio.set_event_loop(loop)
     try:
@@ -183,7 +175,6 @@ def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event, tidying: T
             with suppress(BaseException):
                 loop.run_forever()
     finally:
-        loop.run_until_complete(tidying.end())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
