@@ -308,12 +308,19 @@ def _require_work(found: Any, shown: str) -> None:
     elif inspect.isclass(found) and issubclass(found, BaseCommand):
         reason = f"`{shown}` is the class of a management command"
         hint = f'Write a dict entry with "command": ["{found.__module__.rpartition(".")[2]}"].'
-    elif inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+    elif inspect.isclass(found):
+        reason = f"`{shown}` is a class: calling it makes an instance and does nothing with it"
+        hint = "Write a function, or a static method of the class, that does the work."
+    elif _yields(found) or _yields(getattr(found, "__call__", None)):  # noqa: B004
         reason = f"`{shown}` is a generator function: calling it runs none of its code"
         hint = "Write a function that loops instead of one that yields."
     else:
         return
     raise UnresolvableError(Check.IMPORT_PATH, reason, hint)
+
+
+def _yields(function: object) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _broken(name: str, error: BaseException) -> UnresolvableError:

@@ -77,6 +77,15 @@ def test_p92_the_nearest_name_is_proposed(path: str, reason: str, hint: str) -> 
             f"`{JOBS}.yields_later` is a generator function: calling it runs none of its code",
         ),
         (
+            f"{JOBS}.yields_when_called",
+            f"`{JOBS}.yields_when_called` is a generator function: "
+            "calling it runs none of its code",
+        ),
+        (
+            f"{JOBS}.Shop",
+            f"`{JOBS}.Shop` is a class: calling it makes an instance and does nothing with it",
+        ),
+        (
             f"{JOBS}.computed",
             f"cannot be imported: importing `{JOBS}.computed` raised "
             "RuntimeError: nothing to compute with",

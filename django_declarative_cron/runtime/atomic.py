@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ..store import together
 from ..store.guard import Member
 from ..store.results import Result
 from .clock import Clock
+from .ended import committed
 
 
 class RunCutShortError(RuntimeError):
@@ -31,9 +31,10 @@ def atomically(
         BaseException: the call failed, or its success could not be written with it; nothing
             of either is left in the database.
     """
-    with together.transaction_of_run(member.using):
+    failed: list[BaseException] = []
+    with together.transaction_of_run(member.using, failed):
         result = success(call())
         if not result.succeeded:
             raise RunCutShortError(result.error)
         together.record(member, result, clock.now())
-    return replace(result, recorded=True)
+    return committed(result, failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,24 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         task_key=work.task_key,
     )
     return _settled(work, result)
+
+
+def committed(result: Result, hooks: Sequence[BaseException]) -> Result:
+    """Return the success of a run that is committed, with the errors of its commit hooks.
+
+    Args:
+        result: of the run.
+        hooks: exceptions of functions that the run gave to ``on_commit``.
+    """
+    if not hooks:
+        return replace(result, recorded=True)
+    more = f" (and {len(hooks) - 1} more)" if len(hooks) > 1 else ""
+    return replace(
+        result,
+        recorded=True,
+        error=worded(f"on_commit: {_one_line(hooks[0])}{more}"),
+        traceback=shortened(escaped("\n".join(map(_traceback, hooks))), TRACEBACK_LENGTH),
+    )
 
 
 def _log(work: Work) -> str:

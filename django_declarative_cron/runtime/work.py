@@ -6,8 +6,9 @@ import asyncio
 import contextvars
 import decimal
 import inspect
+import io
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -32,6 +33,10 @@ from .ending import Ending
 from .inside import inside
 from .tail import Tail, kept
 from .tracing import traced_run
+
+
+class NothingRanError(TypeError):
+    """Say that a callback returned code that nothing has run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,7 @@ def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Resul
 
 def _returned(work: Work) -> Any:
     value = invoke(work)
-    return asyncio.run(finished(value)) if inspect.isawaitable(value) else value
+    return asyncio.run(finished(value)) if inspect.isawaitable(value) else _consumed(value)
 
 
 async def finished(
@@ -193,7 +198,7 @@ async def finished(
     # Leaving it would block the event loop until the thread has ended.
     await own.__aenter__()
     try:
-        returned = await value
+        returned = _consumed(await value)
     except BaseException:
         with suppress(Exception):
             await _clean_up(own, longest())
@@ -211,6 +216,21 @@ async def _clean_up(own: ThreadSensitiveContext, seconds: float | None) -> None:
             await asyncio.wait_for(sync_to_async(connections.clean_up)(), seconds)
     finally:
         executor.shutdown(wait=False)
+
+
+def _consumed(value: Any) -> Any:
+    """Return a value; refuse one whose code runs only while something iterates or awaits it."""
+    # What `contextlib.contextmanager` makes of a generator keeps it as `gen`.
+    kept = getattr(value, "gen", None)
+    lazy = kept if inspect.isgenerator(kept) or inspect.isasyncgen(kept) else value
+    if isinstance(lazy, io.IOBase) or not isinstance(lazy, Iterator | AsyncIterator | Awaitable):
+        return value
+    if inspect.isgenerator(lazy) or inspect.iscoroutine(lazy):
+        lazy.close()
+    raise NothingRanError(
+        f"the callback returned a {type(value).__name__}, which nothing iterates over or awaits: "
+        "its code has not run"
+    )
 
 
 def takes_run(function: Callable[..., Any]) -> bool:

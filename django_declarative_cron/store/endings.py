@@ -33,7 +33,8 @@ class Result:
         value: what it returned, JSON-native.
         log: the end of what it logged.
         output: the end of what its process printed.
-        recorded: it is written already, together with the run's own work.
+        recorded: it is written already, together with the run's own work; an error beside
+            success is that of a function which the run gave to ``on_commit``.
         is_final: it is not to be tried again, whatever the policy says.
         declaration: what was called, as who called it has understood it.
         task_key: of the task's row as the run began; it is found by name where that is not
@@ -205,18 +206,20 @@ def _given_up(
     )
 
 
-def late(run: TaskRun | None, result: Result) -> events.Event:
+def late(run: TaskRun | None, result: Result) -> list[events.Event]:
     """Tell of a result that finds its run ended: by somebody else, or by itself before.
 
     Args:
         run: its row, where the same end stands in it already.
         result: how it ended.
     """
-    if run is not None:
-        return _ended(run, result, _Meaning(history_only=False))
-    return events.TaskRunLate(
-        at=result.finished_at,
-        task_name=result.task_name,
-        run=result.run,
-        success=result.succeeded,
-    )
+    at, name = result.finished_at, result.task_name
+    if run is None:
+        return [events.TaskRunLate(at=at, task_name=name, run=result.run, success=result.succeeded)]
+    ended = _ended(run, result, _Meaning(history_only=False))
+    if not (result.recorded and result.error):
+        return [ended]
+    return [
+        ended,
+        events.TaskCommitHookFailed(at=at, task_name=name, error=result.error, run=run.pk),
+    ]

@@ -161,7 +161,7 @@ def _record(
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
             if run is None:
-                recorded.events.append(_late(member, result))
+                recorded.events += _late(member, result)
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
@@ -308,7 +308,7 @@ def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> Tas
     return TaskRun(task_name=result.task_name, attempt=task.attempt, epoch=task.epoch)
 
 
-def _late(member: Member, result: Result) -> events.Event:
+def _late(member: Member, result: Result) -> list[events.Event]:
     """Tell of a result that finds its run ended: by somebody else, or by itself before.
 
     The latter is so where the database's word that it was written was lost on the way.
@@ -316,4 +316,6 @@ def _late(member: Member, result: Result) -> events.Event:
     mine = TaskRun.objects.using(member.using).filter(
         pk=result.run, instance=member.instance, finished_at=result.finished_at
     )
+    if result.recorded and result.error:
+        mine.update(error=result.error, traceback=result.traceback)
     return late(mine.first(), result)

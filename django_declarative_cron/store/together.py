@@ -7,9 +7,10 @@ over meanwhile has its work rolled back with the result that nobody asked for an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 from django.db import connections, transaction
 
@@ -28,11 +29,13 @@ class UnbalancedTransactionError(RuntimeError):
 
 
 @contextmanager
-def transaction_of_run(using: str) -> Iterator[None]:
+def transaction_of_run(using: str, failed: list[BaseException]) -> Iterator[None]:
     """Open the transaction in which a callback works.
 
     Args:
         using: alias of the database that keeps the state.
+        failed: takes the exceptions of the functions that the callback gave to ``on_commit``.
+            Its work is committed then, so that they end neither the run nor one another.
     """
     connection = connections[using]
     with database.committing(connection):
@@ -40,6 +43,17 @@ def transaction_of_run(using: str) -> Iterator[None]:
         with transaction.atomic(using=using, durable=True):
             limits.begin(connection)
             yield
+            connection.run_on_commit = [
+                (savepoints, hook if is_robust else partial(_outlived, hook, failed), is_robust)
+                for savepoints, hook, is_robust in connection.run_on_commit
+            ]
+
+
+def _outlived(hook: Callable[[], object], failed: list[BaseException]) -> None:
+    try:
+        hook()
+    except BaseException as error:
+        failed.append(error)
 
 
 def record(member: Member, result: Result, now: datetime) -> None:

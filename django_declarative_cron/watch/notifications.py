@@ -39,6 +39,7 @@ _JOIN = 1.0
 
 _HEARD = (
     events.TaskRunFailed,
+    events.TaskCommitHookFailed,
     events.TaskRunCompleted,
     events.TaskSkipped,
     events.TaskPausedByFailures,
@@ -130,6 +131,9 @@ class Notifications:
                 with self._busy:
                     self._observer.hear_failure(task)
                 self.add(Notice("failure", task, event.at, event.error or "it failed"))
+            case events.TaskCommitHookFailed(task_name=task):
+                words = f"it succeeded, and work after its commit failed: {event.error}"
+                self.add(Notice("failure", task, event.at, words))
             case events.TaskRunCompleted(task_name=task):
                 with self._busy:
                     was_failing = self._observer.hear_success(task)

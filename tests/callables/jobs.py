@@ -35,6 +35,14 @@ async def yields_later() -> AsyncIterator[int]:
     yield 1
 
 
+class YieldsWhenCalled:
+    def __call__(self) -> Iterator[int]:
+        yield 1
+
+
+yields_when_called = YieldsWhenCalled()
+
+
 class Shop:
     def restock(self) -> None:
         calls.append(("restock",))

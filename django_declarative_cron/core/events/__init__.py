@@ -31,6 +31,7 @@ from .delivery import (
     EventsForgotten,
 )
 from .runs import (
+    TaskCommitHookFailed,
     TaskRepeatedlyInterrupted,
     TaskRetriesExhausted,
     TaskRetryPreempted,
@@ -109,6 +110,7 @@ __all__ = [
     "SchedulerSuperseded",
     "TaskAdded",
     "TaskBroken",
+    "TaskCommitHookFailed",
     "TaskEvent",
     "TaskMarkReset",
     "TaskMoved",

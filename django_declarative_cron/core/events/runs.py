@@ -80,6 +80,14 @@ class TaskRunCompleted(TaskEvent, level="INFO"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCommitHookFailed(TaskEvent, level="ERROR"):
+    """A function that an atomic run gave to ``on_commit`` failed; the run has succeeded."""
+
+    error: str
+    run: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunFailed(TaskEvent, level="WARNING"):
     """A run failed; ``duration`` in seconds.
 

@@ -10,8 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -296,6 +299,63 @@ async def until_stopping_asynchronously(run: Run) -> None:
     note("began")
     while not run.stopping.is_set():
         await asyncio.sleep(0.01)
+
+
+def _yields() -> Iterator[int]:
+    note("ran")
+    yield 1
+
+
+def gives_generator() -> Iterator[int]:
+    """Return code that has not run."""
+    return _yields()
+
+
+@wraps(_yields)
+def decorated() -> Iterator[int]:
+    """Be a generator behind a decorator."""
+    return _yields()
+
+
+def gives_map() -> Iterator[None]:
+    """Return a call that has not happened."""
+    return map(note, ["ran"])
+
+
+@contextmanager
+def is_context_manager() -> Iterator[None]:
+    """Be what ``with`` runs."""
+    note("ran")
+    yield
+
+
+async def _notes_later() -> None:
+    note("ran")
+
+
+async def gives_coroutine_asynchronously() -> Coroutine[Any, Any, None]:
+    """Return a coroutine in place of awaiting it."""
+    return _notes_later()
+
+
+async def gives_generator_asynchronously() -> Iterator[int]:
+    """Return code that has not run."""
+    return _yields()
+
+
+def works_and_gives_generator(run: Run) -> Iterator[int]:
+    """Do work, and return code that has not run."""
+    works_atomically(run)
+    return _yields()
+
+
+def works_and_commits_hooks(run: Run) -> str:
+    """Do work, with functions for after its commit, of which some fail."""
+    transaction.on_commit(partial(note, "first"))
+    transaction.on_commit(fails)
+    transaction.on_commit(leaves)
+    transaction.on_commit(partial(note, "last"))
+    return works_atomically(run)
 
 
 def works_atomically(run: Run) -> str:

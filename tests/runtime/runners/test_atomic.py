@@ -48,6 +48,23 @@ def test_a_failure_leaves_nothing_of_the_work(bench: Bench, callback: str, error
     assert User.objects.count() == 0
 
 
+def test_errors_after_the_commit_are_kept_beside_the_success(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.run("works_and_commits_hooks", atomic=True)
+    (failed,) = bench.heard.wait_for("TaskCommitHookFailed")
+    run = TaskRun.objects.get()
+    assert (run.outcome, run.result) == ("succeeded", "done")
+    assert run.error == failed.error == "on_commit: ValueError: it went wrong (and 1 more)"
+    assert "in fails" in run.traceback and "SystemExit: 3" in run.traceback
+    assert User.objects.count() == 2
+    assert bench.noted("", 2) == ["first", "last"]
+    assert len(bench.heard.of("TaskRunCompleted")) == 1
+    assert not bench.heard.of("TaskRunLate") and not bench.heard.of("TaskRunFailed")
+    (record,) = [each for each in caplog.records if "TaskCommitHookFailed" in each.message]
+    assert record.levelname == "ERROR"
+
+
 def test_a_run_that_was_asked_to_end_leaves_nothing_of_its_work(bench: Bench) -> None:
     if connection.vendor == "sqlite" and bench.kind == "process":
         pytest.skip("the test's own statements wait for the file")
