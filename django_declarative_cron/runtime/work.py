@@ -196,7 +196,7 @@ async def finished(
     """
     own = ThreadSensitiveContext()
     # Leaving it would block the event loop until the thread has ended.
-    await own.__aenter__()
+    await own.__aenter__()  # type: ignore[no-untyped-call]
     try:
         returned = _consumed(await value)
     except BaseException:

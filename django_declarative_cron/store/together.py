@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from django.db import connections, transaction
 
@@ -43,9 +44,10 @@ def transaction_of_run(using: str, failed: list[BaseException]) -> Iterator[None
         with transaction.atomic(using=using, durable=True):
             limits.begin(connection)
             yield
-            connection.run_on_commit = [
+            hooks: list[Any] = connection.run_on_commit
+            hooks[:] = [
                 (savepoints, hook if is_robust else partial(_outlived, hook, failed), is_robust)
-                for savepoints, hook, is_robust in connection.run_on_commit
+                for savepoints, hook, is_robust in hooks
             ]
 
 
