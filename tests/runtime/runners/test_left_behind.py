@@ -23,7 +23,7 @@ def _task(bench: Bench, name: str, callback: str) -> dict[str, Any]:
     return {
         "name": name,
         "cron": NEVER_TODAY,
-        "callback": f"tests.runners.leaving.{callback}{suffix}",
+        "callback": f"tests.runtime.runners.leaving.{callback}{suffix}",
         "retry_delay": FIVE_MINUTES,
     }
 
