@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -166,13 +167,18 @@ def start(child_environment: dict[str, str], notes: Path) -> Iterator[Callable[.
     """Start scheduler processes; whatever still runs at the end is killed."""
     processes: list[Process] = []
 
-    def begin(*arguments: str, **environment: str) -> Process:
+    def begin(
+        *arguments: str,
+        python: Sequence[str] = (sys.executable, "-m", "django"),
+        **environment: str,
+    ) -> Process:
         settings = {
             "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
             "DDC_TEST_NOTES": str(notes),
             "PYTHONUNBUFFERED": "1",
         }
-        processes.append(Process({**child_environment, **settings, **environment}, *arguments))
+        given = {**child_environment, **settings, **environment}
+        processes.append(Process(given, *arguments, python=python))
         return processes[-1]
 
     yield begin

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from .timeouts import TIMEOUT
@@ -15,12 +16,17 @@ from .timeouts import TIMEOUT
 class Process:
     """A ``runscheduler`` whose output is read as it comes."""
 
-    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self,
+        environment: dict[str, str],
+        *arguments: str,
+        python: Sequence[str] = (sys.executable, "-m", "django"),
+    ) -> None:
         self._news = threading.Condition()
         self._mark = f"DDC_TEST_PROCESS={uuid.uuid4()}"
         self.lines: list[str] = []
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "django", "runscheduler", *arguments],
+            [*python, "runscheduler", *arguments],
             env={**environment, **dict([self._mark.split("=")])},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

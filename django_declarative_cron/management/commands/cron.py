@@ -18,6 +18,7 @@ from ... import conf
 from ...core.reading import UnresolvableError
 from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
+from ...runtime.runners import entry
 from ...store import database
 from ...store.held import HeldError
 from ...store.mending import mending
@@ -107,6 +108,8 @@ class Command(BaseCommand):
         """Do what was asked for; the exit code is the answer."""
         terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
         is_alone = getattr(self, "_called_from_command_line", False)
+        if is_alone:
+            entry.is_command()
         context = Context(terminal, self.clock, is_alone)
         try:
             self._answer(SUBCOMMANDS[options["subcommand"]], context, options)

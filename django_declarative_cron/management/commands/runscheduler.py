@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -32,6 +32,7 @@ from ...runtime.connections import limit_connecting
 from ...runtime.descriptors import Sentinel
 from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
+from ...runtime.runners import entry, fork_server
 from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown, is_hangup
 from ...signals import signal_of
@@ -83,10 +84,14 @@ class Command(BaseCommand):
             action="store_true",
             help="take the lead although the tasks of a newer RELEASE are active",
         )
+        parser.add_argument(entry.OPTION, metavar="ORDER", help=SUPPRESS)
         _add_ports(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
         """Run until asked to stop; the exit code says how it went."""
+        if given["fork_server"] is not None:
+            fork_server.main(given["fork_server"])
+            return
         self._sentinel = Sentinel()
         self._last_resort = LastResort()
         self._longest_start = _LONGEST_START_AFTER_SIGNAL
@@ -100,6 +105,8 @@ class Command(BaseCommand):
         self._longest_start = min(max(options.GRACE, _FAREWELL), _LONGEST_START_AFTER_SIGNAL)
         # A process that only calls the command has a life, and threads, of its own.
         is_alone = getattr(self, "_called_from_command_line", False)
+        if is_alone:
+            entry.is_command()
         companion = accompany(options, system_clock) if is_alone else None
         scheduler = Scheduler(
             options=lambda: options,

@@ -24,6 +24,7 @@ from typing import NoReturn
 from ...targets import preload
 from ..connections import close_every
 from .child import be_run
+from .entry import Order
 from .wire import ANSWER, ASK, FORK, MESSAGE, close_quietly, send_line
 
 _TITLE = "cron-processes"
@@ -181,23 +182,45 @@ def _load(paths: list[str]) -> None:
     gc.freeze()
 
 
-def main(control: int, paths: list[str]) -> None:
+def main(given: str) -> None:
     """Be a fork server; Django is set up.
 
     Args:
-        control: descriptor of the conversation with the scheduler.
-        paths: of what is going to run.
+        given: the order of the scheduler.
     """
+    order = Order.read(given)
+    _restore_python_path(order.python_path)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if sys.platform == "linux":
         with suppress(OSError), open("/proc/self/comm", "w") as title:
             title.write(_TITLE)
-    _load(paths)
+    _load(order.paths)
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate()[1:])
         sys.stderr.write(
             f"declarative-cron: importing the project started threads ({names}),"
             " which the processes of runs will not have.\n"
         )
-    ForkServer(socket.socket(fileno=control)).serve()
+    _take_back_standard_error(order.errors)
+    ForkServer(socket.socket(fileno=order.control)).serve()
+
+
+def _restore_python_path(value: str | None) -> None:
+    """Let programs that a run starts have the environment of the scheduler."""
+    os.environ.pop("PYTHONPATH", None)
+    if value is not None:
+        os.environ["PYTHONPATH"] = value
+
+
+def _take_back_standard_error(errors: int) -> None:
+    """Print the output of loading, which the scheduler would have read had it failed."""
+    sys.stderr.flush()
+    with os.fdopen(os.dup(2), "rb") as kept:
+        kept.seek(0)
+        said = kept.read()
+    os.ftruncate(2, 0)
+    os.dup2(errors, 2)
+    os.close(errors)
+    sys.stderr.buffer.write(said)
+    sys.stderr.flush()

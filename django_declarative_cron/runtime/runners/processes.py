@@ -79,7 +79,10 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
         result = _called(work, clock, server)
         if result is not None:
             return result
-    lost = RunLostError(f"the process that forks runs was lost {_CALLS} times before it began")
+    lost = RunLostError(
+        f"the process that forks runs was lost {_CALLS} times before it began"
+        + (f": {server.last_words}" if server.last_words else "")
+    )
     return failed(work, lost, clock.now(), 0.0)
 
 

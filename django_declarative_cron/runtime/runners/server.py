@@ -5,20 +5,22 @@ Lost is one that died, and one that says nothing any more (``silence``), which i
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO
 
 from ... import signals
 from .. import forking
 from ..clock import Clock, system_clock
 from ..descriptors import out_of_the_way
+from . import entry
 from .silence import Silence
 from .wire import FORK, MESSAGE, SIGNAL, close_quietly
 
@@ -68,6 +70,8 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._paths: set[str] = set()
+        self._errors: IO[bytes] | None = None
+        self.last_words = ""
         self._lock = threading.Lock()
 
     def start(self, paths: Iterable[str]) -> None:
@@ -179,14 +183,8 @@ class Server:
                 f"{_SETTINGS} is not set: a process would not find the project's settings"
             )
         mine, theirs = socket.socketpair()
-        arguments = [str(theirs.fileno()), json.dumps(sys.path), json.dumps(sorted(self._paths))]
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _BOOTSTRAP, *arguments],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            process = self._executed(theirs)
         except OSError as error:
             mine.close()
             raise ProcessesUnavailableError(f"no process could be started: {error}") from error
@@ -198,6 +196,35 @@ class Server:
         control.settimeout(_LONGEST_SENDING)
         forking.close_in_children(control.fileno())
         return control, process
+
+    def _executed(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        """Execute a server; until it has loaded the project its errors go to a file."""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the server's end
+        errors = _standard_error()
+        try:
+            order = entry.Order.of(theirs.fileno(), errors, self._paths)
+            return subprocess.Popen(
+                entry.arguments(order),
+                pass_fds=[theirs.fileno(), errors],
+                stdin=subprocess.DEVNULL,
+                stderr=self._errors,
+                env=entry.environment(order),
+                start_new_session=True,
+            )
+        finally:
+            os.close(errors)
+
+    def _hear_last_words(self) -> None:
+        """Print why a server could not load the project, and keep the last line of it."""
+        errors, self._errors = self._errors, None
+        if errors is None:
+            return
+        with errors:
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "backslashreplace").strip()
+        self.last_words = said.splitlines()[-1] if said else ""
+        if said:
+            sys.stderr.write(said + "\n")
 
     def _part(self) -> None:
         control, self._control = self._control, None
@@ -211,11 +238,11 @@ class Server:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        self._hear_last_words()
 
 
-_BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
-    " import django; django.setup();"
-    f" from {__package__}.fork_server import main;"
-    " main(int(sys.argv[1]), json.loads(sys.argv[3]))"
-)
+def _standard_error() -> int:
+    """Return a second descriptor of the standard error, which a daemon may have closed."""
+    with suppress(OSError):
+        return os.dup(2)
+    return os.open(os.devnull, os.O_WRONLY)
