@@ -61,7 +61,9 @@ def test_errors_after_the_commit_are_kept_beside_the_success(
     assert bench.noted("", 2) == ["first", "last"]
     assert len(bench.heard.of("TaskRunCompleted")) == 1
     assert not bench.heard.of("TaskRunLate") and not bench.heard.of("TaskRunFailed")
-    (record,) = [each for each in caplog.records if "TaskCommitHookFailed" in each.message]
+    (record,) = eventually(
+        lambda: [each for each in caplog.records if "TaskCommitHookFailed" in each.getMessage()]
+    )
     assert record.levelname == "ERROR"
 
 
@@ -158,8 +160,8 @@ def _failing_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return execute(sql, params, many, context)
 
     @contextmanager
-    def transaction_of_run(using: str) -> Iterator[None]:
-        with real(using), connections[using].execute_wrapper(execute):
+    def transaction_of_run(using: str, failed: list[BaseException]) -> Iterator[None]:
+        with real(using, failed), connections[using].execute_wrapper(execute):
             yield
             statements.append("COMMIT")
             if len(statements) - 1 == number:
