@@ -45,6 +45,32 @@ def identity(descriptor: int) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
+_ours: dict[int, Identity | None] = {}
+
+
+def close_in_children(*descriptors: int) -> None:
+    """Close descriptors of this process in each process that is forked from it.
+
+    Args:
+        descriptors: open ones; a number that stands for another file by then stays open.
+    """
+    _ours.update({each: identity(each) for each in descriptors})
+
+
+def is_ours(descriptor: int) -> bool:
+    """Return whether a descriptor is closed in processes that are forked from this one."""
+    return descriptor in _ours
+
+
+def close_ours() -> None:
+    """Close the descriptors that a process was forked with and must not keep."""
+    for descriptor, known in _ours.items():
+        if known is not None and identity(descriptor) == known:
+            with suppress(OSError):
+                os.close(descriptor)
+    _ours.clear()
+
+
 class Sentinel:
     """A descriptor that a callback closes together with those that the scheduler needs.
 
@@ -55,10 +81,13 @@ class Sentinel:
     def __init__(self) -> None:
         self._watched, other = os.pipe()
         os.close(other)
+        close_in_children(self._watched)
         self._identity = identity(self._watched)
         self._outputs: list[tuple[int, Identity]] = []
         with suppress(OSError):
-            self._keep(out_of_the_way(os.dup(2)))
+            high = out_of_the_way(os.dup(2))
+            close_in_children(high)
+            self._keep(high)
             self._keep(2)
 
     def _keep(self, output: int) -> None:

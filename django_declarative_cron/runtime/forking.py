@@ -12,14 +12,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from types import FrameType
 
-from .descriptors import Identity, identity
+from . import descriptors
+from .descriptors import close_in_children as close_in_children
 
 Handler = Callable[[int, FrameType | None], None]
 
-_descriptors: dict[int, Identity | None] = {}
 _handlers: dict[int, Handler] = {}
 _fork = threading.local()
 
@@ -27,17 +26,6 @@ _fork = threading.local()
 def can_fork() -> bool:
     """Return whether processes can be forked, and given descriptors."""
     return hasattr(os, "fork") and hasattr(socket, "send_fds")
-
-
-def close_in_children(*descriptors: int) -> None:
-    """Close descriptors of this process in each process that is forked from it.
-
-    A descriptor that was closed meanwhile may be closed and its number used again.
-
-    Args:
-        descriptors: open ones.
-    """
-    _descriptors.update({each: identity(each) for each in descriptors})
 
 
 def handle(numbers: Iterable[int], handler: Handler) -> None:
@@ -70,13 +58,9 @@ def _in_parent() -> None:
 def _in_child() -> None:
     for number in _ours():
         signal.signal(number, _default(number))
-    if (wakeup := signal.set_wakeup_fd(-1)) not in _descriptors:
+    if not descriptors.is_ours(wakeup := signal.set_wakeup_fd(-1)):
         signal.set_wakeup_fd(wakeup)
-    for descriptor, known in _descriptors.items():
-        if known is not None and identity(descriptor) == known:
-            with suppress(OSError):
-                os.close(descriptor)
-    _descriptors.clear()
+    descriptors.close_ours()
     _handlers.clear()
     _in_parent()
 
