@@ -6,7 +6,8 @@ Only those of a database ask one: by ``migrate``, and by ``check --database``. O
 Run alone by ``manage.py check --tag declarative_cron``; an id in
 ``SILENCED_SYSTEM_CHECKS`` silences it.
 
-=====  =====================================================================
+=====  ==============================================================
+
 id     what it says (each starts with ``declarative_cron.``)
 =====  =====================================================================
 E001   ``SCHEDULED_TASKS`` is not a list
@@ -51,6 +52,7 @@ W011   the database cannot leave out rows that somebody holds
 W012   the longest interval of a retry policy cuts the first one short
 W013   something in an expression does not mean what it seems to
 W014   a calendar does not say which days it excludes
+W015   a connection pool has fewer connections than ``WORKERS``
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 W051   a webhook tells people something without a signature
@@ -114,7 +116,7 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
 @register(TAG)
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
-    lacking = (*_lacks_library(), *_lacks_what_sends(), *_silent_calendars())
+    lacking = (*_lacks_library(), *_lacks_what_sends(), *_silent_calendars(), *_small_pools())
     return _messages([*conf.option_problems(), *lacking])
 
 
@@ -237,6 +239,27 @@ def _flaw_of_file(path: str) -> str | None:
         return flaw_of_file(Path(path))
     except OSError:
         return None  # The calendar gives no answer then, and a warning says why.
+=======
+def _small_pools() -> Iterator[Problem]:
+    """Report pools in which callbacks wait for each other's connections."""
+    workers = conf.lenient_options().WORKERS
+    for alias, database in connections.settings.items():
+        pool = database.get("OPTIONS", {}).get("pool")
+        size = _size_of_pool(pool if isinstance(pool, dict) else {})
+        if pool and size < workers:
+            yield Problem(
+                check=Check.SMALL_POOL,
+                place=f"DATABASES[{alias!r}]['OPTIONS']['pool']",
+                message=f"has {size} connections, and {workers} callbacks may run at a time: "
+                "those that wait 30 s for a connection fail",
+                hint=f'Write "pool": {{"max_size": {workers}}}, or more where `async def` '
+                "callbacks use the database too, or lower WORKERS.",
+            )
+
+
+def _size_of_pool(options: dict[str, Any]) -> int:
+    """Return the most connections that psycopg's pool opens; 4 unless set."""
+    return int(options.get("max_size") or options.get("min_size", 4))
 
 
 def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:

@@ -54,6 +54,7 @@ class Check(StrEnum):
     RETRY_CAPPED = "declarative_cron.W012"
     REMARK = "declarative_cron.W013"
     SILENT_CALENDAR = "declarative_cron.W014"
+    SMALL_POOL = "declarative_cron.W015"
     TASKS_MODULE = "declarative_cron.W040"
     UNSAFE_SINK = "declarative_cron.W050"
     UNSIGNED_NOTICE = "declarative_cron.W051"

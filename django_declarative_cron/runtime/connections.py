@@ -9,8 +9,6 @@ from typing import ParamSpec, TypeVar
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..store import planned
-from ..store.database import direct
 from ..store.faults import spoils_connection
 
 CONNECTING = 10
@@ -45,6 +43,21 @@ def limit_connecting(alias: str) -> None:
         # It is the driver's own, and not told to the server: poolers do not mind.
         options = connection.settings_dict.setdefault("OPTIONS", {})
         options.setdefault("connect_timeout", CONNECTING)
+
+
+def leave_pool(alias: str) -> None:
+    """Let this thread connect outside the project's pool, so that it waits behind no callback.
+
+    Args:
+        alias: of the database.
+    """
+    connection = connections[alias]
+    options = connection.settings_dict.get("OPTIONS", {})
+    if not options.get("pool") or connection.in_atomic_block:
+        return
+    connection.close()
+    direct_options = {name: value for name, value in options.items() if name != "pool"}
+    connection.settings_dict = {**connection.settings_dict, "OPTIONS": direct_options}
 
 
 def renew(error: BaseException) -> None:
@@ -90,16 +103,6 @@ def close_every() -> None:
         connection.close()
         if hasattr(connection, "close_pool"):
             connection.close_pool()
-
-
-def leave() -> None:
-    """Close the connections of this thread, which asks no more; a pool gets them as they were."""
-    for connection in connections.all(initialized_only=True):
-        if getattr(connection, "pool", None):
-            # One that is silent keeps nobody from leaving.
-            with suppress(Error), direct(connection.alias):
-                planned.forget(connection)
-    connections.close_all()
 
 
 def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -14,7 +14,7 @@ from ..store.guard import Member
 from ..store.mending import mending
 from .clock import Clock
 from .companion import Companion
-from .connections import renew
+from .connections import leave_pool, renew
 from .trust import Trust
 
 _LONGEST_JOIN = 10.0
@@ -85,6 +85,8 @@ class Heartbeat:
 
     def _beat(self) -> None:
         member, lives = self._member(), True  # Its row is fresh.
+        if member is not None:
+            leave_pool(member.using)
         while member is not None:
             if lives and self._companion is not None:
                 self._companion.heard(member)

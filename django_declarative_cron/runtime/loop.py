@@ -6,9 +6,12 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
+from django.db import connections
+
 from ..signals import report, tell_slow_pass
+from ..store.database import alias
 from .clock import Clock
-from .connections import leave
+from .connections import leave_pool
 from .pulse import Pulse
 
 Tick = Callable[[], datetime | None]
@@ -68,6 +71,7 @@ class Loop:
         self._thread = None
 
     def _run(self) -> None:
+        leave_pool(alias())
         while not self._ended:
             self._woken.clear()
             self.pulse.begin()
@@ -78,7 +82,7 @@ class Loop:
                 # A refusal is told of by itself, and is what took so long.
                 tell_slow_pass(took)
             self._clock.wait(self._woken, sleep)
-        leave()
+        connections.close_all()
 
     def _seconds_after_tick(self) -> float:
         try:

@@ -19,11 +19,12 @@ from ..core.sink import LONGEST_BACKOFF, LONGEST_PAUSE, Sink, backoff
 from ..exceptions import words_of
 from ..signals import publish, signal_of
 from ..store import delivery
+from ..store.database import alias
 from ..store.delivery import Parcel
 from ..store.guard import Member
 from ..store.mending import mending
 from .clock import Clock
-from .connections import renew
+from .connections import leave_pool, renew
 from .posting import Answer, Posted, Poster
 
 LOOK = 5.0
@@ -122,6 +123,7 @@ class SinkThread:
             self._woken.set()
 
     def _run(self) -> None:
+        leave_pool(alias())
         while not self._is_ended:
             self._woken.clear()
             # A pass that began before may have looked before the last runs had ended.

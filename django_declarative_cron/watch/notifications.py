@@ -23,10 +23,11 @@ from ..core.notices import Ledger, Message, Notice
 from ..core.observing import Look, Observer
 from ..core.options import Options
 from ..runtime.clock import Clock, system_clock
-from ..runtime.connections import renew
+from ..runtime.connections import leave_pool, renew
 from ..runtime.watchers import Whose
 from ..signals import report, signal_of
 from ..store import watching
+from ..store.database import alias
 from ..store.guard import Member
 from ..store.liveness import patience
 from .channels import deliver
@@ -152,6 +153,7 @@ class Notifications:
     # --- the thread ---
 
     def _run(self, ending: threading.Event) -> None:
+        leave_pool(alias())
         while not ending.is_set():
             self._woken.clear()
             try:

@@ -28,7 +28,7 @@ from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopScheduler
 from ...runtime import health
 from ...runtime.clock import system_clock
 from ...runtime.companion import accompany
-from ...runtime.connections import limit_connecting
+from ...runtime.connections import leave_pool, limit_connecting
 from ...runtime.descriptors import Sentinel
 from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
@@ -147,6 +147,7 @@ class Command(BaseCommand):
     def _require_database(self) -> None:
         try:
             limit_connecting(database.alias())
+            leave_pool(database.alias())
             require_tables(database.alias())
         except DatabaseError as error:
             raise CommandError(

@@ -23,6 +23,7 @@ from ...core.declaration import Target
 from ...store.results import Result
 from .. import forking, tracing
 from ..clock import system_clock
+from ..connections import leave_pool
 from ..context import Run
 from ..ended import failed
 from ..tail import Tail
@@ -143,6 +144,8 @@ def _told(talk: Talk, result: Result) -> int:
 
 
 def _called(order: dict[str, Any], work: Work) -> Result:
+    for alias in connections:
+        leave_pool(alias)
     try:
         limits.impose(order["limits"])
         target = targets.again(
