@@ -10,7 +10,6 @@ of the server's. What the project says against it holds: ``DISABLE_SERVER_SIDE_C
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -142,20 +141,6 @@ def is_forgotten(connection: BaseDatabaseWrapper, error: Error) -> bool:
         return False
     session.is_ours = False
     return True
-
-
-def forget(connection: BaseDatabaseWrapper) -> None:
-    """Let a session keep nothing any more: a pool lends it to others next.
-
-    Args:
-        connection: in no transaction.
-    """
-    raw: Any = connection.connection
-    session = None if raw is None else _sessions.pop(raw, None)
-    for sql in () if session is None else session.kept:
-        # What is not known any more is what is wanted.
-        with suppress(Error), connection.cursor() as cursor:
-            cursor.execute(f"DEALLOCATE {_name(sql)}")
 
 
 def _may(connection: BaseDatabaseWrapper) -> bool:

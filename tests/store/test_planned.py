@@ -176,27 +176,6 @@ def _kept(raw: Any) -> int:
     return int(found.fetchone()[0])
 
 
-def test_a_session_that_is_given_back_keeps_nothing(own: BaseDatabaseWrapper) -> None:
-    planned.forget(own)
-    _ask(own, times=4)
-    _ask(own, f"{SQL} ", times=4)
-    assert _kept(own.connection) == 2
-    planned.forget(own)
-    assert _kept(own.connection) == 0
-    planned.forget(own)
-    assert _ask(own, times=4)[2:] == ["SELECT", "PREPARE", "EXECUTE", "EXECUTE"]
-
-
-@pytest.mark.parametrize("ends", ["DEALLOCATE ALL", None])
-def test_what_a_session_does_not_know_any_more_need_not_be_forgotten(
-    own: BaseDatabaseWrapper, ends: str | None
-) -> None:
-    _ask(own, times=4)
-    raw: Any = own.connection
-    raw.close() if ends is None else raw.execute(ends)
-    planned.forget(own)
-
-
 def test_what_is_wrong_with_the_question_is_told(own: BaseDatabaseWrapper) -> None:
     sql = "SELECT 1, 'a' WHERE 1 / (SELECT count(*)::int FROM pg_stat_activity WHERE pid = 0) = 1"
     for _ in range(5):
