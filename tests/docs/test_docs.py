@@ -382,7 +382,11 @@ def test_the_options_of_runscheduler_are_those_of_the_code() -> None:
 def _options(add_arguments: Any) -> set[str]:
     parser = argparse.ArgumentParser(add_help=False)
     add_arguments(parser)
-    return {action.option_strings[0] for action in parser._actions if action.option_strings}
+    return {
+        action.option_strings[0]
+        for action in parser._actions
+        if action.option_strings and action.help != argparse.SUPPRESS
+    }
 
 
 def test_the_status_words_are_those_of_the_code() -> None:
