@@ -6,8 +6,7 @@ Only those of a database ask one: by ``migrate``, and by ``check --database``. O
 Run alone by ``manage.py check --tag declarative_cron``; an id in
 ``SILENCED_SYSTEM_CHECKS`` silences it.
 
-=====  ==============================================================
-
+=====  =====================================================================
 id     what it says (each starts with ``declarative_cron.``)
 =====  =====================================================================
 E001   ``SCHEDULED_TASKS`` is not a list
@@ -239,7 +238,8 @@ def _flaw_of_file(path: str) -> str | None:
         return flaw_of_file(Path(path))
     except OSError:
         return None  # The calendar gives no answer then, and a warning says why.
-=======
+
+
 def _small_pools() -> Iterator[Problem]:
     """Report pools in which callbacks wait for each other's connections."""
     workers = conf.lenient_options().WORKERS
