@@ -1,0 +1,1 @@
+"""Packages that change what Django's parts do, each as it is released."""
