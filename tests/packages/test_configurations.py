@@ -15,6 +15,8 @@ __all__ = ["run_now"]
 
 pytest.importorskip("configurations")
 
+pytestmark = pytest.mark.nightly
+
 
 def test_a_run_in_a_process_has_the_settings_of_the_class(
     start: Callable[..., Process], run_now: Callable[..., None]

@@ -14,6 +14,8 @@ from ..timeouts import TIMEOUT
 
 pytest.importorskip("django_tenants")
 
+pytestmark = pytest.mark.nightly
+
 _MAKE_TENANTS = """
 from tests.packages.tenants.shop.models import Shop
 for name in ("a", "b"):

@@ -32,7 +32,7 @@ def _noted(notes: Path, word: str, count: int) -> list[str]:
     return lines()
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [20, pytest.param(1000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("runner", ["thread", "process"])
 def test_pools_of_multiprocessing_end(
     launch: Launch, run_now: RunNow, notes: Path, runner: str, number: int
