@@ -96,9 +96,11 @@ def test_a_scheduler_that_stops_or_has_an_older_set_does_not_stand_by(
     leader = SchedulerState.objects.get().leader
     other = SchedulerInstance.objects.exclude(pk=leader.pk if leader else None)
     other.update(digest="older")
-    assert "has an outdated registration set, heard" in cron("health", clock=led.clock).out
+    assert "has an outdated registration set, heard" in " ".join(
+        cron("health", clock=led.clock).lines
+    )
     other.update(stop_requested_at=led.now)
-    assert "is stopping, heard of" in cron("health", clock=led.clock).out
+    assert "is stopping, heard of" in " ".join(cron("health", clock=led.clock).lines)
 
 
 def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:
