@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, path
+from django.utils.cache import get_conditional_response, set_response_etag
 
 from .readonly import ReadOnlyAdmin
 
@@ -36,7 +39,8 @@ class LiveAdmin(ReadOnlyAdmin):
         Args:
             request: GET with the query of the list.
         """
-        return self.changelist_view(request, {"ddc_base": f"{_BASES}/list.html"})
+        page = self.changelist_view(request, {"ddc_base": f"{_BASES}/list.html"})
+        return _unless_unchanged(request, page)
 
     def live_page_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the changing parts of a row's page.
@@ -46,4 +50,14 @@ class LiveAdmin(ReadOnlyAdmin):
             object_id: key of the row.
         """
         context: dict[str, Any] = {"ddc_base": f"{_BASES}/page.html"}
-        return self.change_view(request, object_id, extra_context=context)
+        return _unless_unchanged(request, self.change_view(request, object_id, "", context))
+
+
+def _unless_unchanged(request: HttpRequest, page: HttpResponse) -> HttpResponse:
+    """Return 304 without a body if the page is what the browser has already."""
+    if isinstance(page, SimpleTemplateResponse):
+        page.render()
+    if page.status_code != HTTPStatus.OK:
+        return page
+    set_response_etag(page)
+    return get_conditional_response(request, etag=page["ETag"], response=page) or page

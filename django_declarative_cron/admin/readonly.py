@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.views.main import ORDER_VAR
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import SimpleTemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator, capfirst
@@ -24,6 +25,7 @@ from ..conf import options
 from ..store import database
 from ..store.mending import mend, mending
 from . import formats
+from .unavailable import answered
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[models.Model]
@@ -53,10 +55,20 @@ class ReadOnlyAdmin(_ModelAdmin):
     """Show rows of this project's deployment; only ``store`` writes them."""
 
     show_full_result_count = False
+    # To count all rows of each choice, a database reads the whole history.
+    show_facets = admin.ShowFacets.NEVER
     deployment_lookup = "scheduler__deployment"
 
     class Media:
         css = {"all": [f"django_declarative_cron/{name}.css" for name in _STYLES]}
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """Return the addresses of all pages; each says so if the database cannot answer."""
+        patterns = self.get_urls()
+        for pattern in patterns:
+            pattern.callback = answered(pattern.callback)
+        return patterns
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         """Ask for the rows of this deployment alone."""
@@ -91,6 +103,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Show the list, with what stands above it."""
         title = {"title": capfirst(self.opts.verbose_name_plural)}
         show = partial(super().changelist_view, request, title | (extra_context or {}))
+        _forget_order(request, self.sortable_by)
         if request.method == "POST":
             self._refuse_forbidden(request)
             # An action may be a project's own, and not one to do twice.
@@ -231,6 +244,14 @@ class HistoryPaginator(_Paginator):
     def counted(self) -> str:
         """Tell how far was counted, where that was not to the end; else nothing."""
         return formats.count(self.count, DEEPEST_ROW) if self.count >= DEEPEST_ROW else ""
+
+
+def _forget_order(request: HttpRequest, sortable_by: Any) -> None:
+    """Drop an order that the list does not offer: the database would sort the whole history."""
+    if sortable_by == () and ORDER_VAR in request.GET:
+        asked = request.GET.copy()
+        del asked[ORDER_VAR]
+        request.GET = asked  # type: ignore[assignment]
 
 
 def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:

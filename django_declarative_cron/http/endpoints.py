@@ -14,6 +14,8 @@ from django.views.decorators.csrf import csrf_exempt
 from ..core.rights import Right
 from ..exceptions import echoed
 from ..signals import report
+from ..store import database
+from ..store.tables import why_unavailable
 from .answers import VERSION, RefusedError, answer, refusal
 from .callers import Caller, admit
 
@@ -85,7 +87,8 @@ def _require_version(request: HttpRequest) -> None:
 
 def _unavailable() -> RefusedError:
     # An answer of the database may be lost after it has committed: nobody knows which.
-    message = "The database did not confirm it. Ask again; it is safe to repeat."
+    why = why_unavailable(database.alias()) or "The database did not confirm it."
+    message = f"{why} Ask again; it is safe to repeat."
     return RefusedError(503, "backend_error", message, headers={"Retry-After": "1"})
 
 

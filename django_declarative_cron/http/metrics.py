@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ..core.rights import Right
+from ..store import database
+from ..store.tables import AWAY, why_unavailable
 from ..watch.metrics import MetricsUnavailableError, exposition, read_rows
 from .answers import RefusedError
 from .callers import admit
@@ -32,7 +34,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     except MetricsUnavailableError as error:
         return _plain(str(error), 501)
     except DatabaseError:
-        return _plain("The database does not answer.", 503)
+        return _plain(why_unavailable(database.alias()) or AWAY, 503)
     return HttpResponse(body, content_type=kind, headers={"Cache-Control": "no-store"})
 
 

@@ -5,6 +5,7 @@ kind           PostgreSQL (SQLSTATE)      MariaDB, MySQL (number)  SQLite
 =============  =========================  =======================  =====================
 lock timeout   55P03                      1205, 3572               BUSY, LOCKED
 conflict       40001, 40P01               1213, 1020               (none)
+stopped        57014                      1969, 3024               (none)
 =============  =========================  =======================  =====================
 
 After a conflict the same transaction may succeed at once. A lock timeout says that
@@ -28,6 +29,7 @@ from django.db import (
 
 _LOCK_TIMEOUTS = {"55P03", 1205, 3572, "SQLITE_BUSY", "SQLITE_LOCKED"}
 _CONFLICTS = {"40001", "40P01", 1213, 1020}
+_STOPPED = {"57014", 1969, 3024}
 _ABOUT_THE_DATA = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
 
 
@@ -47,6 +49,15 @@ def is_conflict(error: BaseException) -> bool:
         error: as Django raised it.
     """
     return _code(error) in _CONFLICTS
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Return whether a statement took longer than it was allowed to.
+
+    Args:
+        error: as Django raised it.
+    """
+    return _code(error) in _STOPPED
 
 
 def spoils_connection(error: BaseException) -> bool:

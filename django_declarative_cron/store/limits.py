@@ -17,12 +17,12 @@ each transaction another server connection works.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from django.db import Error, InternalError
+from django.db import Error, InternalError, transaction
 
 from ..models import SchedulerState
 
@@ -34,6 +34,9 @@ LOCK = 5
 
 STATEMENT = 10
 """Seconds that a statement takes at most."""
+
+PAGE = 5
+"""Seconds that a page waits for one statement, at most."""
 
 IDLE = 15
 """Seconds that a transaction stays open while its process does nothing, at most."""
@@ -293,3 +296,40 @@ def around(connection: BaseDatabaseWrapper, idle: float = IDLE) -> Iterator[None
 def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql)
+
+
+@contextmanager
+def reading(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Let the server stop each statement that takes longer than ``PAGE``.
+
+    SQLite has no server and no such limit: who reads holds nobody up.
+
+    Args:
+        connection: used for reading alone within.
+    """
+    guards = {"postgresql": _in_transaction, "mysql": _in_session}
+    with guards.get(connection.vendor, nullcontext)(connection):
+        yield
+
+
+@contextmanager
+def _in_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    # A savepoint inside another transaction: that one is usable after a statement was stopped.
+    with transaction.atomic(connection.alias):
+        _execute(connection, f"SET LOCAL statement_timeout = '{PAGE}s'")
+        yield
+
+
+@contextmanager
+def _in_session(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    server: Any = connection
+    name, most = "max_statement_time", PAGE
+    if not server.mysql_is_mariadb:
+        name, most = "max_execution_time", 1000 * PAGE
+    _execute(connection, f"SET @declarative_cron_page = @@{name}, SESSION {name} = {most}")
+    try:
+        yield
+    finally:
+        # A connection that is lost has nothing to be put back.
+        with suppress(Error):
+            _execute(connection, f"SET SESSION {name} = @declarative_cron_page")

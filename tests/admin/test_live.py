@@ -130,3 +130,20 @@ def test_what_goes_on_says_so_in_each_part(root: Client) -> None:
     rows.instance()
     for part in (live(), live(task), live(model="schedulerinstance")):
         assert "data-ddc-live" in root.get(part).content.decode()
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_what_has_not_changed_is_not_sent_again(root: Client, is_list: bool) -> None:
+    task = rows.task()
+    address = live() if is_list else live(task)
+    first = root.get(address)
+    assert first.status_code == 200
+    again = root.get(address, headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    rows.run(outcome="failed", error="no route to host")
+    task.failures = 3
+    task.pending_retry_until = NOW + timedelta(minutes=5)
+    task.save()
+    changed = root.get(address, headers={"If-None-Match": first["ETag"]})
+    assert changed.status_code == 200
+    assert changed["ETag"] != first["ETag"]

@@ -17,7 +17,8 @@ from ...core.problem import Problem
 from ...exceptions import DeclarativeCronError
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
-from ..ready import flaw_of_tables, require_tables
+from ...store.tables import flaw_of_tables
+from ..ready import require_tables
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."

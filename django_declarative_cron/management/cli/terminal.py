@@ -38,6 +38,7 @@ class Terminal:
         self._style = style
         self._is_coloured = force or out.isatty()
         self._shown = 0
+        self.has_data = False
 
     @property
     def width(self) -> int:
@@ -111,6 +112,7 @@ class Terminal:
             value: JSON-native; keys keep their order.
         """
         self._write(self._out, json.dumps(value, indent=2))
+        self.has_data = True
 
     def paint(self, role: str) -> Paint | None:
         """Give what colours a text.

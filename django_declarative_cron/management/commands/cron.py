@@ -22,6 +22,7 @@ from ...runtime.runners import entry
 from ...store import database
 from ...store.held import HeldError
 from ...store.mending import mending
+from ...store.tables import AWAY, REFUSED, why_unavailable
 from ..cli import (
     acts,
     backfilling,
@@ -116,6 +117,8 @@ class Command(BaseCommand):
         except CommandError as error:
             # Messages repeat names, expressions and texts of other programs.
             error.args = (safe(str(error), keep="\n"),)
+            if options.get("format") == "json" and not terminal.has_data:
+                terminal.data({"error": str(error)})
             raise
 
     def _answer(self, asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
@@ -128,7 +131,9 @@ class Command(BaseCommand):
         except HeldError as error:
             raise CommandError(f"Nothing was changed: {error}.", returncode=1) from error
         except DatabaseError as error:
-            raise CommandError(f"The database refused: {error}".strip(), returncode=1) from error
+            why = why_unavailable(database.alias())
+            code = 1 if why in (None, AWAY) else 2
+            raise CommandError(why or REFUSED, returncode=code) from error
 
 
 def _answer(asked: Subcommand, context: Context, options: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ from ...runtime.scheduler import Scheduler
 from ...runtime.shutdown import LastResort, Shutdown, is_hangup
 from ...signals import signal_of
 from ...store import database
+from ...store.tables import AWAY
 from ...watch.exporter import Exporter
 from ...watch.metrics import MetricsUnavailableError
 from ..cli import banner
@@ -150,9 +151,7 @@ class Command(BaseCommand):
             leave_pool(database.alias())
             require_tables(database.alias())
         except DatabaseError as error:
-            raise CommandError(
-                f"The database does not answer: {safe(str(error))}", returncode=1
-            ) from error
+            raise CommandError(AWAY, returncode=1) from error
 
     def _check_settings(self) -> None:
         """Refuse settings with mistakes, all of them at once."""

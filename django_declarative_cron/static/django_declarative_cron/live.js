@@ -17,12 +17,18 @@ addEventListener("DOMContentLoaded", () => {
   let paused = sessionStorage.getItem(KEY) === "1";
   let ended = false;
   let timer = 0;
+  let tag = "";
 
   const address = new URL(words.ddcUrl + location.search, location.href);
   // A theme's fieldset has no name of its own, but keeps the class that it is given.
   const found = (page, name) => page.getElementById(name) ?? page.querySelector(`fieldset.${name}`);
 
   const isBusy = (region) => region.contains(document.activeElement);
+
+  const isKept = (id) => {
+    const region = found(document, id);
+    return Boolean(region) && isBusy(region);
+  };
 
   function replace(id, fresh) {
     const region = found(document, id);
@@ -63,17 +69,30 @@ addEventListener("DOMContentLoaded", () => {
     }
   }
 
+  async function checked(answer) {
+    if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
+    const text = await answer.text();
+    tag = answer.headers.get("ETag") ?? "";
+    return new DOMParser().parseFromString(text, "text/html");
+  }
+
+  function put(fresh) {
+    regions.forEach((id) => replace(id, fresh));
+    if (words.ddcRows) replaceCells(words.ddcRows, fresh);
+    if (!fresh.querySelector("[data-ddc-live]")) end();
+    // A part that somebody is busy with was left as it is: it is fetched again.
+    if ([...regions, words.ddcRows].some((id) => id && isKept(id))) tag = "";
+  }
+
   async function update() {
     try {
       const answer = await fetch(address, {
         credentials: "same-origin",
+        // The browser keeps no copy of a page of the admin, so the script names what it has.
+        headers: tag ? { "If-None-Match": tag } : {},
         signal: AbortSignal.timeout(PATIENCE),
       });
-      if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      regions.forEach((id) => replace(id, fresh));
-      if (words.ddcRows) replaceCells(words.ddcRows, fresh);
-      if (!fresh.querySelector("[data-ddc-live]")) end();
+      if (answer.status !== 304) put(await checked(answer));
       told.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
       failed.textContent = "";
     } catch {
