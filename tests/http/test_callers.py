@@ -174,6 +174,37 @@ def test_a_form_is_not_read_for_its_csrf_token(binding: None) -> None:
     assert answer.code == (415, "unsupported_media_type")
 
 
+ACTS = {
+    Right.READ: [
+        ("GET", "/manifest"),
+        ("GET", "/openapi.json"),
+        ("GET", "/v1/health"),
+        ("GET", LIST),
+        ("GET", "/v1/cron/daily"),
+        ("GET", "/v1/jobs/x"),
+    ],
+    Right.REGISTER: [
+        ("POST", LIST),
+        ("PATCH", "/v1/cron/daily"),
+        ("DELETE", "/v1/cron/daily"),
+        ("DELETE", "/v1/jobs/x"),
+    ],
+    Right.WORK: [("POST", f"/v1/workers/{name}") for name in ("fetch", "ack", "nack", "heartbeat")],
+}
+
+
+@pytest.mark.parametrize("granted", Right)
+def test_a_right_allows_its_own_acts_and_no_other(
+    binding: None, settings: Any, granted: Right
+) -> None:
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
+    caller = Caller(token("t", granted))
+    for right, acts in ACTS.items():
+        for method, path in acts:
+            is_refused = caller.send(method, path, ENTRY).status == 403
+            assert is_refused is (right is not granted), (method, path)
+
+
 @pytest.mark.parametrize("is_admin", [True, False])
 def test_where_people_may_not_act_they_only_look(
     binding: None, settings: Any, is_admin: bool
