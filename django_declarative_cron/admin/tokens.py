@@ -78,8 +78,8 @@ class AccessTokenAdmin(ReadOnlyAdmin):
     revoke_template = "admin/django_declarative_cron/accesstoken/revoke.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may make tokens: who has no right has none to grant."""
-        return self.may_do(request, "add_accesstoken") and bool(_held(request))
+        """Return whether the user may make tokens."""
+        return self.may_do(request, "add_accesstoken")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may revoke tokens."""

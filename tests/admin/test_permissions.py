@@ -120,6 +120,7 @@ class Act:
         said: with it.
         did: tells from the row whether it was done.
         asked: of the page that asks before it is done: addresses, and what is posted there.
+        besides: permissions that what is said needs, and the page does not.
     """
 
     needs: set[str]
@@ -129,6 +130,7 @@ class Act:
     said: Callable[[Any], dict[str, Any]]
     did: Callable[[Any], bool]
     asked: Callable[[Any], list[tuple[str, dict[str, Any] | None]]] = lambda row: []
+    besides: frozenset[str] = frozenset()
 
 
 def of_tasks(
@@ -201,11 +203,18 @@ ACTS: dict[str, Act] = {
         ready=ROW["accesstoken"],
         offered=lambda token: [(pages.changelist("accesstoken"), '<option value="revoke"')],
         url=lambda token: pages.changelist("accesstoken"),
-        said=lambda token: {"action": "revoke", "_selected_action": token.pk, "index": 0},
+        said=lambda token: {
+            "action": "revoke",
+            "_selected_action": token.pk,
+            "index": 0,
+            "confirmed": "yes",
+        },
         did=lambda token: token.revoked_at is not None,
     ),
     "make a token": Act(
         needs={TOKENS, "add_accesstoken"},
+        # Only rights that a user holds can be granted.
+        besides=frozenset({TASKS}),
         ready=lambda: rows.deployment(),
         offered=lambda state: [(pages.changelist("accesstoken"), '/accesstoken/add/" class="addl')],
         url=lambda state: reverse(f"admin:{pages.APP}_accesstoken_add"),
@@ -242,7 +251,7 @@ def asking(client: Client, act: Act, row: Any) -> set[int]:
 @pytest.mark.parametrize("name", ACTS)
 def test_whoever_may_is_offered_it_and_does_it(login: Login, name: str) -> None:
     act = ACTS[name]
-    row, client = act.ready(), login(*act.needs)
+    row, client = act.ready(), login(*act.needs, *act.besides)
     assert offers(client, act, row) == {True}
     assert asking(client, act, row) <= {200}
     row.refresh_from_db()
