@@ -81,6 +81,6 @@ def record(member: Member, result: Result, now: datetime) -> None:
     recorded = results.record_here(member, result, now)
     if not any(isinstance(each, events.TaskRunCompleted) for each in recorded.events):
         raise RunTakenOverError(
-            "the run was taken over or cancelled meanwhile, or somebody holds its rows; "
-            "what the callback wrote is rolled back"
+            "the run was taken over or cancelled meanwhile, its rows are locked, or the callback "
+            "left another tenant or schema set on the connection; its writes are rolled back"
         )
