@@ -32,7 +32,7 @@ Durations are a ``timedelta`` or a number of seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from operator import is_
 from typing import Any
@@ -45,12 +45,11 @@ from django.utils.functional import LazyObject, Promise
 
 from .calendars import Calendars
 from .core.declaration import Declaration
-from .core.declarations import Declarations
 from .core.options import Options, read_options
 from .core.posting import FORBIDDEN
 from .core.problem import Check, Problem, Problems
 from .core.reading import Declared, UnresolvableError
-from .core.registration import read, read_set
+from .core.registration import read
 from .core.sink import Sink
 from .exceptions import RegistrationShapeError, class_of, words_of
 from .targets import Targets, Types
@@ -69,28 +68,42 @@ class LazyValueError(Exception):
     """Stand for a lazy value of the settings that raises: readers refuse it with its place."""
 
 
-def evaluated(value: Any, depth: int = 0) -> Any:
+def evaluated(value: Any) -> Any:
     """Return a value of the settings with lazy values in it evaluated; the same where none is.
 
     Args:
-        value: of any kind, such as a list with a ``SimpleLazyObject`` or a lazy translation.
-        depth: of the value in the whole; a list may contain itself.
+        value: of any kind, such as a list with a ``SimpleLazyObject`` or a lazy translation; a
+            list may contain itself, and more than once.
     """
+    return _evaluated(value, 0, {})
+
+
+def _evaluated(value: Any, depth: int, known: dict[int, Any]) -> Any:
     kind = type(value)
     if issubclass(kind, Promise | LazyObject):
-        return _evaluated_lazy(value, depth)
+        return _evaluated_lazy(value, depth, known)
     if depth >= _DEEPEST or kind not in (dict, list, tuple):
         return value
-    if kind is dict:
-        keys = [evaluated(each, depth + 1) for each in value]
-        values = [evaluated(each, depth + 1) for each in value.values()]
+    if id(value) not in known:
+        # What contains itself stays as it is there; what is shared is read once.
+        known[id(value)] = value
+        known[id(value)] = _with_items(value, depth, known)
+    return known[id(value)]
+
+
+def _with_items(value: Any, depth: int, known: dict[int, Any]) -> Any:
+    def read(items: Iterable[Any]) -> list[Any]:
+        return [_evaluated(each, depth + 1, known) for each in items]
+
+    if isinstance(value, dict):
+        keys, values = read(value), read(value.values())
         is_same = all(map(is_, keys, value)) and all(map(is_, values, value.values()))
         return value if is_same else dict(zip(keys, values, strict=True))
-    items = [evaluated(each, depth + 1) for each in value]
-    return value if all(map(is_, items, value)) else kind(items)
+    items = read(value)
+    return value if all(map(is_, items, value)) else type(value)(items)
 
 
-def _evaluated_lazy(value: Any, depth: int) -> Any:
+def _evaluated_lazy(value: Any, depth: int, known: dict[int, Any]) -> Any:
     try:
         if isinstance(value, Promise):
             return str(value)
@@ -100,7 +113,7 @@ def _evaluated_lazy(value: Any, depth: int) -> Any:
         return LazyValueError(f"{class_of(error)}: {words_of(error)}")
     if depth >= _DEEPEST:
         return LazyValueError("it contains itself")
-    return evaluated(wrapped, depth + 1)
+    return _evaluated(wrapped, depth + 1, known)
 
 
 def declarations(registrations: object, *, time_zone: str | None = None) -> list[Declaration]:
@@ -118,20 +131,6 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
     problems, zone = Problems(stop_at_first=True), partial(project_zone, time_zone)
     given = evaluated(registrations)
     return [d.declaration for d in read(given, Targets(), zone, calendars(), problems)]
-
-
-def registration_set(registrations: object, *, time_zone: str | None = None) -> Declarations:
-    """Understand registrations but for expressions, which whoever relies on the set may trust.
-
-    Args:
-        registrations: as for ``declarations``.
-        time_zone: likewise.
-
-    Raises:
-        DeclarativeCronError: likewise; ``understand`` of what is given raises the others.
-    """
-    zone = partial(project_zone, time_zone)
-    return read_set(evaluated(registrations), Targets(), zone, calendars())
 
 
 def posted(

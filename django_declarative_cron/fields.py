@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.models.functions.datetime import TruncBase
-from django.db.models.query_utils import DeferredAttribute
 from django.utils import timezone
 
 if TYPE_CHECKING:
@@ -93,44 +91,6 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if isinstance(value, int):
             return from_count(value)
         return self.from_db_value(value, expression, connection)
-
-
-class _ReadWhenAsked(DeferredAttribute):
-    """Understand a text of data when it is asked for, once."""
-
-    field: DataField
-
-    def __get__(self, instance: Any, cls: Any = None) -> Any:
-        values = {} if instance is None else vars(instance)
-        if self.field.unread in values:
-            text = values[self.field.unread]
-            values[self.field.attname] = text and json.loads(text, cls=self.field.decoder)
-            del values[self.field.unread]
-        return super().__get__(instance, cls)
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        # What was there is not asked for any more, nor to be written again.
-        vars(instance).pop(self.field.unread, None)
-        vars(instance)[self.field.attname] = value
-
-
-class DataField(models.JSONField):
-    """Hold data that rows may carry as text until somebody asks for it.
-
-    Few who read many rows need it, and understanding it takes longer than the rest of a row.
-    """
-
-    descriptor_class = _ReadWhenAsked
-
-    @property
-    def unread(self) -> str:
-        """Give the name under which an instance keeps the text."""
-        return f"_{self.attname}_unread"
-
-    def deconstruct(self) -> Any:
-        """Give a plain field to migrations: to the database it is one."""
-        name, _, given, named = super().deconstruct()
-        return name, "django.db.models.JSONField", given, named
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]

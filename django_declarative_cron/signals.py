@@ -126,18 +126,6 @@ def is_heard(kind: type[events.Event]) -> bool:
     return issubclass(kind, TELLING) and is_heard_outside()
 
 
-def are_received(told: Iterable[events.Event]) -> bool:
-    """Tell whether any code of the project is called with one of some events.
-
-    Args:
-        told: any.
-    """
-    kinds = set(map(type, told))
-    if any(_BY_EVENT[kind].receivers for kind in kinds):
-        return True
-    return any(issubclass(kind, TELLING) for kind in kinds) and is_heard_outside()
-
-
 def publish_on_commit(told: Iterable[events.Event], using: str) -> None:
     """Publish events once the transaction around them is committed.
 

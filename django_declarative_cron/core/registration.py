@@ -11,9 +11,7 @@ from zoneinfo import ZoneInfo
 from ..cron import CronExpression
 from ..exceptions import RegistrationShapeError, RegistrationsNotArrayError
 from .alike import Alike, parts_of
-from .by_column import read_by_column
 from .declaration import Declaration, Manner, Target, Terms
-from .declarations import Declarations
 from .entry import read_entry
 from .exclusion import Calendars
 from .parts import (
@@ -64,37 +62,6 @@ def read(
         yield from _each(reader, registrations)
     else:
         problems.add(_not_a_list(source, registrations))
-
-
-def read_set(
-    registrations: object,
-    resolver: Resolver,
-    project_zone: Callable[[], ZoneInfo],
-    calendars: Calendars,
-) -> Declarations:
-    """Understand a list of registrations, expressions only where that is done on the way.
-
-    Args:
-        registrations: a list of 4-tuples and dicts.
-        resolver: finds what runs.
-        project_zone: gives the time zone of 4-tuples.
-        calendars: that entries may name.
-
-    Raises:
-        DeclarativeCronError: as for ``read``; ``Declarations.understand`` raises the others.
-    """
-
-    def in_full() -> list[Declaration]:
-        problems = Problems(stop_at_first=True)
-        found = read(registrations, resolver, project_zone, calendars, problems)
-        return [each.declaration for each in found]
-
-    if isinstance(registrations, list):
-        known = cache(project_zone), "registrations", Problems(stop_at_first=True), calendars
-        found = read_by_column(Reader(resolver, *known), registrations, _read_item, in_full)
-        if found is not None:
-            return found
-    return Declarations.of(in_full())
 
 
 def _each(reader: Reader, registrations: list[Any]) -> Iterator[Declared]:

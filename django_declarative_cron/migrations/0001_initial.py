@@ -135,14 +135,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "read_by",
-                    models.CharField(blank=True, max_length=100, verbose_name="read in full by"),
-                ),
-                (
-                    "seal",
-                    models.BigIntegerField(blank=True, null=True, verbose_name="seal of its tasks"),
-                ),
-                (
                     "generation",
                     models.BigIntegerField(default=0, verbose_name="generation of the active set"),
                 ),

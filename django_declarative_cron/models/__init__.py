@@ -10,7 +10,7 @@ import uuid
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import DataField, InstantField, NameField
+from ..fields import InstantField, NameField
 from .access import AccessToken
 from .acts import TaskOverride
 from .outbox import OutboxEvent
@@ -69,8 +69,6 @@ class SchedulerState(models.Model):
     watched_since = InstantField(_("watched without a gap since"), null=True, blank=True)
     watched_until = InstantField(_("watched without a gap until"), null=True, blank=True)
     digest = models.CharField(_("digest of the active set"), max_length=64, blank=True)
-    read_by = models.CharField(_("read in full by"), max_length=100, blank=True)
-    seal = models.BigIntegerField(_("seal of its tasks"), null=True, blank=True)
     generation = models.BigIntegerField(_("generation of the active set"), default=0)
     epoch = models.BigIntegerField(_("newest epoch given to a task"), default=0)
     release = models.CharField(_("release"), max_length=255, blank=True)
@@ -211,7 +209,7 @@ class ScheduledTask(models.Model):
     callback = models.TextField(_("callback"))
     enabled = models.BooleanField(_("enabled"), default=True)
     description = models.TextField(_("description"), blank=True)
-    declaration = DataField(_("declaration"), default=dict)
+    declaration = models.JSONField(_("declaration"), default=dict)
     digest = models.CharField(_("digest of the declaration"), max_length=64)
 
     created_at = InstantField(_("first registered at"), null=True, blank=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ..conf import Options
 from ..core.declaration import Declaration
-from ..core.declarations import digest_of_set, trust, understand
+from ..core.declarations import digest_of_set
 from ..exceptions import ScheduleTaskError
 from ..signals import publish
 from ..store import database, reconcile, survey
@@ -18,7 +18,6 @@ from ..store.guard import Bid, Member, Standing
 from ..store.instances import Process
 from ..store.mending import mend, mending
 from ..store.succession import Terms
-from ..store.uncollected import uncollected
 from . import announce
 from .clock import Clock
 from .engine import Engine
@@ -42,7 +41,6 @@ class Activation:
         self._options = options
         self._terms = terms
 
-    @uncollected()
     def activate(
         self, engine: Engine, declarations: Sequence[Declaration], *, running: bool
     ) -> int:
@@ -62,7 +60,6 @@ class Activation:
         member = self._member(declarations)
         try:
             if running and _is_active(engine, member):
-                trust(declarations)
                 engine.replace(declarations)
                 return 0
             # A run whose callback has ended is none in flight to the new set.
@@ -71,8 +68,6 @@ class Activation:
         except ScheduleTaskError:
             raise
         except Exception as error:
-            # What is wrong in the set comes first, whatever else is.
-            understand(declarations)
             raise ScheduleTaskError(*_suspect(declarations, member), error) from error
         publish(done.events)
         if done.standing is Standing.SUPERSEDED:
@@ -119,7 +114,6 @@ class Activation:
             began = engine.trust.moment()
             done = mending(member.using, member.deployment, swap)
             engine.trust.renew(began, member.longest_silence)
-            trust(declarations)
             engine.adopt(member, declarations, done.standing)
         return done
 

@@ -11,7 +11,6 @@ from ..store.claims import Claim
 from ..store.guard import Member
 from ..store.results import Result
 from .admission import Admission
-from .ahead import Hold
 from .clock import Clock
 from .connections import refresh
 from .ending import Ending
@@ -47,7 +46,6 @@ class Calls:
         self._running: dict[int, Work] = {}
         self._waiting: list[Result] = []
         self._book = threading.Condition()
-        self._ready: list[tuple[Claim, Work]] = []
 
     @property
     def running(self) -> int:
@@ -94,24 +92,6 @@ class Calls:
             del self._waiting[: len(results)]
             self._waiting += held
 
-    def ready(self, hold: Hold, stopping: threading.Event) -> Callable[[list[Claim]], bool]:
-        """Use a wait before a commit to make ready what is to be called right after it.
-
-        Args:
-            hold: waits, and tells whether it may be committed.
-            stopping: tells the callbacks of a stop.
-        """
-
-        def wait(claims: list[Claim]) -> bool:
-            self._ready = list(zip(claims, self._made(claims, stopping), strict=True))
-            self._runners.expect(work for _, work in self._ready)
-            is_to_be = hold.ends_well()
-            if not is_to_be:
-                self._ready = []
-            return is_to_be
-
-        return wait
-
     def take(
         self,
         claims: Sequence[Claim],
@@ -123,28 +103,18 @@ class Calls:
             claims: what was committed.
             stopping: tells the callbacks of a stop.
         """
-        ready, self._ready = self._ready, []
-        # A transaction that was done again has claimed others than those made ready before.
-        is_ready = [claim for claim, _ in ready] == claims
-        work = [work for _, work in ready] if is_ready else self._made(claims, stopping)
+        work = self._made(claims, stopping)
         with self._book:
             self._running.update({each.id: each for each in work})
         return work
 
-    def call(self, work: Sequence[Work], hold: Hold | None = None) -> None:
-        """Hand runs to their runners.
-
-        Args:
-            work: runs that were taken.
-            hold: of the claim that began ahead of their instant.
-        """
+    def call(self, work: Sequence[Work]) -> None:
+        """Hand runs that were taken to their runners."""
         for each in work:
             try:
                 self._runners.submit(each)
             except Exception as error:
                 self._done(failed(each, error, self._clock.now(), 0.0))
-        if hold is not None and work:
-            hold.give_way()
 
     def cancel(self, member: Member) -> None:
         """Ask those runs to end that somebody has asked to end.
@@ -185,7 +155,6 @@ class Calls:
             ending=ending,
             member=self._admission.member() if declaration.atomic else None,
             trace=trace,
-            task_key=claim.task_key,
         )
 
     def _admit(self, lapses: int, run: int) -> bool:

@@ -11,9 +11,6 @@ from django.db.models.expressions import BaseExpression
 
 from ..store.database import DatabaseNow
 
-AWAKE = 0.0015
-"""Seconds before the end of a close wait that are not slept."""
-
 HELD_UP = 5.0
 """Seconds after which a pass is older than its own instant may be."""
 
@@ -21,9 +18,6 @@ TOGETHER = 0.1
 """Seconds within which two clocks have been read at once."""
 
 _READINGS = 5
-
-_LOOKS = 200_000
-"""How often is looked then, many times as often as it takes: a clock may stand still, in tests."""
 
 
 class Clock(Protocol):
@@ -40,9 +34,6 @@ class Clock(Protocol):
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Wait until an event is set or seconds have passed; tell which."""
-
-    def wait_closely(self, event: threading.Event, seconds: float) -> bool:
-        """Do the same without oversleeping: for a wait that is short, and rare."""
 
 
 class SystemClock:
@@ -68,23 +59,6 @@ class SystemClock:
             seconds: the longest wait.
         """
         return event.wait(max(seconds, 0.0))
-
-    def wait_closely(self, event: threading.Event, seconds: float) -> bool:
-        """Do the same without oversleeping: the last moment is looked at, not slept.
-
-        Who sleeps has to be woken by the system, and then to ask for the interpreter, which
-        other threads may be using; who looks holds it when the time has come.
-
-        Args:
-            event: what ends the wait early.
-            seconds: the longest wait.
-        """
-        end = time.perf_counter() + seconds
-        event.wait(max(seconds - AWAKE, 0.0))
-        for _ in range(_LOOKS):
-            if event.is_set() or time.perf_counter() >= end:
-                break
-        return event.is_set()
 
 
 system_clock: Clock = SystemClock()

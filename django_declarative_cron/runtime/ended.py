@@ -48,7 +48,6 @@ def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> R
         value=kept,
         log=_log(work),
         declaration=work.declaration,
-        task_key=work.task_key,
     )
     return _settled(work, result)
 
@@ -74,7 +73,6 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         errors=names_of(type(error)),
         log=_log(work),
         declaration=work.declaration,
-        task_key=work.task_key,
     )
     return _settled(work, result)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db import Error as DatabaseError
 
 from ..core.declaration import Declaration
-from ..core.declarations import ByName
 from ..core.options import Options
 from ..core.vigil import Watch
 from ..signals import publish
@@ -20,12 +18,10 @@ from ..store.peek import Peek, peek
 from ..store.unanswered import unanswered
 from . import announce
 from .admission import Admission
-from .ahead import Ahead, Hold
 from .calls import Calls
 from .clock import Clock, Moment, later
 from .connections import renew
 from .housekeeping import Housekeeping
-from .hush import Hush
 from .lifecycle import Lifecycle
 from .outage import Outage
 from .recording import Recording
@@ -55,17 +51,15 @@ class Engine:
     ) -> None:
         self.clock = clock
         self.woken, self.stopping = threading.Event(), threading.Event()
-        hush = Hush(clock, self.woken.set, self.stopping)
-        self.ahead = Ahead(clock, self.stopping, hush)
         self.gate, self.standing = threading.RLock(), Standing.STANDBY
         self.runners = Runners(options, clock, lambda: self._member, runner)
         self.trust = Trust(clock)
         admission = Admission(clock, self.trust, lambda: self._member, self.refused)
-        self._calls = Calls(clock, self.runners, life, hush.ended, admission)
+        self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
         self._life, self._housekeeping = life, Housekeeping(options, clock)
-        self._declarations = ByName()
+        self._declarations: dict[str, Declaration] = {}
         self._member: Member | None = None
-        self._recording = Recording(clock, self._calls, lambda: self._member, hush)
+        self._recording = Recording(self._calls, lambda: self._member)
         self._known_wake: datetime | None = None
         self._seen: Peek | None = None
         self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
@@ -85,7 +79,7 @@ class Engine:
         """
         with self.gate:
             self._member, self.standing = member, standing
-            self._declarations = ByName(declarations)
+            self._declarations = {each.name: each for each in declarations}
             self._known_wake, self._seen, self._audit = None, None, Audit()
         self.runners.prepare(declarations)
         self.woken.set()
@@ -97,7 +91,7 @@ class Engine:
             declarations: a set with the digest of the adopted one.
         """
         with self.gate:
-            self._declarations = ByName(declarations)
+            self._declarations = {each.name: each for each in declarations}
         self.runners.prepare(declarations)
 
     @property
@@ -108,7 +102,7 @@ class Engine:
     @property
     def declarations(self) -> Sequence[Declaration]:
         """Give the registration set it evaluates."""
-        return self._declarations.in_order
+        return list(self._declarations.values())
 
     @property
     def has_tasks(self) -> bool:
@@ -158,9 +152,8 @@ class Engine:
         try:
             if self._pace.notice(self._member, began):
                 self._known_wake = None
-            if (hold := self._hold()) is None:
-                self._record(now, self._coming())
-            following = self._evaluate(hold.instant if hold else later(self.clock, began), hold)
+            self._record(now)
+            following = self._evaluate(later(self.clock, began))
         except BaseException as error:
             self._is_in_doubt = True  # What a project puts around statements may fail behind one.
             if not isinstance(error, DatabaseError):
@@ -168,7 +161,7 @@ class Engine:
             self.refused("evaluating", error, now)
             return now + ACTS
         self._outage.ends()
-        return self._recording.following(now, following, was_held=hold is not None)
+        return now if self._recording.is_behind else following
 
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.
@@ -179,12 +172,14 @@ class Engine:
         Raises:
             django.db.Error: the results are kept.
         """
-        self._record(now, None)
-        self._recording.behind.forget()
-
-    def _record(self, now: datetime, instant: datetime | None) -> None:
         self.runners.look()
-        if self._recording.write(now, instant) and (instant is None or instant > now):
+        self._recording.write_all(now)
+        self._known_wake = None
+
+    def _record(self, now: datetime) -> None:
+        self.runners.look()
+        is_due = self._is_known_to_lead_into_work(now)
+        if self._recording.write(now, is_due=is_due) and not is_due:
             # An end may ask for an earlier look; what is due already stays so.
             self._known_wake = None
 
@@ -199,13 +194,7 @@ class Engine:
         is_to_start = self.standing is Standing.LEADING and not self.stopping.is_set()
         return self._known_wake if is_to_start else None
 
-    def _hold(self) -> Hold | None:
-        """Give what holds the claim for the next instant, where that begins before it."""
-        member = self._member
-        is_plain = member is not None and not self._is_in_doubt and not self._finds_silence(member)
-        return self.ahead.hold(self._coming() if is_plain else None)
-
-    def _evaluate(self, now: datetime, hold: Hold | None) -> datetime | None:
+    def _evaluate(self, now: datetime) -> datetime | None:
         member = self._member
         if member is None or self.stopping.is_set():
             return None
@@ -219,7 +208,7 @@ class Engine:
             self._look(member)
         held_up = False
         if self._is_to_claim(member, now):
-            held_up = not self._claim(member, now, hold) and hold is None
+            held_up = not self._claim(member, now)
             self._look(member)
         if member is not self._member:
             return now  # Another set was adopted meanwhile: to be looked at at once.
@@ -233,7 +222,7 @@ class Engine:
 
     def _look(self, member: Member) -> None:
         """Ask in one query who leads and when the next task is to be considered."""
-        seen = self._recording.behind.take(member) or peek(member)
+        seen = peek(member)
         with self.gate:
             if member is not self._member:
                 return  # Another set was adopted meanwhile; this was seen of the old one.
@@ -255,38 +244,38 @@ class Engine:
         return self._seen is not None and self._seen.shows_silence(member, self.watched())
 
     @traced_tick
-    def _claim(self, member: Member, now: datetime, hold: Hold | None) -> int:
+    def _claim(self, member: Member, now: datetime) -> int:
         """Start what is due; give the number of tasks that were considered."""
         began = self.clock.monotonic()
         started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
-        held = None if hold is None else self._calls.ready(hold, self.stopping)
-        claim = partial(claims.claim_due, member, self._declarations, now, hold=held)
         announce.poll_started(now, len(self._declarations))
         while more:
             with self.gate:
                 if self.stopping.is_set() or member is not self._member:
                     break
-                bid, busy, unrecorded = self.bid, self.running > 0, self._recording.unrecorded
-                try:
-                    claimed = claim(reaping=reaping, bid=bid, busy=busy, unrecorded=unrecorded)
-                except claims.WithdrawnError:
-                    break
+                claimed = claims.claim_due(
+                    member,
+                    self._declarations,
+                    now,
+                    reaping=reaping,
+                    bid=self.bid,
+                    busy=self.running > 0,
+                    unrecorded=self._recording.unrecorded,
+                )
                 work = self._calls.take(claimed.claims, self.stopping)
             # Without the gate: a receiver may ask for another set, or for a stop.
             try:
                 publish(claimed.events)
             finally:
-                self._calls.call(work, hold)
+                self._calls.call(work)
             self._stand(member, claimed.standing, None)
             started += len(claimed.claims)
             considered += claimed.considered
-            self._recording.saw(member, claimed.seen, claimed.events)
             more, reaping = claimed.more, False
             if claimed.strangers:
                 self._audit.suspect()
             self._housekeeping.note(claimed.events)
-        seconds = self.clock.monotonic() - began - (0.0 if hold is None else hold.waited)
-        announce.poll_completed(now, considered, started, seconds)
+        announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
         return considered
 
     def _call_what_was_not_answered(self, member: Member) -> None:

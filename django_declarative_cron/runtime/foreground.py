@@ -171,7 +171,6 @@ def _work(start: Start, declaration: Declaration, member: Member) -> Work:
         declaration=declaration,
         ending=ending,
         member=member if declaration.atomic else None,
-        task_key=claim.task_key,
     )
 
 

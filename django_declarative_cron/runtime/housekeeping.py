@@ -8,7 +8,7 @@ from itertools import islice
 
 from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
-from ..store import claims, pruning, results
+from ..store import pruning
 from ..store.guard import Member
 from .clock import Clock
 from .respite import Respite
@@ -47,7 +47,7 @@ class Housekeeping:
         self._aged_at: datetime | None = None
         self._looked_through = 0
         self._worked_at: datetime | None = None
-        self._zones, self._is_ready = ZoneWatch(), False
+        self._zones = ZoneWatch()
 
     def note(self, told: Iterable[Event]) -> None:
         """Remember the tasks that may have too many runs by now.
@@ -71,7 +71,6 @@ class Housekeeping:
         since = self._worked_at if self._worked_at is not None else now
         if is_quiet := is_quiet or abs(now - since) >= PATIENCE:
             self._worked_at = now
-            self._get_ready(member, now)
             self._zones.look(member, now)
         elif self._worked_at is None:
             self._worked_at = now
@@ -89,12 +88,6 @@ class Housekeeping:
         left = self._respite.left() if self._is_waiting else 0.0
         self._is_waiting = False
         return min(left, most.total_seconds()) if left > 0 else most.total_seconds()
-
-    def _get_ready(self, member: Member, now: datetime) -> None:
-        if not self._is_ready:
-            claims.get_ready(member, now)
-            results.get_ready(member.using)
-            self._is_ready = True
 
     def step(self, member: Member, now: datetime, *, is_quiet: bool = True) -> bool:
         """Do a small piece of work: by number and by age in turn, where both wait.

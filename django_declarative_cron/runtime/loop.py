@@ -28,7 +28,6 @@ class Loop:
         tick: one pass.
         woken: set by whoever wants a pass at once.
         patience: gives the most seconds between two passes, where nobody wakes it.
-        before: of the seconds to an instant, gives those to the pass that begins it.
     """
 
     def __init__(
@@ -37,14 +36,12 @@ class Loop:
         tick: Tick,
         woken: threading.Event,
         patience: Callable[[], float],
-        before: Callable[[float], float] = float,
     ) -> None:
         self.pulse = Pulse(clock)
         self._clock = clock
         self._tick = tick
         self._woken = woken
         self._patience = patience
-        self._before = before
         self._ended = False
         self._thread: threading.Thread | None = None
 
@@ -95,4 +92,4 @@ class Loop:
         patience = self._patience()
         if following is None:
             return patience
-        return min(self._before((following - self._clock.now()).total_seconds()), patience)
+        return min((following - self._clock.now()).total_seconds(), patience)

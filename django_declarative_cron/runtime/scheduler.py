@@ -14,12 +14,11 @@ from ..core.declaration import Declaration
 from ..core.events import Event
 from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import report
-from ..store import instances, uncollected
+from ..store import instances
 from ..store.guard import Standing
 from ..store.succession import Terms
 from . import announce
 from .activation import Activation
-from .ahead import LEAD
 from .clock import Clock, Moment, moment, system_clock
 from .companion import Companion
 from .connections import then_close
@@ -59,7 +58,7 @@ class Scheduler:
         runner: Runner | None = None,
         background: bool = True,
         options: Callable[[], conf.Options] = conf.options,
-        declare: Callable[[object], Sequence[Declaration]] = conf.registration_set,
+        declare: Callable[[object], Sequence[Declaration]] = conf.declarations,
         companion: Companion | None = None,
         force: bool = False,
     ) -> None:
@@ -139,7 +138,7 @@ class Scheduler:
                 scheduler stops and waits for it; everything stands as before.
         """
         begun = self._begin_initialize()
-        with inside(self._life, alone=True), uncollected.uncollected():
+        with inside(self._life, alone=True):
             try:
                 size = announce.size(registrations)
                 announce.tell([begun], self.clock.now(), total_registrations=size)
@@ -184,7 +183,6 @@ class Scheduler:
         """Run the loop; it polls while there is a task (001 Polling Lifecycle)."""
         announce.tell(self._life.poll(active=active), self.clock.now())
         if self._background:
-            self._engine.ahead.lead = LEAD
             for thread in (self._heartbeat, self._loop, self._sink, self._watching):
                 thread.start()
         # A loop that was woken before may have gone to sleep without an end again.
@@ -341,8 +339,7 @@ class Scheduler:
         self.id = uuid.uuid4()
         self._activation = Activation(self.id, self.clock, self._options, self._terms)
         self._engine = engine = Engine(self.clock, self._life, self._options(), self._given_runner)
-        before = engine.ahead.seconds_before
-        self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience, before)
+        self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
         self._heartbeat = Heartbeat(
             self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
         )

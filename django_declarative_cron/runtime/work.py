@@ -57,7 +57,6 @@ class Work:
         forget: lets go of the run: somebody else calls it, and records it.
         member: whose run it is, where its work and its success are one transaction.
         trace: what it carries of the span that started it.
-        task_key: of its task's row, where that is known.
     """
 
     id: int
@@ -72,7 +71,6 @@ class Work:
     tail: Tail = field(default_factory=Tail)
     member: Member | None = None
     trace: Mapping[str, str] = field(default_factory=dict)
-    task_key: int | None = None
 
     @property
     def timeout(self) -> float | None:

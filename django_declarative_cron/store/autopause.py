@@ -13,15 +13,6 @@ from .overrides import Act
 REASON = "failures"
 
 
-def is_to_note(told: Iterable[events.Event]) -> bool:
-    """Tell whether failures have paused a task.
-
-    Args:
-        told: events of this transaction.
-    """
-    return any(isinstance(event, events.TaskPausedByFailures) for event in told)
-
-
 def note(
     held: Locked, using: str, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]
 ) -> None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from ..fields import InstantField
 from ..models import ScheduledTask
-from . import limits, planned
+from . import limits
 from .faults import is_conflict
 from .stall import watchdog
 
@@ -64,33 +64,23 @@ def keeps_anything(using: str) -> bool:
 
 
 @contextmanager
-def atomic(
-    using: str, idle: float | None = None, *, of_many: bool = False
-) -> Iterator[limits.Way | None]:
+def atomic(using: str, idle: float = limits.IDLE) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
 
     Args:
         using: database alias.
-        idle: seconds that it stays open while its process does nothing, where it is to be
-            less than the limit of all.
-        of_many: it may be about all rows, as it may where no such limit is given.
+        idle: seconds that it stays open while its process does nothing, at most.
     """
     connection = connections[using]
     if _is_callers(connection):
         with transaction.atomic(using=using):
-            yield None
+            yield
         return
-    of_many = of_many or idle is None
-    idle = limits.IDLE if idle is None else idle
-    with (
-        direct(using),
-        limits.around(connection, idle),
-        transaction.atomic(using=using),
-        limits.inside(connection, idle, of_many=of_many) as way,
-    ):
-        yield way
+    with direct(using), limits.around(connection, idle), transaction.atomic(using=using):
+        limits.limit(connection, idle)
+        yield
 
 
 @contextmanager
@@ -134,25 +124,10 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
     connection.set_autocommit(False)
 
 
-def check_now(using: str) -> None:
-    """Let the server check now what it would check at the commit: whether rows refer to rows.
-
-    Args:
-        using: database alias; in a transaction, of which nothing but the commit is left.
-
-    Raises:
-        django.db.IntegrityError: one does not.
-    """
-    connection = connections[using]
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-
-
 def again_after_conflict(
     function: Callable[Concatenate[A, P], R],
 ) -> Callable[Concatenate[A, P], R]:
-    """Do a transaction again where it had to give in to another one, or its words are unknown.
+    """Retry a transaction that failed with a deadlock or a serialization error.
 
     Args:
         function: one transaction; its first argument names the database.
@@ -164,9 +139,7 @@ def again_after_conflict(
             try:
                 return function(who, *args, **kwargs)
             except Error as error:
-                connection = connections[who.using]
-                has_lost = is_conflict(error) or planned.is_forgotten(connection, error)
-                if not has_lost or connection.in_atomic_block:
+                if not is_conflict(error) or connections[who.using].in_atomic_block:
                     raise
         return function(who, *args, **kwargs)
 
@@ -239,22 +212,6 @@ def current(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
 
 def _skips_locked(using: str) -> bool:
     return connections[using].features.has_select_for_update_skip_locked
-
-
-def streamed(using: str, rows: models.QuerySet[Any, T]) -> Iterator[T]:
-    """Give what one statement finds row by row, so that not all rows are there at once.
-
-    Args:
-        using: database alias.
-        rows: of which some values are asked for, as tuples.
-    """
-    compiler = rows.query.get_compiler(using)
-    sql, parameters = compiler.as_sql()
-    nothing = connections[using].features.empty_fetchmany_value
-    with connections[using].cursor() as cursor:
-        cursor.execute(sql, parameters)
-        some = iter(lambda: cursor.fetchmany(_CHUNK), nothing)
-        yield from compiler.results_iter(some, tuple_expected=True)
 
 
 def chunks(names: Iterable[T], size: int = 0) -> Iterator[list[T]]:

@@ -37,8 +37,6 @@ class Result:
             success is that of a function which the run gave to ``on_commit``.
         is_final: it is not to be tried again, whatever the policy says.
         declaration: what was called, as who called it has understood it.
-        task_key: of the task's row as the run began; it is found by name where that is not
-            known, or where there is another row by now.
     """
 
     run: int
@@ -56,7 +54,6 @@ class Result:
     recorded: bool = False
     is_final: bool = False
     declaration: Declaration | None = field(default=None, compare=False, repr=False)
-    task_key: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

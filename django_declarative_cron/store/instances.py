@@ -53,20 +53,12 @@ def register(
         process: where it runs.
         initialized_at: from when its set is the active one, if it is; the first time is kept.
     """
-    bulk.put(member.using, [newcomer(held, member, process, initialized_at)], _SAID_AGAIN)
+    bulk.upsert(member.using, [_row(held, member, process, initialized_at)], _SAID_AGAIN)
 
 
-def newcomer(
-    held: Locked, member: Member, process: Process, initialized_at: datetime | None = None
+def _row(
+    held: Locked, member: Member, process: Process, initialized_at: datetime | None
 ) -> SchedulerInstance:
-    """Give the row of a process that begins to schedule; it is not written.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who comes.
-        process: where it runs.
-        initialized_at: from when its set is the active one, if it is.
-    """
     return SchedulerInstance(
         id=member.instance,
         scheduler=held.row,

@@ -60,11 +60,6 @@ def tell(
     return told
 
 
-def asks_nothing() -> bool:
-    """Tell whether nothing is asked or written for others: nobody outside is told."""
-    return conf.event_sink() is None and not is_heard_outside()
-
-
 def recall(
     held: Locked, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:

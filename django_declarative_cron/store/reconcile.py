@@ -10,21 +10,12 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan
 from ..models import ScheduledTask
-from . import (
-    applying,
-    database,
-    dead,
-    instances,
-    marks,
-    registrations,
-    seal,
-    soundness,
-)
+from . import applying, database, dead, instances, marks, registrations
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
 from .held import naming_what_is_held
 from .instances import Process
 from .succession import Terms, is_newer, may_take
-from .survey import Survey, require_match, survey
+from .survey import require_match, survey
 
 
 @dataclass(slots=True)
@@ -57,14 +48,13 @@ def reconcile(
     Args:
         member: who initialises.
         process: where it runs.
-        declarations: the whole set, validated; expressions may be left to be read.
+        declarations: the whole set, validated.
         now: the instant of the initialisation.
         terms: on which the set takes the place of another one; where it may not, nothing
             is written but that the instance is there.
         bid: on what grounds it leads.
 
     Raises:
-        DeclarativeCronError: an expression that was left to be read cannot be.
         ScheduleTaskError: one task cannot be scheduled.
         TaskListMismatchError: the database did not keep what was written.
         django.db.Error: everything stands as before, in each of these cases.
@@ -82,32 +72,23 @@ def _reconcile(
     terms: Terms,
     bid: Bid,
 ) -> Reconciled:
-    asked = seal.asked(member, now)
-    with locked(member, bid, create=True, tasks=len(declarations), beside=asked) as held:
+    with locked(member, bid, create=True, tasks=len(declarations)) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
-        soundness.require_sound(held, member, declarations)
         if not may_take(held, member, process.release, terms):
             instances.register(held, member, process)
             return _superseded(held, terms, now)
         found = survey(held, member, declarations, now)
         todo = found.plan
-        if held.is_new:
+        if held.is_new or found.is_calm:
             instances.register(held, member, process, initialized_at=now)
-            told = applying.apply(held, member, todo, now)
-        elif found.is_calm:
-            newcomer = instances.newcomer(held, member, process, initialized_at=now)
-            if todo.is_empty and held.row.digest == member.digest:
-                held.newcomer = newcomer
-            else:
-                newcomer.save(using=member.using, force_insert=True)
             told = applying.apply(held, member, todo, now)
         else:
             told = _in_full(held, member, process, todo, now)
         if not todo.is_empty:
             tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
             require_match(tasks, declarations)
-        standing = _activate(held, member, process, declarations, found, now)
+        standing = _activate(held, member, process, declarations, todo, now)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
@@ -137,12 +118,11 @@ def _activate(
     member: Member,
     process: Process,
     declarations: Sequence[Declaration],
-    found: Survey,
+    todo: Plan,
     now: datetime,
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
-    row, digest, todo = held.row, member.digest, found.plan
-    soundness.note(held)
+    row, digest = held.row, member.digest
     is_other = row.digest != digest
     # Of the same set, rows may have been lost or damaged: their state begins anew.
     fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}
@@ -150,14 +130,10 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
-        row.seal = seal.of_what_is_there(held, member)
         registrations.note(held, member, declarations, fresh, now)
     elif is_newer(held, member, process.release):
         row.release = process.release
         row.save(using=member.using, update_fields=["release"])
-    elif todo.is_empty and found.seal != row.seal:
-        row.seal = found.seal
-        row.save(using=member.using, update_fields=["seal"])
     if is_other and row.leader_id != member.instance:
         take_lead(held, member)
     return stand(held, member)

@@ -20,7 +20,7 @@ from ..models import RegistrationPart, RegistrationSet, TaskRun
 from . import bulk, database
 from .guard import Locked, Member
 
-_SAVED = ["digest", "seal", "generation", "release", "initialized_at"]
+_SAVED = ["digest", "generation", "release", "initialized_at"]
 
 PART = 1000
 """How many registrations a row has, about; a hundred and seventy bytes each."""
@@ -42,14 +42,14 @@ def note(
     """Write down what is registered from now on, under a generation of its own.
 
     Args:
-        held: the locked row of the deployment; it is still to be saved.
+        held: the locked row of the deployment, saved with its new generation.
         member: who registers it.
         declarations: the whole set.
         fresh: names of the tasks whose state begins here.
         now: the instant of the registration.
     """
     held.row.generation += 1
-    held.save_later(_SAVED)
+    held.row.save(using=member.using, update_fields=_SAVED)
     newest = TaskRun.objects.using(member.using).aggregate(newest=Max("pk"))["newest"]
     is_large = len(declarations) > PART
     RegistrationSet.objects.using(member.using).create(

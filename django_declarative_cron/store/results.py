@@ -6,35 +6,20 @@ keeps no other result from being recorded.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
 
-from django.db import DataError, IntegrityError, OperationalError, models
-from django.db.models import QuerySet
+from django.db import DataError, IntegrityError, OperationalError
 
 from ..core import events
 from ..models import Outcome, ScheduledTask, TaskRun
-from . import (
-    among,
-    autopause,
-    bulk,
-    database,
-    outbox,
-    overlaps,
-    peek,
-    rows,
-)
-from .among import Among
+from . import autopause, bulk, database, outbox, overlaps, rows
 from .endings import Place, Result, end, late, settled
 from .faults import is_lock_timeout
 from .guard import Locked, Member, locked
-from .last import OTHERS_FOLLOW
 from .mending import mending
-from .prepared import Asked, Prepared
-from .uncollected import uncollected
 
 __all__ = ["Recorded", "Result", "is_open", "record"]
 
@@ -42,12 +27,6 @@ _RUN_FIELDS = [
     *("outcome", "finished_at", "running_slot", "error", "traceback", "detail"),
     *("result", "log", "output"),
 ]
-
-_tasks = Prepared(ScheduledTask)
-_tasks_by_name = Prepared(ScheduledTask)
-_runs = Prepared(TaskRun)
-
-M = TypeVar("M", bound=models.Model)
 
 
 @dataclass(slots=True)
@@ -57,12 +36,10 @@ class Recorded:
     Args:
         events: what happened, in causal order.
         held: results that were not written, because somebody else holds their rows.
-        seen: what a look behind it has found, where one went with it.
     """
 
     events: list[events.Event] = field(default_factory=list)
     held: list[Result] = field(default_factory=list)
-    seen: peek.Peek | None = None
 
 
 def is_open(member: Member, run: int) -> bool:
@@ -77,21 +54,18 @@ def is_open(member: Member, run: int) -> bool:
         return mine.filter(outcome=Outcome.RUNNING).exists()
 
 
-def record(
-    member: Member, results: Sequence[Result], now: datetime, *, looks: bool = False
-) -> Recorded:
+def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     """Write results, fenced: only a run that is still this instance's is ended.
 
     Args:
         member: whose runs ended; it need not lead.
         results: one for each run.
         now: the instant of the tick.
-        looks: look at the deployment behind it, where a look may go with it.
 
     Raises:
         django.db.Error: nothing was written; the results must be kept.
     """
-    batch = partial(_record, member, results, now, looks)
+    batch = partial(_record, member, results, now)
     try:
         return mending(member.using, member.deployment, batch)
     except (DataError, IntegrityError):
@@ -144,19 +118,14 @@ def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
 
 
 @database.again_after_conflict
-@uncollected()
-def _record(
-    member: Member, results: Sequence[Result], now: datetime, looks: bool = False
-) -> Recorded:
+def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     recorded = Recorded()
-    with locked(member, beside=_asked(member, results)) as held:
+    with locked(member) as held:
         if held is None:
             return recorded
         free, recorded.held = _free(held, member, results)
         runs = {run.pk: run for run in free.runs}
         places = _places(held, member, free)
-        stored = bulk.Read(free.runs, _RUN_FIELDS)
-        states = bulk.Read(free.tasks, rows.STATE_FIELDS)
         for result in free.results:
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
@@ -165,12 +134,8 @@ def _record(
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        last = OTHERS_FOLLOW
-        # What is told in the transaction comes after it.
-        if outbox.asks_nothing() and not autopause.is_to_note(recorded.events):
-            last = peek.behind(held, member, is_asked=looks)
-        stored.write_with(member.using, states, last)
-        recorded.seen = peek.read(last.row, member)
+        bulk.upsert(member.using, free.runs, _RUN_FIELDS)
+        bulk.upsert(member.using, free.tasks, rows.STATE_FIELDS)
         autopause.note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()
@@ -225,79 +190,15 @@ def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Fre
 def _lock_tasks(
     held: Locked, member: Member, results: Sequence[Result]
 ) -> tuple[list[ScheduledTask], set[str]]:
-    """Lock the tasks of results by the keys that they had as the runs began, or else by name."""
     names = {result.task_name for result in results}
-    keys = _task_keys(results)
-    found = held.fetch(member.using, _by_key(_tasks, member, keys)) if keys else []
-    found = [task for task in found if task.scheduler_id == held.row.pk and task.name in names]
-    missing = names - {task.name for task in found}
-    if not missing:
-        return found, set()
     tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    named = tasks.filter(Among("name", missing))
-
-    def locking() -> QuerySet[ScheduledTask]:
-        return database.lockable(member.using, named.order_by("pk"))
-
-    more = among.fetch(_tasks_by_name, member.using, locking, missing, before=[held.row.pk])
-    return [*found, *more], database.held_elsewhere(member.using, named, "name", missing, more)
+    return database.lock(member.using, tasks.filter(name__in=names), "name", names)
 
 
 def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-    found = held.fetch(member.using, _by_key(_runs, member, ids))
-    found = [run for run in found if run.pk in ids]
-    mine = [run for run in found if _is_open(held, member, run)]
-    if len(found) == len(ids):
-        return mine, set()
-    runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
-    runs = runs.filter(outcome=Outcome.RUNNING).filter(instance=member.instance)
-    open_ = runs.filter(Among("pk", ids))
-    return mine, database.held_elsewhere(member.using, open_, "pk", ids, found)
-
-
-def _is_open(held: Locked, member: Member, run: TaskRun) -> bool:
-    is_ours = run.scheduler_id == held.row.pk and run.instance_id == member.instance
-    return is_ours and run.outcome == Outcome.RUNNING
-
-
-def _asked(member: Member, results: Sequence[Result]) -> list[Asked[Any]]:
-    """Give what is locked first, tasks before runs; runs later where tasks have no keys."""
-    keys = _task_keys(results)
-    if not keys or any(result.task_key is None for result in results):
-        return []
-    return [
-        _by_key(_tasks, member, keys),
-        _by_key(_runs, member, {result.run for result in results}),
-    ]
-
-
-def _task_keys(results: Sequence[Result]) -> set[int]:
-    return {result.task_key for result in results if result.task_key is not None}
-
-
-def _by_key(prepared: Prepared[M], member: Member, keys: Collection[int]) -> Asked[M]:
-    """Ask for rows, to be locked, by their keys alone.
-
-    Any other condition would let PostgreSQL look by that one, among all rows that there are,
-    until it has counted them anew.
-    """
-
-    return among.asked(prepared, member.using, lambda: _with(prepared, member.using, keys), keys)
-
-
-def _with(prepared: Prepared[M], using: str, keys: Collection[int]) -> QuerySet[M]:
-    rows = prepared.model._base_manager.using(using).filter(Among("pk", keys))
-    return database.lockable(using, rows.order_by("pk"))
-
-
-def get_ready(using: str) -> None:
-    """Word what each recording asks, before anything has ended.
-
-    Args:
-        using: database alias.
-    """
-    _tasks.get_ready(using, lambda: _with(_tasks, using, [0]))
-    _runs.get_ready(using, lambda: _with(_runs, using, [0]))
+    runs = TaskRun.objects.using(member.using).filter(scheduler=held.row, pk__in=ids)
+    mine = runs.filter(outcome=Outcome.RUNNING, instance=member.instance)
+    return database.lock(member.using, mine, "pk", ids)
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:

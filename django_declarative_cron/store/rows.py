@@ -240,12 +240,6 @@ def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> N
         declaration: what is declared now.
         identifier: of the deployment (001 Scheduler Identifier).
     """
-    declare_columns(row, declaration, identifier)
-    row.declaration = declaration.as_data()
-
-
-def declare_columns(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:
-    """Do the same, but for the declaration as data."""
     terms, manner = declaration.terms, declaration.terms.manner
     row.name = declaration.name
     row.cron, row.timezone, row.retry_delay, row.digest, row.origin = terms.row()
@@ -253,6 +247,7 @@ def declare_columns(row: ScheduledTask, declaration: Declaration, identifier: UU
     row.enabled = manner.enabled
     row.description = manner.description
     row.scheduler_identifier = identifier
+    row.declaration = declaration.as_data()
 
 
 def take(row: ScheduledTask, decision: Decision) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connections
@@ -11,14 +11,8 @@ from ..core import events
 from ..core.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import (
-    bulk,
-    overlaps,
-    passing,
-    rows,
-)
+from . import bulk, overlaps, passing, rows
 from .guard import Locked, Member
-from .last import OTHERS_FOLLOW, Last
 from .offering import offer
 
 
@@ -32,7 +26,6 @@ class Claim:
         started: the event of its start.
         term: under which it was claimed.
         declaration: what is to be called, and how.
-        task_key: of the task's row, where it was read.
     """
 
     run: int
@@ -40,7 +33,6 @@ class Claim:
     started: events.TaskRunStarted
     term: int
     declaration: Declaration
-    task_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,68 +51,31 @@ class Started:
 
 
 def write_starts(
-    held: Locked,
-    member: Member,
-    started: list[Started],
-    unserved: list[TaskRun],
-    stored: bulk.Read[ScheduledTask] | None = None,
-    beside: Sequence[str] = (),
-    last: Last = OTHERS_FOLLOW,
+    held: Locked, member: Member, started: list[Started], unserved: list[TaskRun]
 ) -> list[Claim]:
-    """Write the runs that start, and what their tasks know of them.
+    """Write the runs that start; their tasks' rows point at them and are still to be saved.
 
     Args:
         held: the locked row of the deployment.
         member: who runs them.
         started: each task's start, already taken into its row.
         unserved: history rows of occurrences that did not run.
-        stored: the tasks as they were read, to be saved; otherwise they are not.
-        beside: further fields of them to save, changed or not.
-        last: what goes behind it, where it is one statement and no request is answered.
     """
     passing.sign(held, member.using, unserved)
-    fresh = [each for each in started if each.event.waited is None]
-    make = bulk.maker(
-        TaskRun,
-        scheduler_id=held.row.pk,
-        outcome=Outcome.RUNNING,
-        instance_id=member.instance,
-        term=held.row.term,
-    )
     overlaps.begin(held, member, [(each.row, each.event) for each in started])
-    _offer_waited(held, member, started)
-    aims = [(each.row, _run_row(make, each)) for each in fresh]
-    if any(each.event.answers_request for each in started):
-        last = OTHERS_FOLLOW
-    new = [*unserved, *(run for _, run in aims)]
-    _write(held, member, new, aims, stored, beside, last)
+    _offer_waited(member, started)
+    fresh = [each for each in started if each.event.waited is None]
+    runs = [_run_row(held, member, each) for each in fresh]
+    new = [*unserved, *runs]
+    bulk.insert(member.using, new)
+    _with_ids(held, member, [run for run in new if run.running_slot])
+    for each, run in zip(fresh, runs, strict=True):
+        each.row.running_run = run.pk
     _consume_requests(held, member, [each.event for each in started])
     return [_claim_of(each, held.row.term) for each in started]
 
 
-def _write(
-    held: Locked,
-    member: Member,
-    new: list[TaskRun],
-    aims: list[tuple[ScheduledTask, TaskRun]],
-    stored: bulk.Read[ScheduledTask] | None,
-    beside: Sequence[str],
-    last: Last,
-) -> None:
-    """Insert runs and let tasks point at theirs; save the tasks with that, or after it."""
-    using, to_save = member.using, stored
-    if stored is not None and stored.write_pointed(using, new, "running_run", aims, beside, last):
-        to_save = None
-    else:
-        bulk.insert(using, new)
-        _with_ids(held, member, [run for run in new if run.running_slot])
-    for task, run in aims:
-        task.running_run = run.pk
-    if to_save is not None:
-        to_save.write(using, beside)
-
-
-def _offer_waited(held: Locked, member: Member, started: Iterable[Started]) -> None:
+def _offer_waited(member: Member, started: Iterable[Started]) -> None:
     """Let runs that waited behind others wait for a worker, each in the queue of its task."""
     for each in started:
         if each.event.waited is not None and each.declaration.runner == EXTERNAL:
@@ -138,13 +93,17 @@ def _claim_of(each: Started, term: int) -> Claim:
     run = each.row.running_run
     assert run is not None
     started = each.event.but(run=run)
-    return Claim(run, started.task_name, started, term, each.declaration, each.row.pk)
+    return Claim(run, started.task_name, started, term, each.declaration)
 
 
-def _run_row(make: Callable[..., TaskRun], started: Started) -> TaskRun:
+def _run_row(held: Locked, member: Member, started: Started) -> TaskRun:
     row, event = started.row, started.event
     policy = rows.policy_of(row, started.declaration)
-    run = make(
+    run = TaskRun(
+        scheduler=held.row,
+        outcome=Outcome.RUNNING,
+        instance_id=member.instance,
+        term=held.row.term,
         task_name=event.task_name,
         origin=row.origin,
         scheduled_for=event.scheduled_time,

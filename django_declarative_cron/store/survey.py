@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
@@ -12,9 +12,10 @@ from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Row, plan
 from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState
-from . import database, dead, marks, seal
+from . import dead, marks
 from .guard import Locked, Member
 
+_CHUNK = 2000
 _PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
 
@@ -27,7 +28,8 @@ def plan_for(using: str, deployment: str, declarations: Collection[Declaration])
         declarations: the whole set.
     """
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    return plan(declarations, database.streamed(using, tasks.order_by().values_list(*_PLANNED)))
+    stored = tasks.order_by().values_list(*_PLANNED)
+    return plan(declarations, stored.iterator(chunk_size=_CHUNK))
 
 
 def active_digest(using: str, deployment: str) -> str | None:
@@ -64,21 +66,16 @@ class Survey:
         plan: what the rows are to become.
         is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
             lies ahead of the clock: beside the plan, there is nothing to be done.
-        seal: of the rows as they were found, ``None`` where nobody asked or can tell.
     """
 
     plan: Plan
     is_calm: bool
-    seal: int | None = None
 
 
 def survey(
     held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
 ) -> Survey:
     """Compare what is declared with the rows, and see whether that is all.
-
-    Of a deployment that is new nothing is asked: there is nothing. Of a set that is sealed, no
-    row is fetched.
 
     Args:
         held: the locked row of the deployment.
@@ -88,18 +85,6 @@ def survey(
     """
     if held.is_new:
         return Survey(plan(declarations, ()), is_calm=False)
-    if held.row.digest != member.digest:
-        return _compared(held, member, declarations, now)
-    seen = seal.look(held, member, now)
-    if seen.seal is not None and seen.seal == held.row.seal:
-        return Survey(Plan(unchanged=declarations), seen.is_calm, seen.seal)
-    return replace(_compared(held, member, declarations, now), seal=seen.seal)
-
-
-def _compared(
-    held: Locked, member: Member, declarations: Collection[Declaration], now: datetime
-) -> Survey:
-    """Compare each row with what is declared, in one query."""
     # What is asked of no row in particular is found out once, and said beside each of them.
     is_to_do = marks.ahead_of(now) | dead.is_lost() | dead.is_anybody(held, member)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
@@ -108,7 +93,7 @@ def _compared(
     flags: set[bool | None] = set()
 
     def rows() -> Iterator[Row]:
-        for row in database.streamed(member.using, asked):
+        for row in asked.iterator(chunk_size=_CHUNK):
             flags.add(row[-1])
             yield row[:-1]
 

@@ -49,8 +49,6 @@ class ManualClock:
             self.advance(self._now + timedelta(seconds=max(seconds, 0)))
         return event.is_set()
 
-    wait_closely = wait
-
     def advance(self, to: datetime) -> None:
         """Let time pass.
 

@@ -226,7 +226,7 @@ class Simulation:
             runner=queue,
             background=False,
             options=self._options,
-            declare=partial(conf.registration_set, time_zone=self.time_zone),
+            declare=partial(conf.declarations, time_zone=self.time_zone),
         )
 
     def _options(self) -> conf.Options:

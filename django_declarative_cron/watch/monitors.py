@@ -10,7 +10,6 @@ from uuid import UUID, uuid5
 from .. import conf
 from ..core import events
 from ..core.declaration import Declaration
-from ..core.declarations import Declarations
 from ..core.monitor import Definition, Monitoring, define
 from ..runtime.clock import Clock, system_clock
 from ..runtime.watchers import Whose
@@ -109,8 +108,7 @@ class Monitors:
 
 
 def _is_any_watched(declarations: Sequence[Declaration]) -> bool:
-    kinds = Declarations.of(declarations).one_of_each_kind()
-    return any(each.monitor is not None for each in kinds)
+    return any(each.monitor is not None for each in declarations)
 
 
 def _declared(option: Monitoring | None) -> Sequence[Declaration]:

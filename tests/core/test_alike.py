@@ -270,26 +270,6 @@ def flaw_of(error: DeclarativeCronError | None) -> Any:
     return type(error), error.message, error.details, known, type(error.__cause__)
 
 
-def by_column(items: list[Any]) -> Any:
-    """Read as a process does that starts; give whether expressions were left, and what is found."""
-    try:
-        read = conf.registration_set(items)
-        were_left = read._in_full is not None
-        read.understand()
-        return were_left, [said_of(each) for each in read]
-    except DeclarativeCronError as error:
-        return False, [flaw_of(error), *error.__notes__]
-
-
-@given(st.lists(MUCH_ALIKE, max_size=12), st.lists(ANYTHING, max_size=1))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_read_by_column_is_what_a_full_reading_finds(
-    monkeypatch: pytest.MonkeyPatch, items: list[Any], other: list[Any]
-) -> None:
-    items += other
-    assert by_column(items)[1] == in_full(monkeypatch, items)[2]
-
-
 @given(st.lists(ANYTHING, max_size=8), st.lists(MUCH_ALIKE, max_size=16), st.randoms())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_shared_is_what_a_full_reading_finds(

@@ -57,13 +57,12 @@ def busy(monkeypatch: pytest.MonkeyPatch, policy: str, takes: timedelta) -> Coun
     counted, sim = Counted(), Simulation(start="2024-01-01T12:00:00Z", time_zone="UTC")
     real = recording.results.record
 
-    def record(member: Any, batch: Sequence[Result], now: datetime, **how: Any) -> Recorded:
+    def record(member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
         counted.batches.append(len(batch))
         sim.clock.advance(sim.now + takes)
-        return real(member, batch, now, **how)
+        return real(member, batch, now)
 
-    monkeypatch.setattr(recording, "FEW", TASKS // 6)
-    monkeypatch.setattr(recording, "MOST", TASKS)
+    monkeypatch.setattr(recording, "BATCH", TASKS)
     monkeypatch.setattr(recording.results, "record", record)
     entry = {"cron": "* * * * * *", "callback": "builtins.print", "overlap_policy": policy}
     scheduler = sim.new_scheduler(Inline(sim.clock))
@@ -83,7 +82,6 @@ def test_every_second_is_served_although_writing_takes_a_third_of_one(
     monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     counted = busy(monkeypatch, policy, timedelta(milliseconds=300))
-    # Few results before what is due, twice in a row, would start half of it or less.
     assert TaskRun.objects.filter(outcome__in=("running", "succeeded")).count() == TASKS * SECONDS
     assert not TaskRun.objects.exclude(outcome__in=("running", "succeeded")).exists()
     assert len(counted.batches) <= 2 * SECONDS

@@ -371,8 +371,8 @@ def test_runs_that_waited_are_each_dated_by_the_end_of_the_run_before(
     engine = sim[0].scheduler._engine
     record = engine._record
 
-    def ends_while_the_pass_waits(now: datetime, instant: datetime | None) -> None:
-        record(now, instant)
+    def ends_while_the_pass_waits(now: datetime) -> None:
+        record(now)
         for name, seconds in late.items():
             ended = utc("10:13") + timedelta(seconds=seconds)
             ScheduledTask.objects.filter(name=name, freed_at=utc("10:13")).update(freed_at=ended)

@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, columns, deciding, results
+from django_declarative_cron.store import bulk, claims, deciding, results
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -105,7 +105,6 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
         return insert
 
     monkeypatch.setattr(bulk, "insert", refusing(bulk.insert))
-    monkeypatch.setattr(columns, "insert_pointed", refusing(columns.insert_pointed))
     sim.advance_to("2024-01-01T10:00:00Z")
     assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
     said = "The database refused to store a run of this task. The log shows its answer."

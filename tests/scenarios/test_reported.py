@@ -180,7 +180,7 @@ def test_a_pass_that_was_held_up_dates_no_start_before_an_end_that_came_meanwhil
     assert sim[0].scheduler is not None
     engine = sim[0].scheduler._engine
 
-    def halted(now: datetime, instant: datetime | None) -> None:
+    def halted(now: datetime) -> None:
         monkeypatch.undo()
         sim.clock.advance(now + timedelta(seconds=40))
         # As a worker of an engine writes it.

@@ -14,7 +14,7 @@ from django.db import connection
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations import digest_of_set
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskOverride, TaskRun
-from django_declarative_cron.store import adding, database, limits, reconcile
+from django_declarative_cron.store import database, limits, reconcile
 from django_declarative_cron.store.guard import Locked
 from django_declarative_cron.store.survey import Survey
 
@@ -58,11 +58,9 @@ def _registered() -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in ScheduledTask.objects.values()}
 
 
-@pytest.mark.parametrize(("limit", "least"), [("_MOST_ALIKE", 0), ("_ASKED_AT_ONCE", 3)])
-def test_what_is_decided_once_is_what_each_would_be_decided(
-    monkeypatch: pytest.MonkeyPatch, limit: str, least: int
+def test_the_first_state_of_a_task_follows_from_history_and_acts(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Some rows are stored already when others like them come.
     monkeypatch.setattr(database, "_CHUNK", 2)
     together = _registered()
     assert len({row["id"] for row in together.values()}) == len(together) == 2 * len(NAMES)
@@ -71,29 +69,6 @@ def test_what_is_decided_once_is_what_each_would_be_decided(
     assert paused == PAUSES
     due = {name for name, row in together.items() if row["boot_at"]}
     assert due == {f"{name}-due" for name in NAMES if name != "c"}
-    monkeypatch.setattr(adding, limit, least)
-    alone = _registered()
-    for rows in (together, alone):
-        for row in rows.values():
-            row["running_run"] = bool(row["running_run"])
-            for key in OF_ITS_DEPLOYMENT:
-                del row[key]
-    assert together == alone
-
-
-def test_declarations_that_are_spelled_at_once_are_what_each_says_as_data() -> None:
-    made = Deployment(0)
-    said = [{"description": f'{word} é"\\', "args": [word]} for word in ("a", "a", "b")]
-    entries = [
-        {"name": f"{n}-{place}", "cron": cron, "callback": _work, **more}
-        for n, more in enumerate(said)
-        for place, cron in enumerate(["*/5 * * * *", "@daily", "@daily"])
-    ]
-    tuples = [(f'é"\\ {n}', cron, nothing, FIVE) for n, cron in enumerate(["1 2 3 4 5", ALWAYS])]
-    made.declarations = conf.declarations([*entries, *tuples])
-    made.initialize()
-    stored = dict(ScheduledTask.objects.values_list("name", "declaration"))
-    assert stored == {each.name: each.as_data() for each in made.declarations}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -44,21 +44,9 @@ def _names(started: list[claims.Claim]) -> set[str]:
     return {claim.task_name for claim in started}
 
 
-def _results(
-    deployment: Deployment, started: list[claims.Claim], keyed: tuple[str, ...] = ()
-) -> list[Result]:
-    """Give the ends of runs; of some tasks with the keys that they had as they began."""
+def _results(deployment: Deployment, started: list[claims.Claim]) -> list[Result]:
     ended = deployment.now + timedelta(seconds=1)
-    return [
-        Result(
-            each.run,
-            each.task_name,
-            ended,
-            succeeded=True,
-            task_key=each.task_key if each.task_name in keyed else None,
-        )
-        for each in started
-    ]
+    return [Result(each.run, each.task_name, ended, succeeded=True) for each in started]
 
 
 @row_locks
@@ -73,12 +61,11 @@ def test_a_task_whose_row_is_held_starts_later_and_the_others_at_once(
 
 
 @row_locks
-@pytest.mark.parametrize("keyed", [(), ("t0", "t1"), ("t0", "t1", "t2")])
 @pytest.mark.parametrize(("table", "column"), [("scheduledtask", "name"), ("taskrun", "task_name")])
 def test_a_result_whose_row_is_held_waits_and_the_others_are_recorded(
-    table: str, column: str, keyed: tuple[str, ...], deployment: Deployment, stranger: Stranger
+    table: str, column: str, deployment: Deployment, stranger: Stranger
 ) -> None:
-    waiting = _results(deployment, _claim(deployment), keyed)
+    waiting = _results(deployment, _claim(deployment))
     stranger.hold(table, **{column: "t1"})
     recorded = results.record(deployment.member, waiting, deployment.now)
     assert [each.task_name for each in recorded.held] == ["t1"]
@@ -89,15 +76,6 @@ def test_a_result_whose_row_is_held_waits_and_the_others_are_recorded(
     assert (len(recorded.events), recorded.held) == (1, [])
     assert TaskRun.objects.filter(outcome="succeeded").count() == 3
     assert not ScheduledTask.objects.exclude(running_run=None).exists()
-
-
-def test_tasks_are_locked_before_runs_also_where_some_have_to_be_looked_for_by_name(
-    deployment: Deployment,
-) -> None:
-    started = _claim(deployment)
-    for keyed, asked in {(): 0, ("t0",): 0, ("t0", "t1", "t2"): 2}.items():
-        found = results._asked(deployment.member, _results(deployment, started, keyed))
-        assert len(found) == asked
 
 
 @row_locks

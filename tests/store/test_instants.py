@@ -21,7 +21,7 @@ from django.test.utils import override_settings
 
 from django_declarative_cron.fields import InstantField
 from django_declarative_cron.models import SchedulerState, TaskRun
-from django_declarative_cron.store.database import DatabaseNow, streamed
+from django_declarative_cron.store.database import DatabaseNow
 
 pytestmark = pytest.mark.django_db
 
@@ -82,7 +82,7 @@ def ways() -> dict[str, Callable[[], list[Any]]]:
             at for at, _ in runs().values_list("scheduled_for").annotate(Count("pk"))
         ],
         "streamed": lambda: [
-            at for (at,) in streamed("default", runs().values_list("scheduled_for"))
+            at for (at,) in runs().values_list("scheduled_for").iterator(chunk_size=1)
         ],
         "ends": lambda: list(
             TaskRun.objects.aggregate(a=Min("scheduled_for"), b=Max("scheduled_for")).values()

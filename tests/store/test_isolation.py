@@ -135,15 +135,11 @@ def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
     assert TaskRun.objects.count() == 3
 
 
-@pytest.mark.parametrize("is_keyed", [True, False])
 def test_who_waited_for_the_lock_records_nothing_a_second_time(
-    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger, *, is_keyed: bool
+    deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
 ) -> None:
     ended = deployment.now + timedelta(seconds=1)
-    first = [
-        Result(c.run, c.task_name, ended, succeeded=True, task_key=c.task_key if is_keyed else None)
-        for c in _claim(deployment)
-    ]
+    first = [Result(c.run, c.task_name, ended, succeeded=True) for c in _claim(deployment)]
     later = [replace(result, succeeded=False, error="late") for result in first]
     with guard.locked(deployment.member):
         second = elsewhere(lambda: results.record(deployment.member, later, ended))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from django.test import override_settings
 
 from django_declarative_cron import conf
-from django_declarative_cron.store.peek import _instant, peek
+from django_declarative_cron.store.peek import peek
 
 from .conftest import Deployment
-
-NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.django_db
@@ -36,18 +33,3 @@ def test_whether_there_are_workers_outside_is_what_the_options_say(given: Any, i
     said = {**(given or {}), "EXTERNAL_WORKERS": True} if is_on else given
     with override_settings(DECLARATIVE_CRON=said):
         assert conf.external_workers() is conf.lenient_options().EXTERNAL_WORKERS is is_on
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        NOON,
-        NOON.replace(tzinfo=None),
-        NOON.astimezone(timezone(timedelta(hours=5))),
-        "2024-01-01 12:00:00",
-        "2024-01-01 14:00:00+02:00",
-    ],
-)
-def test_an_instant_is_read_however_a_driver_gives_it(raw: Any) -> None:
-    found = _instant(raw)
-    assert (found, found.tzinfo) == (NOON, UTC)

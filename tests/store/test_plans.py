@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext, override_settings
+from django.test.utils import override_settings
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import dead, guard, limits, overrides, pruning
+from django_declarative_cron.store import dead, guard, overrides, pruning
 from django_declarative_cron.store.overrides import Act
 from django_declarative_cron.store.peek import peek
 
@@ -66,11 +66,6 @@ def _plan(sql: str) -> str:
         return "\n".join(" ".join(map(str, row)) for row in cursor.fetchall())
 
 
-def _apart(sent: list[str]) -> list[str]:
-    """Give statements that were sent on one way one by one."""
-    return [sql for text in sent for sql in text.split("; ")]
-
-
 def test_every_look_of_a_pass_uses_an_index() -> None:
     made = initialized(40)
     started, ended = one_pass(made)
@@ -79,29 +74,12 @@ def test_every_look_of_a_pass_uses_an_index() -> None:
         [look] = statements(lambda: peek(made.member))
     assert "reserved_until" in look
     said.append(look)
-    looks = [sql for sql in _apart(said) if sql.startswith("SELECT")]
+    looks = [sql for sql in said if sql.startswith("SELECT")]
     looks = [sql for sql in looks if any(table in sql for table in _TABLES)]
     assert len(looks) >= 5
     with _among_many_tasks():
         plans = "\n".join(map(_plan, looks))
     assert "ddc_task_wake" in plans
-    assert [line for line in plans.splitlines() if _READS_ALL.search(line)] == []
-
-
-@pytest.mark.skipif(not is_postgresql, reason="its planner knows how many rows it last counted")
-def test_results_find_their_rows_by_key_however_long_ago_rows_were_counted() -> None:
-    made = initialized(40)
-    with CaptureQueriesContext(connection) as captured:
-        one_pass(made)
-    sent = [q["sql"] for q in captured]
-    [writing] = [sql for sql in sent if sql.startswith("UPDATE") and "; " in sql]
-    looks = [sql for sql in _apart(sent) if '"id" = ANY' in sql]
-    assert len(looks) == 2
-    with connection.cursor() as cursor:
-        cursor.execute(limits.BY_KEY)
-    write_history(made, 2000)
-    plans = "\n".join(map(_plan, [*looks, *writing.split("; ")]))
-    assert plans.count("_pkey") >= 4, plans
     assert [line for line in plans.splitlines() if _READS_ALL.search(line)] == []
 
 

@@ -16,7 +16,6 @@ from django_declarative_cron.models import (
     SchedulerState,
 )
 from django_declarative_cron.store import registrations
-from django_declarative_cron.store.guard import locked
 from django_declarative_cron.store.mending import mend
 
 from .conftest import Deployment
@@ -66,16 +65,6 @@ def test_a_task_that_begins_anew_as_it_is_claimed_is_of_a_generation_that_comes_
     assert SchedulerState.objects.get().generation == newest.generation == 2
     _change(made, t2="2 2 2 2 *")
     assert SchedulerState.objects.get().generation == 3
-
-
-def test_what_is_saved_later_is_saved_at_the_latest_at_the_end() -> None:
-    made = Deployment(1)
-    made.initialize()
-    with locked(made.member) as held:
-        assert held is not None
-        held.row.generation = 7
-        held.save_later(["generation"])
-    assert SchedulerState.objects.get().generation == 7
 
 
 def test_a_task_whose_row_could_not_be_read_is_declared_anew_as_it_is_claimed() -> None:

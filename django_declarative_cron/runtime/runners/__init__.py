@@ -8,7 +8,7 @@ runner decides how: a thread is told, a coroutine is cancelled, a process is end
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,7 +40,7 @@ class Load:
 class Runner(Protocol):
     """Take claimed runs and call ``done`` once for each."""
 
-    def prepare(self, declarations: Iterable[Declaration]) -> None:
+    def prepare(self, declarations: Sequence[Declaration]) -> None:
         """Get ready for the runs of a registration set; never block."""
 
     def submit(self, work: Work) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ...core.declaration import Declaration
-from ...core.declarations import Declarations
 from ...core.options import Options
 from ...core.runners import DJANGO_TASKS, PROCESS, THREAD, is_async
 from ...store.guard import Member
@@ -16,7 +14,6 @@ from ..work import Work, failed, perform
 from . import Load, Runner
 from .coroutines import CoroutineRunner
 from .engines import TasksRunner
-from .pool import Pool
 from .processes import ProcessRunner, in_process
 from .server import Server
 from .threads import ThreadRunner
@@ -48,15 +45,14 @@ class Runners:
         self._given = given
         self._by_name = {} if given else {name: make() for name, make in makers.items()}
 
-    def prepare(self, declarations: Iterable[Declaration]) -> None:
+    def prepare(self, declarations: Sequence[Declaration]) -> None:
         """Let each get ready for the runs of a registration set.
 
         Args:
             declarations: the set.
         """
-        kinds = Declarations.of(declarations).one_of_each_kind()
         for runner in self._by_name.values():
-            runner.prepare(kinds)
+            runner.prepare(declarations)
 
     def submit(self, work: Work) -> None:
         """Have a run called by the runner of its task.
@@ -66,17 +62,6 @@ class Runners:
         """
         runner = self._given or self._by_name[_name(work)]
         runner.submit(work)
-
-    def expect(self, work: Iterable[Work]) -> None:
-        """Have threads there for runs that are about to be submitted.
-
-        Args:
-            work: the runs; some of them may never be.
-        """
-        for name, number in Counter(map(_name, work)).items():
-            runner = self._by_name.get(name)
-            if isinstance(runner, Pool):
-                runner.expect(number)
 
     def look(self) -> None:
         """Let each do what is to be done now and then."""

@@ -88,16 +88,6 @@ class Pool:
                 self._one_more(place)
         work.ending.on_ask(lambda: self._withdraw(place))
 
-    def expect(self, number: int) -> None:
-        """Start threads for so many runs that are about to come, as far as there may be more.
-
-        Args:
-            number: of the runs.
-        """
-        with self._news:
-            for _ in range(number - self._idle):
-                self._one_more()
-
     @property
     def load(self) -> Load:
         """Give how busy it is."""

@@ -41,7 +41,7 @@ class ProcessRunner(Pool):
         """Let the server load what is going to run.
 
         Args:
-            declarations: a registration set, or one of each kind in it.
+            declarations: a registration set.
         """
         targets = [each.target for each in declarations if each.runner == "process"]
         if targets:
