@@ -339,7 +339,7 @@ def _log_failure(text: str, error: BaseException) -> None:
             record.args = (f"{text}: {words} ({unlogged + 1} times since the last line)",)
         elif line:
             # Handlers format a traceback only where there is none, and this one is bounded.
-            record.exc_text = traceback_of(error, _LONGEST_TRACEBACK)
+            record.exc_text = safe(traceback_of(error, _LONGEST_TRACEBACK), keep="\n")
         if line:
             logger.handle(record)
 

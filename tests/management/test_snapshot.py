@@ -35,14 +35,18 @@ def test_it_is_written_and_compared(
     ]
 
 
-def test_its_first_day_can_be_named(cron: Cron, declare: Declare, tmp_path: Path) -> None:
+def test_its_first_day_can_be_named(
+    cron: Cron, declare: Declare, still_clock: None, tmp_path: Path
+) -> None:
     path = tmp_path / "schedule.txt"
     declare(yearly="0 3 2 1 *")
     assert cron("snapshot", str(path), "--from", "2027-01-03").code == 0
     assert "    2028-01  Sun 2  03:00\n" in path.read_text()
 
 
-def test_files_that_are_none_are_said(cron: Cron, declare: Declare, tmp_path: Path) -> None:
+def test_files_that_are_none_are_said(
+    cron: Cron, declare: Declare, still_clock: None, tmp_path: Path
+) -> None:
     declare(yearly="0 3 2 1 *")
     nowhere, other = tmp_path / "nowhere" / "a.txt", tmp_path / "b.txt"
     other.write_text("hello")

@@ -147,7 +147,9 @@ def test_every_reader_answers_machines(
         assert cron(*words, "--format", "json", clock=sim.clock).data
 
 
-def test_texts_of_data_cannot_change_a_terminal(cron: Cron, sim: Simulation) -> None:
+def test_texts_of_data_cannot_change_a_terminal(
+    cron: Cron, sim: Simulation, still_clock: None
+) -> None:
     hostile = "a\x1b[31m\u202eb"
     out = OutputWrapper(io.StringIO())
     terminal = Terminal(out, out, no_style())

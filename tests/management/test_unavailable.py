@@ -35,6 +35,9 @@ COMMANDS = [
     ("verify",),
 ]
 
+# Some commands read the time before the database.
+pytestmark = pytest.mark.usefixtures("still_clock")
+
 
 @pytest.fixture
 def refusing(db: None) -> Iterator[None]:

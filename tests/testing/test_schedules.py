@@ -23,7 +23,7 @@ WEEK = ("2027-03-22", "2027-03-29")
 
 
 @pytest.fixture(autouse=True)
-def _tasks(settings: Any) -> None:
+def _tasks(settings: Any, still_clock: None) -> None:
     berlin = {"timezone": "Europe/Berlin", "callback": CALLBACK}
     settings.SCHEDULED_TASKS = [
         {"name": "digest", "cron": "0 7 * * 1-5", **berlin},

@@ -48,7 +48,9 @@ def test_what_has_changed_is_shown_with_what_to_do(tmp_path: Path) -> None:
     ]
 
 
-def test_a_long_difference_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_difference_is_cut(
+    tmp_path: Path, still_clock: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(snapshot, "_SHOWN", 2)
     path = tmp_path / "schedule.txt"
     assert_schedule_snapshot(path, rewrite=True)

@@ -6,6 +6,7 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from django.test import SimpleTestCase, TestCase, override_settings
 
 from django_declarative_cron.testing import CronTestMixin
@@ -14,6 +15,7 @@ CALLBACK = "tests.callables.jobs.send_mail"
 DAILY = [("daily", "0 7 * * *", CALLBACK, timedelta(minutes=5))]
 
 
+@pytest.mark.usefixtures("still_clock")
 @override_settings(SCHEDULED_TASKS=DAILY, TIME_ZONE="Europe/Berlin")
 class WithoutDatabase(CronTestMixin, SimpleTestCase):
     """No database is asked, which ``SimpleTestCase`` would not allow."""
