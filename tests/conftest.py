@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone, translation
 
 import django_declarative_cron
 from django_declarative_cron import signals
@@ -222,6 +223,13 @@ def still_clock(_controlled_clock: None, monkeypatch: pytest.MonkeyPatch) -> Non
 def _nothing_is_known_of_schedules() -> None:
     """Forget answers of the test before: this one may break what gives them."""
     forget_answers()
+
+
+@pytest.fixture(autouse=True)
+def _no_language_is_active() -> None:
+    """Deactivate the language and time zone of the last request of the test before."""
+    translation.deactivate()
+    timezone.deactivate()
 
 
 @pytest.fixture(autouse=True)

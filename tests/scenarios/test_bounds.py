@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import TaskRun
+from django_declarative_cron.runtime.recording import BATCH
 from django_declarative_cron.testing import Simulation
 
 pytestmark = pytest.mark.django_db
@@ -41,9 +42,10 @@ def _at_eleven(due: int, idle: int = 0, duration: timedelta = timedelta(0)) -> t
 
 
 def _handful(few: int, rows: int) -> int:
-    """Allow more where the database limits the parameters of a statement."""
+    """Allow more for each batch of results, and where the database limits parameters."""
     limit = connection.features.max_query_params
-    return few + (0 if limit is None else 6 * (rows * 40 // limit + 1))
+    statements = 0 if limit is None else 6 * (rows * 40 // limit + 1)
+    return few + statements + 8 * (rows // BATCH)
 
 
 @pytest.mark.requirement("001 Real-time bounds/2")

@@ -103,19 +103,11 @@ def _forget_to_call_the_last_claim(patch: pytest.MonkeyPatch) -> None:
 def _call_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
 
-    def insert(real: Any, held: Any, member: Any, new: Any, aims: Any, *args: Any) -> None:
-        try:
-            real(held, member, new, aims, *args)
-        finally:
-            for task, run in aims:
-                task.running_run = run.pk
-
     def write(real: Any, held: Any, member: Any, started: Any, *args: Any) -> Any:
         try:
             kept[:] = real(held, member, started, *args)
         except DatabaseError:
-            written = [each for each in started if each.row.running_run is not None]
-            kept[:] = [starts._claim_of(each, held.row.term) for each in written]
+            kept[:] = [starts._claim_of(each, held.row.term) for each in started]
             raise
         return list(kept)
 
@@ -126,6 +118,5 @@ def _call_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
         except DatabaseError:
             return claims.Claimed(Standing.LEADING, claims=list(kept))
 
-    around(patch, starts, "_write", insert)
     around(patch, claims, "write_starts", write)
     around(patch, claims, "claim_due", due)
