@@ -41,7 +41,7 @@ def of(
     found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown = found[:LINES]
     window = Window(*calendar.bounds(day, zone))
-    ran, ahead = _ran(shown, window), _ahead(shown, window, now)
+    ran, ahead = _ran(shown, window, now), _ahead(shown, window, now)
     return {
         "date": date_format(day, "DATE_FORMAT"),
         "hours": [f"{hour.astimezone(zone):%H:%M}" for hour in timeline.hours(window)],
@@ -53,11 +53,11 @@ def of(
     }
 
 
-def _ran(lines: Sequence[DayLine], window: Window) -> dict[str, list[Ran]]:
+def _ran(lines: Sequence[DayLine], window: Window, now: datetime) -> dict[str, list[Ran]]:
     if not lines:
         return {}
     names = [line.task.name for line in lines]
-    return overview.day_of(lines[0].task.scheduler, names, window.start, window.end)
+    return overview.day_of(lines[0].task.scheduler, names, window.start, window.end, now)
 
 
 def _ahead(lines: Sequence[DayLine], window: Window, now: datetime) -> Iterator[list[datetime]]:

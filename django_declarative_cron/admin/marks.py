@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -10,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
+from ..store.liveness import shown_outcome
 from . import formats
 from .standing import Standing
 
@@ -98,14 +100,25 @@ def status(found: Status, task: ScheduledTask) -> SafeString:
     return _mark(f"status-{found}", found.symbol, str(STATUS_WORDS[found]))
 
 
-def outcome(run: TaskRun) -> SafeString:
+def outcome(run: TaskRun, now: datetime) -> SafeString:
     """Show how a run ended with its shape.
 
     Args:
-        run: the run, or the occurrences that did not run.
+        run: the run with its instance, or the occurrences that did not run.
+        now: the instant of looking.
     """
-    symbol = _OUTCOME_SYMBOLS.get(Outcome(run.outcome), "") if run.outcome in Outcome else ""
-    return _mark(f"outcome-{run.outcome}", symbol, run.get_outcome_display())
+    found = shown_outcome(run, now)
+    symbol = _OUTCOME_SYMBOLS.get(Outcome(found), "") if found in Outcome else ""
+    return _mark(f"outcome-{found}", symbol, outcome_word(found))
+
+
+def outcome_word(found: str) -> str:
+    """Return the word of an outcome.
+
+    Args:
+        found: the outcome, maybe one that this release does not know.
+    """
+    return str(Outcome(found).label) if found in Outcome else found
 
 
 def legend() -> Iterator[tuple[str, str, str]]:

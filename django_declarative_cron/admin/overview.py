@@ -184,7 +184,7 @@ def _lanes(
     window = timeline.window_around(now, _BEFORE, _AFTER)
     names = [task.name or "" for task in tasks]
     scheduler = tasks[0].scheduler_id if tasks else 0
-    day = overview.day_of(scheduler, names, window.start, window.end)
+    day = overview.day_of(scheduler, names, window.start, window.end, now)
     return [_lane(page, request, task, day.get(task.name or "", []), window, now) for task in tasks]
 
 

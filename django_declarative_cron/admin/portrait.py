@@ -15,6 +15,7 @@ from ..core.why import Cause
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..store.coverage import Coverage, Unserved, coverage, days_of
 from ..store.explaining import explain
+from ..store.liveness import shown_end, shown_outcome
 from ..store.reading import Reading, read_timeout
 from ..store.sentences import Times, sentence
 from . import formats, marks
@@ -86,10 +87,14 @@ def of(
         "coverage": "" if found is None else worded_coverage(found, Times(zone)),
         "charts": [
             chart
-            for chart in (_durations(runs, read_timeout(task)), _lags(runs), _outcomes(task, now))
+            for chart in (
+                _durations(runs, now, read_timeout(task)),
+                _lags(runs, now),
+                _outcomes(task, now),
+            )
             if chart is not None
         ],
-        "attempts": _attempts(task, runs),
+        "attempts": _attempts(task, runs, now),
     }
 
 
@@ -114,7 +119,7 @@ def worded_coverage(found: Coverage, times: Times) -> str:
 def _unserved(each: Unserved, times: Times) -> str:
     words = {
         "number": each.number,
-        "outcome": Outcome(each.outcome).label if each.outcome in Outcome else each.outcome,
+        "outcome": marks.outcome_word(each.outcome),
         "reason": marks.REASON_WORDS.get(each.reason, each.reason),
         "when": times(each.first),
     }
@@ -123,18 +128,18 @@ def _unserved(each: Unserved, times: Times) -> str:
     return gettext("%(number)d %(outcome)s (%(reason)s, %(when)s)") % words
 
 
-def _ended(runs: Sequence[TaskRun]) -> list[tuple[TaskRun, datetime, datetime]]:
-    """Give the newest runs that started and ended, oldest first."""
+def _ended(runs: Sequence[TaskRun], now: datetime) -> list[tuple[TaskRun, datetime, datetime]]:
+    """Return the newest runs that started and ended, oldest first."""
     found = [
-        (run, run.started_at, run.finished_at)
+        (run, run.started_at, end)
         for run in runs
-        if run.started_at is not None and run.finished_at is not None
+        if run.started_at is not None and (end := shown_end(run, now)) is not None
     ]
     return found[:_SHOWN][::-1]
 
 
-def _durations(runs: Sequence[TaskRun], limit: timedelta | None) -> Chart | None:
-    ended = _ended(runs)
+def _durations(runs: Sequence[TaskRun], now: datetime, limit: timedelta | None) -> Chart | None:
+    ended = _ended(runs, now)
     if not ended:
         return None
     taken = [finished - started for _run, started, finished in ended]
@@ -142,7 +147,7 @@ def _durations(runs: Sequence[TaskRun], limit: timedelta | None) -> Chart | None
     text = gettext("Typically %(usual)s, at most %(most)s.")
     summary = text % {"usual": formats.span(usual) or "0 s", "most": formats.span(max(taken))}
     columns = [
-        charts.Column(length.total_seconds(), run.outcome, formats.span(length))
+        charts.Column(length.total_seconds(), shown_outcome(run, now), formats.span(length))
         for (run, _started, _finished), length in zip(ended, taken, strict=True)
     ]
     levels = [_level(usual, "level", gettext("median: %(length)s"))]
@@ -151,7 +156,11 @@ def _durations(runs: Sequence[TaskRun], limit: timedelta | None) -> Chart | None
         levels.append(_level(limit, "limit", gettext("timeout: %(length)s")))
     picture = charts.columns(columns, summary, levels)
     rows = [
-        (formats.moment(started), run.get_outcome_display(), formats.span(finished - started))
+        (
+            formats.moment(started),
+            marks.outcome_word(shown_outcome(run, now)),
+            formats.span(finished - started),
+        )
         for run, started, finished in reversed(ended)
     ]
     header = (gettext("Started"), gettext("Outcome"), gettext("Duration"))
@@ -162,8 +171,8 @@ def _level(length: timedelta, kind: str, title: str) -> charts.Level:
     return charts.Level(length.total_seconds(), kind, title % {"length": formats.span(length)})
 
 
-def _lags(runs: Sequence[TaskRun]) -> Chart | None:
-    ended = [each for each in _ended(runs) if each[0].reason in ("due", "boot")]
+def _lags(runs: Sequence[TaskRun], now: datetime) -> Chart | None:
+    ended = [each for each in _ended(runs, now) if each[0].reason in ("due", "boot")]
     if not ended:
         return None
     lags = [max(started - run.scheduled_for, timedelta(0)) for run, started, _finished in ended]
@@ -198,7 +207,7 @@ def _outcomes(task: ScheduledTask, now: datetime) -> Chart | None:
     return Chart("outcomes", gettext("Outcomes by day"), picture, summary, header, rows)
 
 
-def _attempts(task: ScheduledTask, runs: Sequence[TaskRun]) -> list[Attempt]:
+def _attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
     """Give the attempts at the newest occurrence, where there is more than one or will be."""
     of_newest = [
         run
@@ -207,14 +216,15 @@ def _attempts(task: ScheduledTask, runs: Sequence[TaskRun]) -> list[Attempt]:
     ]
     if len(of_newest) < 2 and task.pending_retry_until is None:
         return []
-    return attempts_of(of_newest[::-1])
+    return attempts_of(of_newest[::-1], now)
 
 
-def attempts_of(runs: Sequence[TaskRun]) -> list[Attempt]:
+def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
     """Word the attempts at one occurrence, with the delays between them.
 
     Args:
-        runs: that started, oldest first.
+        runs: that started, with their instances, oldest first.
+        now: the instant of looking.
     """
     lines = []
     before: datetime | None = None
@@ -223,7 +233,7 @@ def attempts_of(runs: Sequence[TaskRun]) -> list[Attempt]:
             continue
         waited = "" if before is None else formats.span(max(run.started_at - before, timedelta(0)))
         error = run.error.strip().partition("\n")[0][:160]
-        mark, started = marks.outcome(run), formats.moment(run.started_at)
+        mark, started = marks.outcome(run, now), formats.moment(run.started_at)
         lines.append(Attempt(run.attempt, mark, started, waited, error))
-        before = run.finished_at or before
+        before = shown_end(run, now) or before
     return lines

@@ -16,6 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import options
 from ..models import ScheduledTask, TaskRun
+from ..runtime.clock import system_clock
+from ..store.liveness import shown_end
 from ..store.masking import masked
 from . import acts, formats, marks, story
 from .acting import ActingAdmin
@@ -41,13 +43,13 @@ _NAMES = 1000
 @admin.display(description=_("outcome"))
 def outcome(run: TaskRun) -> SafeString:
     """Show how the run ended."""
-    return marks.outcome(run)
+    return marks.outcome(run, system_clock.now())
 
 
 @admin.display(description=_("duration"))
 def duration(run: TaskRun) -> str:
     """Show how long the run took."""
-    return story.duration(run) or NOTHING
+    return story.duration(run, system_clock.now()) or NOTHING
 
 
 @admin.display(description=_("attempt"))
@@ -94,7 +96,13 @@ def result(run: TaskRun) -> str:
 scheduled = instant(TaskRun, "scheduled_for")
 scheduled_from = instant(TaskRun, "scheduled_from")
 started = instant(TaskRun, "started_at")
-finished = instant(TaskRun, "finished_at")
+
+
+@admin.display(description=_("finished at"))
+def finished(run: TaskRun) -> str:
+    """Show when the run ended."""
+    end = shown_end(run, system_clock.now())
+    return NOTHING if end is None else formats.moment(end)
 
 
 class TaskRunAdmin(CancellingAdmin):
@@ -150,8 +158,8 @@ class TaskRunAdmin(CancellingAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
         """Ask for what the page shows, and for no more."""
-        runs: QuerySet[TaskRun] = super().get_queryset(request).defer(*story.LONG)
-        return runs
+        runs: QuerySet[TaskRun] = super().get_queryset(request)
+        return runs.select_related("instance").defer(*story.LONG)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[TaskRun], search_term: str
@@ -214,5 +222,6 @@ def _chain(run: TaskRun) -> list[Attempt]:
         scheduled_for=run.scheduled_for,
         started_at__isnull=False,
     )
-    chain = list(attempts.defer(*story.LONG).order_by("id")[:_CHAIN])
-    return attempts_of(chain) if len(chain) > 1 else []
+    shown = attempts.select_related("instance").defer(*story.LONG)
+    chain = list(shown.order_by("id")[:_CHAIN])
+    return attempts_of(chain, system_clock.now()) if len(chain) > 1 else []

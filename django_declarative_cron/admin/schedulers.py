@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
@@ -140,9 +140,10 @@ class SchedulerInstanceAdmin(NotifyingAdmin):
         runs = TaskRun.objects.filter(
             scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
         )
-        newest = runs.defer("traceback", "detail").select_related("instance").order_by("-id")
-        return {"runs": [_line(self, request, run) for run in newest[:_RUNS_SHOWN]]}
+        newest = runs.select_related("instance").defer(*story.LONG).order_by("-id")
+        now = system_clock.now()
+        return {"runs": [_line(self, request, run, now) for run in newest[:_RUNS_SHOWN]]}
 
 
-def _line(page: AttendedAdmin, request: HttpRequest, run: TaskRun) -> dict[str, Any]:
-    return {"task": run.task_name, "line": story.run_line(page, request, run)}
+def _line(page: AttendedAdmin, request: HttpRequest, run: TaskRun, now: datetime) -> dict[str, Any]:
+    return {"task": run.task_name, "line": story.run_line(page, request, run, now)}

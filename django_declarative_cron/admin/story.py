@@ -19,12 +19,13 @@ from ..core.schedule import Schedule
 from ..core.suspicion import is_suspicious
 from ..cron.zones import is_shown_twice
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from ..store.liveness import shown_end
 from ..store.reading import Reading, read
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 
-LONG = ("traceback", "detail", "log", "output", "result")
-"""Columns of a run that lists do not show."""
+LONG = ("traceback", "log", "output", "result", "instance__lapses")
+"""Columns of a run and its instance that lists do not show."""
 
 UPCOMING = 10
 RUNS = 50
@@ -117,7 +118,7 @@ def of(
     """
     reading = read(task, now)
     start = reading.next_start
-    runs = list(runs_of(task).defer(*LONG).select_related("instance")[:RUNS])
+    runs = list(runs_of(task)[:RUNS])
     failed = None if task.pending_retry_until is None else _cause(task, runs)
     pause = _pause(task)
     viewer = timezone.get_current_timezone_name()
@@ -131,38 +132,41 @@ def of(
         "pause": None if pause is None else act_line(pause),
         "is_failing": task.pending_retry_until is not None,
         "next_start": _moment(None if start is None else start.at),
-        "failed": None if failed is None else run_line(site_page, request, failed),
+        "failed": None if failed is None else run_line(site_page, request, failed, now),
         "upcoming": _ahead(reading, now),
-        "runs": [run_line(site_page, request, run) for run in runs],
+        "runs": [run_line(site_page, request, run, now) for run in runs],
         "all_runs_url": _all_runs(site_page, request, task),
         "acts": [act_line(act) for act in _acts(task)[:ACTS]],
     }
 
 
 def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
-    """Give the runs of a task's name, newest first.
+    """Return the runs of a task's name with their instances, newest first.
 
     Args:
         task: its row.
     """
     runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
-    return runs.order_by("-id")
+    return runs.select_related("instance").defer(*LONG).order_by("-id")
 
 
-def run_line(site_page: ReadOnlyAdmin, request: HttpRequest, run: TaskRun) -> RunLine:
+def run_line(
+    site_page: ReadOnlyAdmin, request: HttpRequest, run: TaskRun, now: datetime
+) -> RunLine:
     """Word one run.
 
     Args:
         site_page: knows the addresses on its site.
         request: decides whether the run's page is offered.
-        run: to be worded.
+        run: to be worded, with its instance.
+        now: the instant of looking.
     """
     return RunLine(
         url=site_page.page_of(request, run),
-        outcome=marks.outcome(run),
+        outcome=marks.outcome(run, now),
         scheduled=_moment(run.scheduled_for),
         started=_moment(run.started_at),
-        duration=duration(run),
+        duration=duration(run, now),
         attempt=str(run.attempt) if run.attempt else "",
         reason=reason(run),
         instance=str(run.instance or ""),
@@ -170,15 +174,17 @@ def run_line(site_page: ReadOnlyAdmin, request: HttpRequest, run: TaskRun) -> Ru
     )
 
 
-def duration(run: TaskRun) -> str:
+def duration(run: TaskRun, now: datetime) -> str:
     """Show how long a run took, if it started and ended.
 
     Args:
-        run: to be measured.
+        run: to be measured, with its instance.
+        now: the instant of looking.
     """
-    if run.started_at is None or run.finished_at is None:
+    end = shown_end(run, now)
+    if run.started_at is None or end is None:
         return ""
-    return formats.span(run.finished_at - run.started_at)
+    return formats.span(end - run.started_at)
 
 
 def reason(run: TaskRun) -> str:
@@ -262,7 +268,7 @@ def _cause(task: ScheduledTask, newest: list[TaskRun]) -> TaskRun | None:
         if run.outcome in _WENT_WRONG:
             return run
     older = runs_of(task).filter(outcome__in=_WENT_WRONG)
-    return older.defer(*LONG).select_related("instance").first()
+    return older.first()
 
 
 def _acts(task: ScheduledTask) -> QuerySet[TaskOverride]:

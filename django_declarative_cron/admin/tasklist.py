@@ -29,12 +29,12 @@ class TaskChangeList(ChangeList):
         super().get_results(request)
         self._request = request
         keys = list(self.result_list.values_list("pk", flat=True))
-        asked = with_runs(self.root_queryset, system_clock.now()).annotate(
-            oldest_recent=oldest_recent()
-        )
+        now = system_clock.now()
+        asked = with_runs(self.root_queryset, now).annotate(oldest_recent=oldest_recent())
         found: dict[Any, Any] = asked.in_bulk(keys)
         tasks = [found[key] for key in keys if key in found]
-        runs = recent_runs(tasks, {task.name or "": task.oldest_recent for task in tasks})
+        oldest = {task.name or "": task.oldest_recent for task in tasks}
+        runs = recent_runs(tasks, oldest, now)
         for task in tasks:
             task.recent = runs.get(task.name or "", [])
         self.result_list: Any = tasks

@@ -17,6 +17,7 @@ from ..runtime.ended import TRACEBACK_LENGTH, escaped, worded
 from ..store import jobs
 from ..store.job_names import name_of
 from ..store.jobs import Claimant, NoJobError, Report, StateError
+from ..store.liveness import shown_end, shown_outcome
 from ..store.masking import masked
 from ..store.overrides import Act
 from ..store.posting import OwnedError
@@ -204,7 +205,7 @@ def shape(run: TaskRun) -> dict[str, Any]:
     Args:
         run: the row.
     """
-    job = run.job or {}
+    job, now = run.job or {}, system_clock.now()
     triggered = instant(run.scheduled_for)
     found = {
         "specversion": "1.0",
@@ -219,13 +220,13 @@ def shape(run: TaskRun) -> dict[str, Any]:
         },
         "tags": job.get("tags", []),
         "priority": 0,
-        "state": _state(run),
+        "state": _state(run, shown_outcome(run, now)),
         "attempt": run.attempt,
         "max_attempts": job.get("max_attempts"),
         "created_at": triggered,
         "enqueued_at": triggered,
         "started_at": instant(run.started_at),
-        "completed_at": instant(run.finished_at),
+        "completed_at": instant(shown_end(run, now)),
         "cancel_requested": run.cancel_requested_at is not None,
     }
     if job.get("timeout") is not None:
@@ -297,8 +298,8 @@ def _reservation(text: str, field: str) -> UUID:
         raise invalid(f"`{field}` is none of this server's.", field=field) from None
 
 
-def _state(run: TaskRun) -> str:
-    known = _STATES.get(Outcome(run.outcome))
+def _state(run: TaskRun, outcome: str = "") -> str:
+    known = _STATES.get(Outcome(outcome or run.outcome))
     if known is not None:
         return known
     detail = run.detail if isinstance(run.detail, dict) else {}

@@ -12,7 +12,7 @@ from ..core.facts import Facts, Pause, Row, Skip
 from ..core.why import Why, why
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import rows
-from .liveness import gone_since
+from .liveness import end_of, gone_since
 from .reading import policy_of, read_schedule, skips_at
 
 _MOST = 50
@@ -126,7 +126,7 @@ def _row(run: TaskRun, now: datetime) -> Row:
         scheduled_for=run.scheduled_for,
         scheduled_from=run.scheduled_from,
         started_at=run.started_at,
-        finished_at=run.finished_at,
+        finished_at=end_of(run.outcome, run.finished_at, run.detail),
         outcome=run.outcome,
         reason=run.reason,
         attempt=run.attempt,

@@ -9,11 +9,12 @@ from ..core import events
 from ..core.decide import Story, settle
 from ..core.starting import BACKFILL
 from ..core.suspicion import SUSPICIOUS
-from ..models import Outcome, ScheduledTask, TaskRun
+from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import bulk, database, outbox, overlaps, rows
 from .guard import Locked, Member
+from .liveness import ALIVE_UNTIL, last_sign_of_life
 
-_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error"]
+_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "detail"]
 
 
 def interrupt(
@@ -39,6 +40,7 @@ def interrupt(
         if run.pk in tasks and overlaps.may_have_others(run, tasks[run.pk])
     }
     others = overlaps.others(held, member, beside, [run.pk for run in found])
+    _load_instances(member, found)
     told: list[events.Event] = []
     for run in found:
         task, other = tasks.get(run.pk), others.get(run.task_name)
@@ -101,7 +103,17 @@ def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
     return [events.TaskRepeatedlyInterrupted(at=now, task_name=task.name, interruptions=count)]
 
 
+def _load_instances(member: Member, found: Sequence[TaskRun]) -> None:
+    known = SchedulerInstance.objects.using(member.using).defer("lapses")
+    instances = known.in_bulk([run.instance_id for run in found if run.instance_id])
+    for run in found:
+        run.instance = instances.get(run.instance_id)
+
+
 def _end(run: TaskRun, now: datetime) -> None:
+    heard = run.reserved_until if run.reservation is not None else last_sign_of_life(run)
+    if heard is not None:
+        run.detail = {**(run.detail or {}), ALIVE_UNTIL: min(heard, now).isoformat()}
     run.outcome = Outcome.INTERRUPTED
     run.finished_at = now
     run.running_slot = None

@@ -9,12 +9,16 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q
+from django.utils.dateparse import parse_datetime
 
 from ..conf import options
 from ..models import Outcome, TaskRun
 
 PATIENCE = timedelta(seconds=30)
 """How old a heartbeat may be unless the options allow more."""
+
+ALIVE_UNTIL = "alive_until"
+"""Key in the detail of an interrupted run: the last sign of life of its process."""
 
 
 def patience(lease: timedelta) -> timedelta:
@@ -86,3 +90,46 @@ def last_sign_of_life(run: TaskRun) -> datetime | None:
     heard = None if run.instance is None else run.instance.mute_since or run.instance.heartbeat_at
     signs: list[datetime] = [each for each in (run.started_at, heard) if each is not None]
     return max(signs, default=None)
+
+
+def shown_outcome(run: TaskRun, now: datetime) -> str:
+    """Return the outcome of a run for people: a run of a dead process is interrupted.
+
+    Args:
+        run: with its instance.
+        now: the instant of looking.
+    """
+    return run.outcome if gone_since(run, now) is None else Outcome.INTERRUPTED
+
+
+def shown_end(run: TaskRun, now: datetime) -> datetime | None:
+    """Return the end of a run for people: that of an interrupted run is the last sign of life.
+
+    A scheduler finds a dead process later, and ``finished_at`` is when it did.
+
+    Args:
+        run: with its instance.
+        now: the instant of looking.
+    """
+    gone = gone_since(run, now)
+    return end_of(run.outcome, run.finished_at, run.detail) if gone is None else gone
+
+
+def end_of(outcome: str, finished_at: datetime | None, detail: object) -> datetime | None:
+    """Return the end of a run from its columns, without asking for its process.
+
+    Args:
+        outcome: of the run.
+        finished_at: its recorded end.
+        detail: its column.
+    """
+    if outcome != Outcome.INTERRUPTED or not isinstance(detail, dict):
+        return finished_at
+    return _instant(detail.get(ALIVE_UNTIL)) or finished_at
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return parse_datetime(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

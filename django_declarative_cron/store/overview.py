@@ -16,6 +16,7 @@ from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from .attendance import MOST, SCHEDULES, spoke_at
+from .liveness import end_of, gone_since, is_gone
 from .shapes import shapes
 from .status import status_word
 
@@ -29,6 +30,7 @@ MOST_BARS = 15_000
 
 DAY = timedelta(hours=24)
 
+_SIGNS = ("instance__stopped_at", "instance__heartbeat_at", "instance__mute_since")
 _BEGAN = Coalesce(F("started_at"), F("scheduled_for"))
 
 
@@ -203,13 +205,14 @@ def oldest_recent() -> Subquery:
 
 
 def recent_runs(
-    tasks: Iterable[ScheduledTask], oldest: dict[str, int | None]
+    tasks: Iterable[ScheduledTask], oldest: dict[str, int | None], now: datetime
 ) -> dict[str, list[Ran]]:
-    """Give the newest runs of tasks, oldest first, in one query.
+    """Return the newest runs of tasks, oldest first, in one query; one more where any runs.
 
     Args:
         tasks: of one deployment.
         oldest: by name, the key that ``oldest_recent`` gives.
+        now: the instant of looking.
     """
     # The deployment stands in each alternative, or SQLite reads all of its runs.
     named = Q()
@@ -219,36 +222,54 @@ def recent_runs(
     if not named:
         return {}
     runs = TaskRun.objects.filter(named)
-    return _by_name(runs.order_by("id"))
+    return _by_name(runs.order_by("id"), now)
 
 
 def day_of(
-    scheduler: int, names: Collection[str], since: datetime, until: datetime
+    scheduler: int, names: Collection[str], since: datetime, until: datetime, now: datetime
 ) -> dict[str, list[Ran]]:
-    """Give what took place in a span of time, oldest first, in one query.
+    """Return the runs in a span of time, oldest first, in one query; one more where any runs.
 
     Args:
         scheduler: key of the deployment.
         names: of tasks.
         since: the instant at which the span begins.
         until: the instant at which it ends.
+        now: the instant of looking.
     """
     if not names:
         return {}
     runs = TaskRun.objects.filter(scheduler=scheduler, task_name__in=names)
     inside = Q(finished_at=None) | Q(finished_at__gte=since)
     newest = runs.alias(began=_BEGAN).filter(inside, began__lt=until).order_by("-id")
-    return _by_name(newest[:MOST_BARS], is_reversed=True)
+    return _by_name(newest[:MOST_BARS], now, is_reversed=True)
 
 
-def _by_name(runs: QuerySet[TaskRun], *, is_reversed: bool = False) -> dict[str, list[Ran]]:
+def _by_name(
+    runs: QuerySet[TaskRun], now: datetime, *, is_reversed: bool = False
+) -> dict[str, list[Ran]]:
     found: dict[str, list[Ran]] = defaultdict(list)
     shown = runs.annotate(began=_BEGAN, started=Q(started_at__isnull=False))
-    columns = ("task_name", "outcome", "began", "started", "finished_at")
-    for name, outcome, began, started, finished in shown.values_list(*columns):
-        # What did not run is as short as its occurrence.
-        found[name].append(Ran(outcome, began, finished if started else began))
+    columns = ("pk", "task_name", "outcome", "began", "started", "finished_at", "detail")
+    rows = list(shown.values_list(*columns))
+    gone = _gone([key for key, _, outcome, *_ in rows if outcome == Outcome.RUNNING], now)
+    for key, name, outcome, began, started, finished, detail in rows:
+        if key in gone:
+            found[name].append(Ran(Outcome.INTERRUPTED, began, gone[key]))
+            continue
+        # A row that did not run is as short as its occurrence.
+        end = end_of(outcome, finished, detail) if started else began
+        found[name].append(Ran(outcome, began, end))
     if is_reversed:
         for each in found.values():
             each.reverse()
     return dict(found)
+
+
+def _gone(running: Collection[int], now: datetime) -> dict[int, datetime | None]:
+    """Return the last sign of life of runs whose process is gone."""
+    if not running:
+        return {}
+    runs = TaskRun.objects.filter(is_gone(now), pk__in=running).select_related("instance")
+    needed = runs.only("outcome", "started_at", "reservation", "reserved_until", *_SIGNS)
+    return {run.pk: gone_since(run, now) for run in needed}

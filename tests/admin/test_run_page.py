@@ -12,6 +12,7 @@ from django.test import Client
 
 from django_declarative_cron.admin.frames import project_frames
 from django_declarative_cron.models import ScheduledTask, TaskOverride
+from django_declarative_cron.store.overview import day_of
 
 from ..timezones import local_time
 from . import pages, rows
@@ -80,6 +81,32 @@ def test_the_page_shows_lag_result_frames_and_log(root: Client, text: Words) -> 
     assert "End of its log fetching failed End of its output printed" in shown
     html = response.content.decode()
     assert html.index("Where it failed") < html.index("Traceback (most recent call last)")
+
+
+@pytest.mark.parametrize("is_found", [False, True])
+def test_a_run_of_a_dead_process_is_interrupted_on_every_page(
+    root: Client, text: Words, is_found: bool
+) -> None:
+    began, heard = NOW - timedelta(minutes=10), NOW - timedelta(minutes=6)
+    dead = rows.instance(heartbeat_at=heard)
+    found = {"outcome": "interrupted", "finished_at": NOW} if is_found else {"outcome": "running"}
+    found.setdefault("finished_at", None)
+    run = rows.run(
+        started_at=began,
+        instance=dead,
+        running_slot=None if is_found else "digest",
+        detail={"alive_until": heard.isoformat()} if is_found else None,
+        **found,
+    )
+    task = rows.task(running_run=None if is_found else run.pk)
+    addresses = (pages.page(run), pages.page(task), pages.changelist("taskrun"))
+    for shown in (text(root.get(address)) for address in addresses):
+        assert "↯ interrupted" in shown
+        assert "▶ running" not in shown
+        assert "4 min" in shown
+        assert "10 min" not in shown
+    [bar] = day_of(task.scheduler_id, ["digest"], began, NOW, NOW)["digest"]
+    assert (bar.outcome, bar.end) == ("interrupted", heard)
 
 
 def test_the_attempts_at_its_occurrence_are_a_chain(root: Client, text: Words) -> None:

@@ -137,6 +137,9 @@ def test_a_run_whose_process_is_gone_is_not_called_running(cron: Cron, crowd: Si
     for command in ("explain", "show"):
         assert gone in " ".join(cron(command, "long", clock=later).out.split())
     assert "is running" not in cron("explain", "long", clock=later).out
+    [run] = cron("history", "long", "--format", "json", clock=later).data["runs"]
+    assert (run["outcome"], run["finished_at"]) == ("interrupted", "2024-01-01T12:17:00.000Z")
+    assert "interrupted" in cron("history", "long", clock=later).lines[1]
 
 
 def test_a_request_is_shown(cron: Cron, crowd: Simulation) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
+from django_declarative_cron.store.liveness import shown_end, shown_outcome
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -81,6 +82,22 @@ def test_in05_an_override_forgets_the_interruption(simulation: Started) -> None:
     assert sim.runs("t")[0].outcome == "interrupted"
     sim.advance_to("2024-01-01T11:00:00Z")
     assert sim.starts("t")[1:] == [utc("11:00")]
+
+
+def test_an_interrupted_run_ends_for_people_at_the_last_sign_of_life(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([("t", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES)])
+    sim.advance_to("2024-01-01T10:00:30Z")
+    heard = SchedulerInstance.objects.get().heartbeat_at
+    sim.crash()
+    sim.jump_to("2024-01-01T10:05:00Z")
+    [run] = TaskRun.objects.select_related("instance")
+    assert shown_outcome(run, sim.now) == "interrupted"
+    assert shown_end(run, sim.now) == heard < sim.now
+    sim.initialize([("t", "0 11 * * *", sim.job(), FIVE_MINUTES)])
+    run.refresh_from_db()
+    assert run.finished_at >= utc("10:05")
+    assert shown_end(run, sim.now) == heard
 
 
 def test_an_override_in_a_minute_it_names_does_not_wait_for_a_run_of_the_dead(

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from ... import conf
 from ...models import Outcome, ScheduledTask, TaskRun
 from ...signals import safe
+from ...store.liveness import shown_end, shown_outcome
 from ...store.masking import masked
 from ...store.reading import read_schedule
 from .instants import read_instant
@@ -48,7 +49,7 @@ def _answer(context: Context, options: Options) -> None:
     scope, now = Scope.current(), context.clock.now()
     runs = list(_runs(scope, options)[: options["count"]])
     if options["format"] == "json":
-        context.terminal.data({"now": iso(now), "runs": [record(run) for run in runs]})
+        context.terminal.data({"now": iso(now), "runs": [record(run, now) for run in runs]})
         return
     zone = _zone(scope, options["name"])
     if runs:
@@ -72,7 +73,7 @@ def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
         runs = runs.filter(scheduled_for__gte=read_instant("--since", options["since"]))
     # A table shows none of the long texts.
     long = ("traceback",) if options["format"] == "json" else ("traceback", "log", "output")
-    return runs.defer(*long).order_by("-id")
+    return runs.select_related("instance").defer(*long, "instance__lapses").order_by("-id")
 
 
 def _zone(scope: Scope, name: str | None) -> tzinfo:
@@ -103,7 +104,8 @@ def say_runs(
 def _row(
     terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime, *, named: bool
 ) -> list[Cell]:
-    role = ROLES.get(Outcome(run.outcome)) if run.outcome in Outcome else None
+    outcome = shown_outcome(run, now)
+    role = ROLES.get(Outcome(outcome)) if outcome in Outcome else None
     scheduled = [told_apart(run.scheduled_for, zone)]
     if run.count > 1:
         scheduled.append(f"and {run.count - 1:,} before")
@@ -114,11 +116,11 @@ def _row(
         why.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
     name = [Cell((safe(run.task_name or ""),))] if named else []
     return [
-        Cell((run.outcome.replace("_", " "),), terminal.paint(role) if role else None),
+        Cell((outcome.replace("_", " "),), terminal.paint(role) if role else None),
         *name,
         Cell(tuple(scheduled)),
         Cell((_started(run, now),)),
-        Cell((took(run),)),
+        Cell((took(run, now),)),
         Cell(tuple(map(safe, why))),
     ]
 
@@ -137,22 +139,25 @@ def attempt_of(run: TaskRun) -> str:
     return f"{run.attempt} of {most}" if most else str(run.attempt)
 
 
-def took(run: TaskRun) -> str:
+def took(run: TaskRun, now: datetime) -> str:
     """Say how long a run took, if it started and ended.
 
     Args:
-        run: any.
+        run: with its instance.
+        now: the instant of looking.
     """
-    if run.started_at is None or run.finished_at is None:
+    end = shown_end(run, now)
+    if run.started_at is None or end is None:
         return ""
-    return duration(max((run.finished_at - run.started_at).total_seconds(), 0.0))
+    return duration(max((end - run.started_at).total_seconds(), 0.0))
 
 
-def record(run: TaskRun) -> dict[str, Any]:
+def record(run: TaskRun, now: datetime) -> dict[str, Any]:
     """Give a run as JSON-native data.
 
     Args:
-        run: any.
+        run: with its instance.
+        now: the instant of looking.
     """
     lag = None if run.started_at is None else (run.started_at - run.scheduled_for).total_seconds()
     return {
@@ -162,9 +167,9 @@ def record(run: TaskRun) -> dict[str, Any]:
         "scheduled_from": iso(run.scheduled_from),
         "count": run.count,
         "started_at": iso(run.started_at),
-        "finished_at": iso(run.finished_at),
+        "finished_at": iso(shown_end(run, now)),
         "lag": lag,
-        "outcome": run.outcome,
+        "outcome": shown_outcome(run, now),
         "reason": run.reason,
         "attempt": run.attempt,
         "error": run.error,

@@ -45,7 +45,8 @@ def _answer(context: Context, options: Options) -> None:
     reading = read(scope.tasks.get(name=options["name"]), now)
     task = reading.task
     runs = TaskRun.objects.using(scope.using).filter(scheduler=task.scheduler_id)
-    newest = list(runs.filter(task_name=task.name).defer("traceback").order_by("-id")[:_RUNS])
+    runs = runs.filter(task_name=task.name).select_related("instance")
+    newest = list(runs.defer("traceback", "instance__lapses").order_by("-id")[:_RUNS])
     attended = is_attended(
         scope.using,
         scope.deployment,
@@ -169,7 +170,7 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
         "retry": None if policy is None else policy.as_data(),
         "why": why,
         "next": [iso(each) for each in _following(reading)],
-        "runs": [record(run) for run in runs],
+        "runs": [record(run, now) for run in runs],
     }
 
 
