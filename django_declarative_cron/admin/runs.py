@@ -9,16 +9,21 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options
+from ..core.why import Cause, Why
 from ..models import ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
+from ..store import database
 from ..store.liveness import shown_end
 from ..store.masking import masked
+from ..store.removal import removal_of
+from ..store.sentences import sentence
 from . import acts, formats, marks, story
 from .acting import ActingAdmin
 from .cancelling import CancellingAdmin
@@ -197,6 +202,7 @@ class TaskRunAdmin(CancellingAdmin):
             "log": row.log,
             "output": row.output,
             "attempts": _chain(row),
+            "removed": "" if task is not None else _removed(row),
             "task_url": "" if task is None else self.page_of(request, task),
             "cancel_url": self.cancel_url(request, row),
             "again_url": "" if task is None else self._again_url(request, task),
@@ -210,6 +216,16 @@ class TaskRunAdmin(CancellingAdmin):
         if not isinstance(page, ActingAdmin) or not page.may(request, acts.RUN):
             return ""
         return f"{self.address(ScheduledTask, 'act', acts.RUN.key)}?task={task.pk}"
+
+
+def _removed(run: TaskRun) -> str:
+    """Say when the task of a run was removed."""
+    deployment, name = run.scheduler.deployment or "", run.task_name or ""
+    removal = removal_of(database.alias(), deployment, name)
+    if removal is None:
+        return ""
+    told = Why(Cause.REMOVED, system_clock.now(), until=removal.at)
+    return sentence(told, timezone.get_current_timezone())
 
 
 def _chain(run: TaskRun) -> list[Attempt]:

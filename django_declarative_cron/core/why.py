@@ -58,6 +58,7 @@ class Cause(StrEnum):
     TOO_LATE = "too_late"
     SKIPPED_ONCE = "skipped_once"
     PAUSED_BY_FAILURES = "paused_by_failures"
+    REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from ..core.runners import EXTERNAL
 from ..exceptions import InvalidRegistrationError, echoed
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
-from ..store import posting
+from ..store import database, posting
 from ..store.masking import has_masks
 from ..store.overrides import Act
 from ..store.posting import AbsentError, DamagedError, OwnedError
+from ..store.removal import removal_of
 from . import shapes
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
@@ -153,7 +154,27 @@ def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         caller: who asks.
         name: of the task.
     """
-    return answer(request, shapes.both(_row(name), may_read=caller.may_read))
+    try:
+        row = _row(name)
+    except RefusedError:
+        raise _removed(name) or _absent(name) from None
+    return answer(request, shapes.both(row, may_read=caller.may_read))
+
+
+def _removed(name: str) -> RefusedError | None:
+    """Return the answer for a task of which only the history is left."""
+    if flaw_of_text(name) is not None:
+        return None
+    removal = removal_of(database.alias(), conf.options().DEPLOYMENT, name)
+    if removal is None:
+        return None
+    details = {
+        "resource_type": "cron_job",
+        "resource_id": name,
+        "removed_at": shapes.instant(removal.at),
+        "last_run_at": shapes.instant(removal.last.started_at),
+    }
+    return not_found(f"The task {name!r} was removed; its history is kept.", **details)
 
 
 def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:

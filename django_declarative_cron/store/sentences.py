@@ -297,6 +297,13 @@ def _paused_by_failures(answer: Why, times: Times) -> str:
     return text % {"note": note}
 
 
+def _removed(answer: Why, times: Times) -> str:
+    if answer.until is None:
+        return _("The task was removed; its history is kept.")
+    text = _("The task was removed at %(at)s; its history is kept.")
+    return text % {"at": times(answer.until)}
+
+
 _WORDED: dict[Cause, Worded] = {
     Cause.BROKEN: _broken,
     Cause.DISABLED: _disabled,
@@ -333,4 +340,5 @@ _WORDED: dict[Cause, Worded] = {
     Cause.TOO_LATE: _too_late,
     Cause.SKIPPED_ONCE: _let_pass,
     Cause.PAUSED_BY_FAILURES: _paused_by_failures,
+    Cause.REMOVED: _removed,
 }

@@ -11,7 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_declarative_cron.admin.frames import project_frames
-from django_declarative_cron.models import ScheduledTask, TaskOverride
+from django_declarative_cron.models import RegistrationSet, ScheduledTask, TaskOverride
 from django_declarative_cron.store.overview import day_of
 
 from ..timezones import local_time
@@ -130,8 +130,22 @@ def test_run_again_is_offered_to_those_who_may(login: Login) -> None:
     )
 
 
-def test_a_run_of_a_task_that_is_gone_cannot_be_run_again(root: Client) -> None:
-    assert "ddc-act-run" not in root.get(pages.page(rows.run())).content.decode()
+def test_a_run_of_a_task_that_is_gone_cannot_be_run_again(root: Client, text: Words) -> None:
+    response = root.get(pages.page(rows.run()))
+    assert "ddc-act-run" not in response.content.decode()
+    assert "The task was removed; its history is kept." in text(response)
+
+
+def test_the_page_says_when_the_task_of_a_run_was_removed(root: Client, text: Words) -> None:
+    run, removed = rows.run(), NOW - timedelta(minutes=3)
+    for generation, (at, tasks) in enumerate(
+        [(NOW - timedelta(days=1), [{"name": "digest"}]), (removed, []), (NOW, [])]
+    ):
+        RegistrationSet.objects.create(
+            scheduler=run.scheduler, generation=generation, registered_at=at, tasks=tasks
+        )
+    said = f"The task was removed at {local_time('2026-11-28 09:57:30')}; its history is kept."
+    assert said in text(root.get(pages.page(run)))
 
 
 def test_the_page_is_there_on_a_site_without_pages_of_tasks(root: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -379,11 +380,41 @@ def test_a_name_that_no_task_has_is_not_found(caller: Caller, name: str) -> None
 
 def test_names_of_settings_that_urls_must_quote_are_found(caller: Caller) -> None:
     sim = Simulation(start=system_clock.now(), time_zone="UTC")
-    from datetime import timedelta
-
     sim.initialize([("a/b ä?", "0 9 * * *", sim.job(), timedelta(minutes=5))])
     assert caller.get(f"/v1/cron/{quote('a/b ä?', safe='')}").data["cron_job"]["name"] == "a/b ä?"
     assert caller.get(f"/v1/cron/{quote('a/b ä?')}").status == 200
+
+
+def test_the_next_run_is_the_retry_or_the_occurrence_before_it(caller: Caller) -> None:
+    sim = Simulation(start="2024-01-01T10:00Z", time_zone="UTC")
+    early, late = timedelta(minutes=5), timedelta(hours=2)
+    fails = sim.job(outcomes=["fail"])
+    sim.initialize([("early", "0 * * * *", fails, early), ("late", "0 * * * *", fails, late)])
+    assert set(ScheduledTask.objects.values_list("failures", flat=True)) == {1}
+
+    def next_run(name: str) -> str:
+        return str(caller.get(f"/v1/cron/{name}").data["cron_job"]["next_run_at"])
+
+    assert next_run("early") == "2024-01-01T10:05:00Z"
+    assert next_run("late") == "2024-01-01T11:00:00Z"
+    listed = caller.get("/v1/cron").data
+    shown = {each["name"]: each["next_run_at"] for each in listed["cron_jobs"]}
+    assert shown == {"early": "2024-01-01T10:05:00Z", "late": "2024-01-01T11:00:00Z"}
+    assert {each["name"]: each["next_run_at"] for each in listed["crons"]} == shown
+
+
+def test_a_removed_task_is_told_from_one_that_never_was(caller: Caller) -> None:
+    sim = Simulation(start="2024-01-01T10:00Z", time_zone="UTC")
+    sim.initialize([("a", "0 * * * *", sim.job(), timedelta(minutes=5))])
+    sim.advance_to("2024-01-01T10:20Z")
+    sim.initialize([])
+    answer = caller.get("/v1/cron/a")
+    assert answer.code == (404, "not_found")
+    assert answer.data["error"]["message"] == "The task 'a' was removed; its history is kept."
+    details = answer.data["error"]["details"]
+    assert details["removed_at"] == "2024-01-01T10:20:00Z"
+    assert details["last_run_at"] == "2024-01-01T10:00:00Z"
+    assert caller.get("/v1/cron/b").data["error"]["message"] == "No task is called 'b'."
 
 
 # --- list ---

@@ -176,3 +176,33 @@ def test_what_is_no_instant_is_refused(cron: Cron, hourly: Simulation, at: str) 
 
 def test_an_unknown_name_is_refused(cron: Cron, hourly: Simulation) -> None:
     assert cron("explain", "b", clock=hourly.clock).code == 2
+
+
+def test_a_removed_task_says_when_it_was_removed_and_shows_its_runs(
+    cron: Cron, hourly: Simulation
+) -> None:
+    hourly.advance_to("2024-01-01T12:20Z")
+    hourly.initialize([("b", "0 * * * *", hourly.job(), DELAY)])
+    hourly.advance_to("2024-01-01T14:20Z")
+    answer = cron("explain", "a", clock=hourly.clock)
+    assert answer.code == 0
+    removed = "The task was removed at 2024-01-01 12:20 UTC; its history is kept."
+    assert answer.lines[0] == removed
+    assert [line.split()[0] for line in answer.lines[3:]] == ["succeeded"] * 3
+    told = asked(cron, hourly, "2024-01-01T11:00Z").data
+    assert (told["cause"], told["explanation"]) == ("removed", removed)
+    assert told["removed_at"] == "2024-01-01T12:20:00.000Z"
+    assert [run["scheduled_for"][11:16] for run in told["runs"]] == ["11:00", "10:00"]
+
+
+@pytest.mark.parametrize("command", ["show", "pause", "cancel"])
+def test_commands_say_of_a_removed_task_when_it_was_removed(
+    cron: Cron, hourly: Simulation, command: str
+) -> None:
+    hourly.initialize([])
+    answer = cron(command, "a", clock=hourly.clock)
+    assert answer.code == 1
+    assert answer.err == (
+        "The task 'a' was removed at 2024-01-01 10:00:30 UTC. "
+        "`python manage.py cron history a` shows its runs."
+    )

@@ -19,12 +19,15 @@ from ...store.attendance import is_attended
 from ...store.explaining import explain
 from ...store.liveness import patience
 from ...store.reading import next_start_of, read_schedule
+from ...store.removal import Removal, newest_runs
 from ...store.sentences import sentence
 from .instants import read_instant
+from .past import record, say_runs
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .words import iso, local
 
+_RUNS = 5
 _BAD = (Cause.BROKEN, Cause.NO_LEADER, Cause.LATE)
 
 
@@ -43,6 +46,10 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     scope, now = Scope.current(), context.clock.now()
+    removal = scope.removal_of(options["name"])
+    if removal is not None:
+        _answer_removed(context, scope, options, removal, now)
+        return
     scope.require_registered([options["name"]])
     task = scope.tasks.get(name=options["name"])
     schedule = read_schedule(task)[0]
@@ -54,6 +61,33 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.data(_record(task, answer, at, now, zone))
     else:
         _say(context, task, schedule, answer, zone, now)
+
+
+def _answer_removed(
+    context: Context, scope: Scope, options: Options, removal: Removal, now: datetime
+) -> None:
+    """Say when a task was removed, with its newest runs or those around the instant."""
+    name, zone = options["name"], conf.project_zone()
+    at = None if options["at"] is None else read_instant("--at", options["at"], zone)
+    told = Why(Cause.REMOVED, at or now, until=removal.at)
+    runs = newest_runs(scope.using, scope.deployment, name, _RUNS, at)
+    if options["format"] == "json":
+        context.terminal.data(
+            {
+                "name": name,
+                "now": iso(now),
+                "at": iso(at),
+                "cause": str(told.cause),
+                "explanation": worded(told, zone),
+                "removed_at": iso(removal.at),
+                "runs": [record(run, now) for run in runs],
+            }
+        )
+        return
+    context.terminal.say(worded(told, zone))
+    if runs:
+        context.terminal.say()
+        say_runs(context.terminal, runs, zone, now, named=False)
 
 
 def _is_attended(context: Context, scope: Scope) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +14,15 @@ from django.db.models import QuerySet
 from ... import conf
 from ...core.declaration import Declaration
 from ...core.nearest import nearest
+from ...core.plain import flaw_of_text
 from ...core.problem import Problem
 from ...exceptions import DeclarativeCronError
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
+from ...store.removal import Removal, removal_of
 from ...store.tables import flaw_of_tables
 from ..ready import require_tables
+from .words import local
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
@@ -67,13 +71,31 @@ class Scope:
 
         Raises:
             CommandError: with exit code 1 for a task that is declared and not yet registered,
-                2 for a name nobody knows.
+                and for one that was removed; 2 for a name nobody knows.
         """
         # Compared here, not by the database: what was typed may be no text that it stores.
         known = {name or "" for name in self.tasks.values_list("name", flat=True)}
         for name in names:
             if name not in known:
-                raise unknown(name, known)
+                raise self._removed(name) or unknown(name, known)
+
+    def removal_of(self, name: str) -> Removal | None:
+        """Return the removal of a task, ``None`` for one that is registered or never ran.
+
+        Args:
+            name: as given.
+        """
+        if flaw_of_text(name) is not None or name in _declared_names():
+            return None
+        return removal_of(self.using, self.deployment, name)
+
+    def _removed(self, name: str) -> CommandError | None:
+        removal = self.removal_of(name)
+        if removal is None:
+            return None
+        since = "" if removal.at is None else f" at {local(removal.at, conf.project_zone())}"
+        hint = f"`python manage.py cron history {shlex.quote(name)}` shows its runs."
+        return CommandError(f"The task {name!r} was removed{since}. {hint}", returncode=1)
 
 
 def tasks_if_any(*names: str) -> list[ScheduledTask]:
@@ -116,13 +138,17 @@ def unknown(name: str, known: Iterable[str]) -> CommandError:
         name: as given.
         known: names that would do.
     """
-    declared_names = {each.declaration.name for each in conf.survey(conf.registrations())[0]}
+    declared_names = _declared_names()
     if name in declared_names:
         text = f"The task {name!r} is declared, but no scheduler has registered it yet."
         return CommandError(f"{text} {NOT_REGISTERED}", returncode=1)
     near = nearest(name, {*known, *declared_names})
     hint = f"Did you mean {near!r}?" if near else "`python manage.py cron list` shows all names."
     return CommandError(f"No task is called {name!r}. {hint}", returncode=2)
+
+
+def _declared_names() -> set[str]:
+    return {each.declaration.name for each in conf.survey(conf.registrations())[0]}
 
 
 def shown(problem: Problem) -> str:
