@@ -189,9 +189,8 @@ def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     if set(body) != {"enabled"} or not isinstance(body["enabled"], bool):
         raise invalid('The body must be {"enabled": true} or {"enabled": false}.', field="enabled")
     _row(name)
-    act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
     try:
-        row = posting.switch(name, body["enabled"], act)
+        row = posting.switch(name, body["enabled"], _act(caller))
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
@@ -211,13 +210,18 @@ def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """
     row = _row(name)
     try:
-        posting.remove(name, system_clock.now())
+        posting.remove(name, _act(caller))
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
         raise owned(error) from None
     gone = shapes.both(row, may_read=caller.may_read)["cron"]
     return answer(request, {"deleted": True, "name": name, "cron": gone})
+
+
+def _act(caller: Caller) -> Act:
+    at = system_clock.now()
+    return Act(author=caller.name, at=at, author_key=caller.user_key, note="HTTP")
 
 
 def _row(name: str) -> ScheduledTask:

@@ -622,6 +622,7 @@ class Migration(migrations.Migration):
                             ("skip", "next run skipped"),
                             ("unskip", "next run no longer skipped"),
                             ("backfill", "runs of the past requested"),
+                            ("remove", "task removed"),
                         ],
                         max_length=16,
                         verbose_name="act",

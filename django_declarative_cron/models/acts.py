@@ -25,6 +25,7 @@ class TaskOverride(models.Model):
         SKIP = "skip", _("next run skipped")
         UNSKIP = "unskip", _("next run no longer skipped")
         BACKFILL = "backfill", _("runs of the past requested")
+        REMOVE = "remove", _("task removed")
 
     scheduler = models.ForeignKey(
         "SchedulerState",

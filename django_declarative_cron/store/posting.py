@@ -18,7 +18,7 @@ from django.db.models.expressions import BaseExpression
 from ..conf import options, posted
 from ..core.declaration import Declaration
 from ..core.reconcile import Plan, Stored, plan
-from ..models import Origin, ScheduledTask
+from ..models import Origin, ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
 from . import applying, database, overrides
 from .guard import Locked, Member, locked
@@ -163,30 +163,31 @@ def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
         raise DamagedError("its row is damaged: a scheduler mends it when it starts")
 
 
-def remove(name: str, now: datetime) -> None:
+def remove(name: str, act: Act) -> None:
     """Remove a task; its runs stay, and one in flight may end (002 Remove a CronJob).
 
     Args:
         name: of the task.
-        now: the instant.
+        act: who asks, when.
 
     Raises:
         AbsentError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
     member = outsider()
-    mending(member.using, member.deployment, lambda: _remove(member, name, now))
+    mending(member.using, member.deployment, lambda: _remove(member, name, act))
 
 
 @database.again_after_conflict
-def _remove(member: Member, name: str, now: datetime) -> None:
+def _remove(member: Member, name: str, act: Act) -> None:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         row = None if held is None else _row(held, member, name)
         if held is None or row is None:
             raise AbsentError(name)
         if row.origin != Origin.HTTP:
             raise OwnedError(name)
-        _apply(held, member, Plan(orphaned=(name,)), now)
+        overrides.audit(held, member.using, [row], act, TaskOverride.Kind.REMOVE)
+        _apply(held, member, Plan(orphaned=(name,)), act.at)
 
 
 def reading(look: Callable[[QuerySet[ScheduledTask]], T]) -> T:

@@ -367,6 +367,8 @@ def test_removing_tells_what_is_gone(caller: Caller) -> None:
     assert (answer.data["deleted"], answer.data["name"]) == (True, "daily")
     assert answer.data["cron"]["expression"] == "0 9 * * *"
     assert caller.delete("/v1/cron/daily").code == (404, "not_found")
+    acts = TaskOverride.objects.values_list("kind", "task_name", "author", "note")
+    assert list(acts) == [("remove", "daily", "token everything", "HTTP")]
 
 
 @pytest.mark.requirement("002 CRON-27")

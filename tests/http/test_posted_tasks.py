@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,7 +73,7 @@ def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
     sim.advance_to("2024-01-01T12:00:01Z", at_least_every=timedelta(seconds=1))
     assert sim.starts("daily") == [at(11), at(12)]
     assert sim[0].scheduler.polling is Polling.ACTIVE
-    posting.remove("daily", sim.now)
+    posting.remove("daily", act(sim))
     sim.advance_to("2024-01-01T12:00:05Z", at_least_every=timedelta(seconds=1))
     assert sim[0].scheduler.polling is Polling.INACTIVE
 
@@ -196,7 +198,7 @@ def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> No
     with pytest.raises(OwnedError):
         post(sim)
     with pytest.raises(OwnedError):
-        posting.remove("daily", sim.now)
+        posting.remove("daily", act(sim))
     assert ScheduledTask.objects.get(name="daily").origin == "settings"
 
 
@@ -218,11 +220,11 @@ def test_removing_lets_the_history_stand(simulation: Simulate) -> None:
     post(sim)
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T11:30:00Z")
-    posting.remove("daily", sim.now)
+    posting.remove("daily", act(sim))
     assert not ScheduledTask.objects.filter(name="daily").exists()
     assert outcomes("daily") == [(Outcome.SUCCEEDED, "due")]
     for absent in (
-        lambda: posting.remove("daily", sim.now),
+        lambda: posting.remove("daily", act(sim)),
         lambda: posting.switch("daily", True, act(sim)),
         lambda: posting.read("daily"),
     ):
@@ -254,6 +256,27 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
     sound = ScheduledTask.objects.get(name="daily")
     assert sound.broken_reason == ""
     assert "problem" not in shapes.cron_job(sound)
+
+
+@pytest.mark.parametrize("path", ["tests.http.never.imported", "os.system"])
+def test_nothing_is_imported_for_a_row_that_somebody_wrote(
+    simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any], path: str
+) -> None:
+    from django_declarative_cron.store import declared
+
+    monkeypatch.setattr(declared, "_understood", {})
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    row = ScheduledTask.objects.get(name="daily")
+    written = json.loads(json.dumps(row.declaration).replace("report.generate", path))
+    assert written != row.declaration
+    ScheduledTask.objects.filter(pk=row.pk).update(declaration=written, callback=path)
+    sim.advance_to("2024-01-01T11:06:00Z")
+    assert sim.starts("a") == [at(11)]
+    assert calls == []
+    assert "tests.http.never" not in sys.modules
+    assert "is no registered type" in ScheduledTask.objects.get(name="daily").broken_reason
 
 
 def test_a_failure_is_retried_as_declared(simulation: Simulate) -> None:

@@ -159,7 +159,7 @@ def test_texts_of_data_cannot_change_a_terminal(
     terminal.table([[Cell((hostile,))]])
     assert out.getvalue() == "a\\x1b[31m\\u202eb\n" * 4
     for words in (["next", hostile], ["show", hostile], ["explain", hostile], ["pause", hostile]):
-        answer = cron(*words)
+        answer = cron(*words, clock=sim.clock)
         assert answer.code
         said = (answer.out + answer.err).replace("\n", "")
         assert said.isprintable(), words

@@ -47,7 +47,7 @@ def test_the_least_right_is_given_where_none_is_named(say: Say) -> None:
 
 def test_a_revoked_token_is_void(say: Say) -> None:
     made = say("create", "ci")
-    assert say("revoke", "ci") == "Revoked: ci"
+    assert say("revoke", "ci", "--yes") == "Revoked: ci"
     assert tokens.bearer(made, system_clock.now()) is None
     [record] = json.loads(say("list", "--format", "json"))
     assert (record["name"], record["state"], record["rights"]) == ("ci", "revoked", ["read"])
@@ -55,9 +55,25 @@ def test_a_revoked_token_is_void(say: Say) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "is_void"), [("y", True), ("YES ", True), ("n", False), ("", False)]
+)
+def test_revoking_asks_first(
+    say: Say, monkeypatch: pytest.MonkeyPatch, said: str, is_void: bool
+) -> None:
+    made = say("create", "ci")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: said)
+    told = say("revoke", "ci").splitlines()
+    assert told[0] == "Programs that use the token 'ci' are refused from then on."
+    assert told[1] == ("Revoked: ci" if is_void else "Nothing was changed.")
+    assert (tokens.bearer(made, system_clock.now()) is None) is is_void
+
+
+@pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["revoke", "nobody"], 1),
+        (["revoke", "nobody", "--yes"], 1),
+        (["revoke", "taken"], 2),
         (["create"], 2),
         (["create", "a\x07"], 2),
         (["create", "a" * 256], 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from datetime import datetime
 
@@ -11,7 +12,6 @@ from ...conf import project_zone
 from ...core.plain import flaw_of_text
 from ...core.rights import Right
 from ...models import AccessToken
-from ...signals import safe
 from ...store import tokens
 from .author import act, add_author
 from .instants import read_instant
@@ -38,6 +38,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="ISO",
         help="from when on it is void, such as 2030-01-31; in TIME_ZONE unless it has an offset",
     )
+    parser.add_argument("--yes", action="store_true", help="revoke without asking first")
     add_author(parser)
     add_format(parser)
 
@@ -52,7 +53,7 @@ def _answer(context: Context, options: Options) -> None:
         raise CommandError(f"The name {flaw or 'is too long'}.", returncode=2)
     if options["action"] == "create":
         _create(context, options, name)
-    else:
+    elif options["yes"] or _is_confirmed(context, name):
         _revoke(context, name)
 
 
@@ -66,9 +67,7 @@ def _create(context: Context, options: Options, name: str) -> None:
     try:
         made = tokens.create(name, rights, now, author=act(options, now).author, expires_at=until)
     except tokens.TakenError:
-        raise CommandError(
-            f"A token named {safe(name)!r} is there already.", returncode=1
-        ) from None
+        raise CommandError(f"A token named {name!r} is there already.", returncode=1) from None
     if options["format"] == "json":
         context.terminal.data({"name": name, "token": str(made), "rights": rights})
         return
@@ -76,10 +75,20 @@ def _create(context: Context, options: Options, name: str) -> None:
     context.terminal.warn("Keep it now: it is not stored, and is not shown again.")
 
 
+def _is_confirmed(context: Context, name: str) -> bool:
+    if not sys.stdin.isatty():
+        raise CommandError("Revoking asks first: add --yes.", returncode=2)
+    context.terminal.say(f"Programs that use the token {name!r} are refused from then on.")
+    if input("Revoke it? [y/N] ").strip().lower() in ("y", "yes"):
+        return True
+    context.terminal.say("Nothing was changed.")
+    return False
+
+
 def _revoke(context: Context, name: str) -> None:
     if not tokens.revoke(name, context.clock.now()):
-        raise CommandError(f"No valid token is named {safe(name)!r}.", returncode=1)
-    context.terminal.say(f"Revoked: {safe(name)}")
+        raise CommandError(f"No valid token is named {name!r}.", returncode=1)
+    context.terminal.say(f"Revoked: {name}")
 
 
 def _list(context: Context, options: Options) -> None:
@@ -95,7 +104,7 @@ def _list(context: Context, options: Options) -> None:
 def _row(row: AccessToken, now: datetime) -> list[Cell]:
     used = "never" if row.last_used_at is None else local(row.last_used_at, project_zone())
     rights = ", ".join(_rights(row)) or "none"
-    return [Cell((text,)) for text in (safe(row.name or ""), rights, _state(row, now), used)]
+    return [Cell((text,)) for text in (row.name or "", rights, _state(row, now), used)]
 
 
 def _record(row: AccessToken, now: datetime) -> dict[str, object]:
