@@ -35,8 +35,7 @@ from .core import events
 from .core.backoff import Backoff
 from .core.envelope import TELLING, TYPES, envelopes
 from .core.tracebacks import traceback_of
-from .exceptions import class_of, words_of
-from .exceptions import safe as safe
+from .exceptions import class_of, safe, words_of
 
 logger = logging.getLogger("django_declarative_cron")
 

@@ -10,7 +10,6 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...models import ScheduledTask
-from ...signals import safe
 from ...store import overrides
 from ...store.reading import next_start_of, read_schedule
 from .author import act, add_author
@@ -57,7 +56,7 @@ def _tell_first_runs(context: Context, scope: Scope, names: Sequence[str]) -> No
     for task in scope.tasks.filter(name__in=names).order_by("name"):
         start = next_start_of(task)
         when = "never" if start is None else f"at {local(start.at, conf.project_zone())}"
-        context.terminal.say(f"{safe(task.name or '')!r} runs next {when}.")
+        context.terminal.say(f"{(task.name or '')!r} runs next {when}.")
 
 
 def _resume(context: Context, options: Options) -> None:
@@ -119,7 +118,7 @@ def _known(scope: Scope, options: Options) -> list[str]:
 
 def _tell(context: Context, done: str, names: Sequence[str]) -> None:
     if names:
-        context.terminal.say(f"{done}: {', '.join(map(safe, names))}")
+        context.terminal.say(f"{done}: {', '.join(names)}")
 
 
 def _tell_untouched(
@@ -136,9 +135,9 @@ def _tell_untouched(
         damage = read_schedule(task)[1]
         reason, is_fine = why(task) if not damage else (f"is damaged: {damage}", False)
         if is_fine:
-            context.terminal.say(f"{safe(task.name or '')!r} {reason}.")
+            context.terminal.say(f"{(task.name or '')!r} {reason}.")
         else:
-            failed.append(f"{safe(task.name or '')!r} {safe(reason)}.")
+            failed.append(f"{(task.name or '')!r} {reason}.")
     if failed:
         raise CommandError("\n".join(failed), returncode=1)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.core.management.base import CommandError
 
 from ...core.plain import flaw_of_text
-from ...signals import safe
+from ...exceptions import safe
 from ...store.overrides import Act
 from .subcommand import Options
 

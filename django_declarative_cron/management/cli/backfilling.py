@@ -19,7 +19,6 @@ from ...exceptions import CalendarError
 from ...runtime.backfill import Backfill
 from ...runtime.companion import accompany
 from ...runtime.foreground import Ran
-from ...signals import safe
 from ...store import backfilling
 from ...store.backfilling import DoneError
 from ...store.foreground import NotRegisteredError, UnreadableRowError
@@ -193,7 +192,7 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
         context.clock,
         repeat=options["repeat"],
         waits=lambda: context.terminal.warn(
-            f"Waits: a run of {safe(name)!r} is in progress, or due by its schedule."
+            f"Waits: a run of {name!r} is in progress, or due by its schedule."
         ),
         companion=lambda: accompany(conf.options(), context.clock) if context.is_alone else None,
     )
@@ -207,7 +206,7 @@ def _run(work: Backfill, occurrence: datetime) -> Line:
     except NotRegisteredError as error:
         raise unknown(work.declaration.name, ()) from error
     except UnreadableRowError as error:
-        name = safe(work.declaration.name)
+        name = work.declaration.name
         text = f"The row of {name!r} is damaged ({error}): a scheduler mends it when it starts."
         raise CommandError(text, returncode=1) from error
 
@@ -242,7 +241,7 @@ def _say(context: Context, options: Options, span: Span, line: Line, number: int
         context.terminal.progress(f"{number} of {span.total}")
         return
     took = "" if line.seconds is None else f" after {duration(line.seconds)}"
-    error = f": {safe(line.error)}" if line.is_wrong and line.error else ""
+    error = f": {line.error}" if line.is_wrong and line.error else ""
     at = local(line.occurrence, span.schedule.zone)
     role = "ERROR" if line.is_wrong else ""
     place = f"{number}/{span.total}"
@@ -256,7 +255,7 @@ def _conclude(context: Context, options: Options, span: Span, lines: list[Line])
         context.terminal.data(_record(options, span, lines, tally))
         return
     if not span.total:
-        context.terminal.say(f"{safe(span.declaration.name)!r} has no occurrences there.")
+        context.terminal.say(f"{span.declaration.name!r} has no occurrences there.")
     if span.excluded:
         said = count(span.excluded, "occurrence")
         context.terminal.say(f"{said} on days that calendars exclude.")

@@ -12,7 +12,6 @@ from django.db.models import Min
 from ... import conf
 from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
-from ...signals import safe
 from ...store import database
 from ...store.status import next_start_at
 from .words import count, local
@@ -43,7 +42,7 @@ def lines(
 
 
 def _tasks(scheduler: Scheduler, options: conf.Options, using: str) -> str:
-    release = f", release {safe(options.RELEASE)}" if options.RELEASE else ""
+    release = f", release {options.RELEASE}" if options.RELEASE else ""
     following = _following(options.DEPLOYMENT, using)
     tail = "" if following is None else f", the next at {local(following, conf.project_zone())}"
     return f"{count(len(scheduler.declarations), 'task')}{release}{tail}"

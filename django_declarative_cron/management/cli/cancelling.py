@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from django.core.management.base import CommandError
 
 from ...models import TaskRun
-from ...signals import safe
 from ...store import cancels
 from ...store.cancels import CANCELLABLE, Effect
 from .author import act, add_author
@@ -39,10 +38,10 @@ def _answer(context: Context, options: Options) -> None:
     told: dict[Effect, list[str]] = {effect: [] for effect in Effect}
     for run in found:
         effect = cancels.cancel(run, who, context.clock.database_time())
-        told[effect].append(safe(run.task_name or ""))
+        told[effect].append(run.task_name or "")
     for line in _lines(told):
         context.terminal.say(line)
-    idle = [safe(name) for name in names if name not in {run.task_name for run in found}]
+    idle = [name for name in names if name not in {run.task_name for run in found}]
     if idle:
         raise CommandError(f"No run in progress: {', '.join(idle)}", returncode=1)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ... import conf
 from ...models import OutboxEvent
-from ...signals import safe
 from ...store import database, delivery
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
@@ -57,7 +56,7 @@ def _line(row: OutboxEvent) -> list[Cell]:
     refused = [f"refused {count(row.attempts, 'time')}: {row.error}"] if row.attempts else []
     happened = local(row.created_at, conf.project_zone())
     texts = [[happened], [row.type], [row.task_name or ""], [standing, *refused]]
-    return [Cell(tuple(map(safe, lines))) for lines in texts]
+    return [Cell(tuple(lines)) for lines in texts]
 
 
 def _record(row: OutboxEvent) -> dict[str, Any]:

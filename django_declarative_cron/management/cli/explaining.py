@@ -14,7 +14,6 @@ from ...core.facts import Row
 from ...core.schedule import Schedule
 from ...core.why import Cause, Why
 from ...models import ScheduledTask
-from ...signals import safe
 from ...store.attendance import is_attended
 from ...store.explaining import explain
 from ...store.liveness import patience
@@ -103,7 +102,7 @@ def worded(answer: Why, zone: ZoneInfo) -> str:
         zone: of the task.
     """
     with translation.override(None):
-        return safe(sentence(answer, zone))
+        return sentence(answer, zone)
 
 
 def _say(
@@ -117,9 +116,9 @@ def _say(
     role = "ERROR" if answer.cause in _BAD else ""
     context.terminal.say(worded(answer, zone), role)
     if answer.row is not None and answer.row.error:
-        context.terminal.say(safe(answer.row.error))
+        context.terminal.say(answer.row.error)
     if schedule is not None:
-        context.terminal.say(safe(f"{task.name}: {task.cron}  {task.timezone}"))
+        context.terminal.say(f"{task.name}: {task.cron}  {task.timezone}")
     following = next_start_of(task)
     if following is not None and following.at > now and answer.until != following.at:
         context.terminal.say(f"Next run: {local(following.at, zone)}")

@@ -11,7 +11,6 @@ from typing import Any
 from ...core.status import Status
 from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
-from ...signals import safe
 from ...store.pace import judged, paces
 from ...store.reading import Reading, ran_before_change, read, with_runs
 from .scope import NOT_REGISTERED, Scope
@@ -75,10 +74,10 @@ def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None
     terminal.say(f"{count(len(readings), 'task')}{': ' if parts else ''}{', '.join(parts)}.")
     for reading in readings:
         if reading.problem:
-            terminal.say(safe(f"{reading.task.name!r} is broken: {reading.problem}"))
+            terminal.say(f"{reading.task.name!r} is broken: {reading.problem}")
     for reading in readings:
         if is_suspicious(reading.task.interruptions):
-            terminal.say(safe(f"{reading.task.name!r} {_suspicion(reading.task)}"))
+            terminal.say(f"{reading.task.name!r} {_suspicion(reading.task)}")
     if found[Status.OVERDUE]:
         terminal.say("What is overdue waits for a scheduler: `python manage.py runscheduler`.")
 
@@ -89,7 +88,7 @@ def _say_too_slow(
     found = paces(scope.using, scope.deployment)
     for reading in readings:
         for problem in judged(reading.task, found, now):
-            terminal.say(safe(f"{problem.task!r} is too slow: {problem.message}."))
+            terminal.say(f"{problem.task!r} is too slow: {problem.message}.")
 
 
 def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
@@ -97,7 +96,7 @@ def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
     paint = terminal.paint(_ROLES[status]) if status in _ROLES else None
     return [
         Cell((f"{status.symbol} {_word(status)}",), paint),
-        Cell((safe(task.name or ""), safe(f"{task.cron}  {task.timezone}"))),
+        Cell((task.name or "", f"{task.cron}  {task.timezone}")),
         Cell(tuple(_ahead(reading, now))),
         Cell(tuple(_behind(reading, now))),
     ]

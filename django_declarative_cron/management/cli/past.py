@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 
 from ... import conf
 from ...models import Outcome, ScheduledTask, TaskRun
-from ...signals import safe
 from ...store.liveness import shown_end, shown_outcome
 from ...store.masking import masked
 from ...store.reading import read_schedule
@@ -114,14 +113,14 @@ def _row(
         why.append(f"given up: {run.detail['given_up']}".replace("_", "-"))
     if run.error:
         why.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
-    name = [Cell((safe(run.task_name or ""),))] if named else []
+    name = [Cell((run.task_name or "",))] if named else []
     return [
         Cell((outcome.replace("_", " "),), terminal.paint(role) if role else None),
         *name,
         Cell(tuple(scheduled)),
         Cell((_started(run, now),)),
         Cell((took(run, now),)),
-        Cell(tuple(map(safe, why))),
+        Cell(tuple(why)),
     ]
 
 

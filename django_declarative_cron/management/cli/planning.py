@@ -9,7 +9,6 @@ from typing import Any
 
 from ...core.declaration import Declaration
 from ...core.reconcile import Override, Plan
-from ...signals import safe
 from ...store.survey import plan_for
 from .scope import Scope, declared
 from .subcommand import Context, Options, Subcommand, add_format
@@ -79,7 +78,7 @@ def _say(terminal: Terminal, plan: Plan, changed: Changed) -> None:
 
 def _row(terminal: Terminal, change: str, name: str, details: list[str]) -> list[Cell]:
     paint = terminal.paint(_ROLES[change]) if change in _ROLES else None
-    return [Cell((change,), paint), Cell((safe(name),)), Cell(tuple(map(safe, details)))]
+    return [Cell((change,), paint), Cell((name,)), Cell(tuple(details))]
 
 
 def _entries(plan: Plan, changed: Changed) -> Iterator[tuple[str, str, list[str]]]:

@@ -13,7 +13,6 @@ from django.db import Error as DatabaseError
 
 from ... import conf
 from ...models import SchedulerInstance
-from ...signals import safe
 from ...store import database
 from ...store.attendance import Attendance, attendance, gave_up
 from ...store.backlog import Backlog, undelivered
@@ -68,7 +67,7 @@ class _Judged:
         events: Backlog | None,
     ) -> None:
         self._found, self._events = found, events
-        self._deployment = safe(deployment)
+        self._deployment = deployment
         self._is_narrowed = options["here"] or options["pid"] is not None
         self._where = _where(options)
         given = options["max_age"]
@@ -134,8 +133,7 @@ class _Judged:
     def _names(self) -> str:
         assert self._found is not None
         return ", ".join(
-            f"{safe(str(each))} {_role(self._found, each)}, "
-            f"heard of {span(self._found.age(each))} ago"
+            f"{each} {_role(self._found, each)}, heard of {span(self._found.age(each))} ago"
             for each in self._heard
         )
 
@@ -155,7 +153,7 @@ def _held_up(events: Backlog | None) -> str:
     words = []
     if events.refused and events.age is not None:
         waits = f"{count(events.waiting, 'event')} undelivered for up to {span(events.age)}"
-        words.append(f"{waits} ({safe(events.error)})")
+        words.append(f"{waits} ({events.error})")
     if events.set_aside:
         words.append(f"{count(events.set_aside, 'event')} set aside")
     return "".join(f" {each}." for each in words)
@@ -188,9 +186,9 @@ def _where(options: Options) -> str:
 
 def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
     if gave_up(last):
-        return f"; the last was {safe(str(last))}, which left with runs in flight"
+        return f"; the last was {last}, which left with runs in flight"
     stopped = "" if last.stopped_at is None else ", and it has stopped"
-    return f"; the last was {safe(str(last))}, {span(found.age(last))} ago{stopped}"
+    return f"; the last was {last}, {span(found.age(last))} ago{stopped}"
 
 
 HEALTH = Subcommand(

@@ -16,7 +16,6 @@ from ...core.runners import EXTERNAL
 from ...models import Origin, TaskRun
 from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
-from ...signals import safe
 from ...store.attendance import gave_up
 from ...store.declared import UnreadableError, own
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
@@ -35,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _answer(context: Context, options: Options) -> None:
     Scope.current()
     declaration = declaration_of(options["name"])
-    who, name = act(options, context.clock.now()), safe(declaration.name)
+    who, name = act(options, context.clock.now()), declaration.name
     try:
         ran = run_now(
             declaration,
@@ -85,23 +84,23 @@ def _posted(name: str) -> Declaration | None:
     try:
         declaration = own(row)
     except UnreadableError as error:
-        raise CommandError(f"{safe(name)!r} cannot run here: {error}", returncode=1) from error
+        raise CommandError(f"{name!r} cannot run here: {error}", returncode=1) from error
     if declaration.runner == EXTERNAL:
-        text = f"{safe(name)!r} is done by workers outside: it cannot run here."
+        text = f"{name!r} is done by workers outside: it cannot run here."
         raise CommandError(text, returncode=1)
     return declaration
 
 
 def _begin(context: Context, declaration: Declaration) -> None:
-    context.terminal.say(f"Running {safe(declaration.name)!r}: {safe(declaration.target.text)}")
+    context.terminal.say(f"Running {declaration.name!r}: {declaration.target.text}")
 
 
 def _busy(run: TaskRun, now: datetime) -> str:
-    name = safe(run.task_name or "")
+    name = run.task_name or ""
     since = "" if run.started_at is None else f" since {_moment(run.started_at, now)}"
     if run.instance is None:
         return f"{name!r} runs already{since}."
-    where = safe(str(run.instance))
+    where = str(run.instance)
     if gave_up(run.instance):
         return (
             f"{name!r} is still written down as running{since}, in {where}, which is gone: "
@@ -122,7 +121,7 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
         case events.TaskRunCompleted():
             context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
         case events.TaskRunFailed() as end:
-            reason = safe(end.error)
+            reason = end.error
             retry = _retry(context, name, end)
             raise CommandError(f"{name!r} failed after {took}: {reason}{retry}", returncode=1)
         case _:

@@ -16,7 +16,6 @@ from django.utils import translation
 from ... import conf
 from ...cron import describe
 from ...models import TaskOverride, TaskRun
-from ...signals import safe
 from ...store.attendance import is_attended
 from ...store.explaining import explain
 from ...store.liveness import patience
@@ -59,14 +58,12 @@ def _answer(context: Context, options: Options) -> None:
     if options["format"] == "json":
         context.terminal.data(_record(reading, why, newest, now))
         return
-    context.terminal.say(safe(task.name or ""), "MIGRATE_HEADING")
+    context.terminal.say(task.name or "", "MIGRATE_HEADING")
     if task.description:
-        context.terminal.say(safe(task.description))
+        context.terminal.say(task.description)
     context.terminal.say(why)
     context.terminal.say()
-    rows = [
-        [Cell((label,)), Cell(tuple(map(safe, lines)))] for label, lines in _facts(reading, now)
-    ]
+    rows = [[Cell((label,)), Cell(tuple(lines))] for label, lines in _facts(reading, now)]
     context.terminal.table(rows)
     if newest:
         context.terminal.say()

@@ -15,7 +15,6 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.schedule import Schedule
 from ...models import Origin
-from ...signals import safe
 from ...store.reading import read_schedule
 from .instants import read_instant
 from .scope import declared, tasks_if_any
@@ -152,7 +151,7 @@ def _say(
 ) -> None:
     zone = conf.project_zone()
     if starts:
-        rows = [[Cell((local(at, zone),)), Cell((safe(name),))] for at, name in starts]
+        rows = [[Cell((local(at, zone),)), Cell((name,))] for at, name in starts]
         terminal.table(rows, ("START", "TASK"))
         terminal.say()
     ordered = sorted(lines, key=lambda line: (-line.runs, line.name))
@@ -178,7 +177,7 @@ def _row(terminal: Terminal, line: Line) -> list[Cell]:
     over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
     schedule = f"{line.schedule.expression.text}{over}"
     return [
-        Cell((safe(line.name), safe(schedule))),
+        Cell((line.name, schedule)),
         Cell(numbers, terminal.paint("WARNING") if lost else None),
         Cell(first),
         Cell(last),

@@ -135,7 +135,7 @@ class Terminal:
 
 
 def _escaped(cell: Cell) -> Cell:
-    return Cell(tuple(safe(line, keep=_BREAKS) for line in cell.lines), cell.paint)
+    return Cell(tuple(map(safe, cell.lines)), cell.paint)
 
 
 def abandon(stream: OutputWrapper | TextIO) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, describe, next_transitions
-from ...signals import safe
 from .asked import Asked, resolve
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -88,11 +87,11 @@ def _say(
     now: datetime,
 ) -> None:
     schedule = asked.schedule
-    title = "" if asked.name is None else f"{safe(asked.name)}: "
-    terminal.say(f"{title}{safe(schedule.expression.text)}  {schedule.zone.key}")
+    title = "" if asked.name is None else f"{asked.name}: "
+    terminal.say(f"{title}{schedule.expression.text}  {schedule.zone.key}")
     terminal.say(f"{describe(schedule.expression)}.")
     for note in asked.notes:
-        terminal.say(safe(note))
+        terminal.say(note)
     terminal.say()
     if instants:
         rows = [_row(instant, schedule, now) for instant in instants]

@@ -13,7 +13,6 @@ from django.core.management.base import CommandError
 from ... import conf, theory
 from ...models import Origin
 from ...runtime.clock import Clock
-from ...signals import safe
 from ...store import history
 from ...store.history import History
 from ...theory import Late, Verdict, Violation
@@ -157,9 +156,9 @@ class _Judged:
         return [
             Cell((each.axiom,), paint),
             Cell((self._local(each.at),)),
-            Cell((safe(each.task or ""),)),
+            Cell((each.task or "",)),
             Cell((each.owner,)),
-            Cell((safe(each.explanation),)),
+            Cell((each.explanation,)),
         ]
 
     def _say_axioms(self, terminal: Terminal, violations: Iterable[Violation]) -> None:
@@ -188,7 +187,7 @@ class _Judged:
     def _open(self) -> Iterator[str]:
         still_open = self.verdict.open_obligations
         for each in still_open[:_SHOWN_OPEN]:
-            of = f" {safe(each.task)!r}" if each.task else ""
+            of = f" {each.task!r}" if each.task else ""
             yield f"Still open: {each.axiom}{of} since {self._local(each.at)}."
         if len(still_open) > _SHOWN_OPEN:
             yield f"Still open: {len(still_open) - _SHOWN_OPEN:,} more."
@@ -245,7 +244,7 @@ class _Judged:
 
 def _names(names: Iterable[str]) -> str:
     names = list(names)
-    shown = ", ".join(repr(safe(name)) for name in names[:10])
+    shown = ", ".join(repr(name) for name in names[:10])
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
 
 
