@@ -50,8 +50,13 @@ OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 
 # These folders and the files beside them use the database through Django's ORM alone. The files of
 # the set have locks or statements of their own, so they run with each database.
-ALIKE = {"callables", "docs", "fuzz", "management", "testing", "watch"}
+ALIKE = {
+    *("callables", "docs", "fuzz", "management"),
+    *("scenarios", "simulation", "testing", "watch"),
+}
 EACH_DATABASE = {
+    *("test_bounds.py", "test_crowds.py", "test_database_faults.py", "test_deploys.py"),
+    *("test_lifecycle.py", "test_persistence.py", "test_reported.py", "test_seeds.py"),
     *("test_checks_database.py", "test_frame.py"),
     *("test_health.py", "test_health_backlog.py", "test_held.py"),
 }

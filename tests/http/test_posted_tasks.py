@@ -70,7 +70,8 @@ def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
     sim.initialize([])
     assert sim[0].scheduler.polling is Polling.INACTIVE
     post(sim)
-    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=timedelta(seconds=1))
+    sim.advance_to("2024-01-01T11:00:01Z", at_least_every=timedelta(seconds=1))
+    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=FIVE_MINUTES)
     assert sim.starts("daily") == [at(11), at(12)]
     assert sim[0].scheduler.polling is Polling.ACTIVE
     posting.remove("daily", act(sim))
@@ -96,7 +97,7 @@ def test_a_registration_set_leaves_it_alone(simulation: Simulate) -> None:
     sim.initialize([("b", HOURLY, sim.job(), FIVE_MINUTES)])
     sim.initialize([])
     assert set(ScheduledTask.objects.values_list("name", "run_count")) == {("daily", 1)}
-    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=timedelta(seconds=1))
+    sim.advance_to("2024-01-01T12:00:01Z", at_least_every=FIVE_MINUTES)
     assert sim.starts("daily") == [at(11), at(12)]
 
 

@@ -23,7 +23,7 @@ ENTRY = '[{{"name": "a", "cron": "0 * * * *", "timezone": "UTC", "retry_delay_us
 def history(sim: Simulation) -> Simulation:
     """Two tasks, half a minute past ten to half past two."""
     sim.initialize([(name, "0 * * * *", sim.job(), DELAY) for name in ("a", "b")])
-    sim.advance_to("2024-01-01T14:30:00Z")
+    sim.advance_to("2024-01-01T14:30:00Z", at_least_every=DELAY)
     assert sim[0].scheduler is not None
     sim[0].scheduler.beat()
     return sim

@@ -227,7 +227,7 @@ def test_ds11_a_daily_task_in_the_fold_runs_once_also_when_restarted(
     sim = simulation("2024-11-02T05:00:00Z", time_zone="America/New_York")
     registrations = [("t", "30 1 * * *", sim.job(), FIVE_MINUTES)]
     sim.initialize(registrations)
-    sim.advance_to("2024-11-03T05:45:00Z")
+    sim.advance_to("2024-11-03T05:15:00Z", at_least_every=timedelta(hours=1))
     for restart in ("05:45", "06:15", "06:30"):
         sim.advance_to(f"2024-11-03T{restart}:00Z")
         sim.crash()

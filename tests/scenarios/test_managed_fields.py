@@ -131,5 +131,6 @@ def test_cron_16_it_is_told_also_where_nobody_was_there(simulation: Started) -> 
 def test_cron_17_a_local_time_that_comes_twice_counts_the_first_time(simulation: Started) -> None:
     sim = simulation("2026-11-01T05:00:00Z")
     sim.initialize(local(sim.job(), "30 1 * * *"))
-    sim.advance_to("2026-11-02T07:00:00Z")
+    sim.advance_to("2026-11-01T07:00:00Z")
+    sim.advance_to("2026-11-02T07:00:00Z", at_least_every=timedelta(hours=1))
     assert sim.starts("t") == [utc("2026-11-01T05:30:00"), utc("2026-11-02T06:30:00")]

@@ -53,7 +53,7 @@ def test_polling_on_and_on_keeps_no_memory(sim: Simulation) -> None:
 
     tracemalloc.start()
     try:
-        settled = poll(300)
-        assert poll(600) - settled < 64 * 1024
+        settled = poll(150)
+        assert poll(300) - settled < 32 * 1024
     finally:
         tracemalloc.stop()
