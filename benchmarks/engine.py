@@ -46,8 +46,8 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import Runner
 from django_declarative_cron.runtime.runners.processes import ProcessRunner
 from django_declarative_cron.runtime.work import Work
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
 
 CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -95,7 +95,7 @@ def start_of_engine(runs: int) -> None:
     setattr(scheduler._engine.runners, "submit", noted)  # noqa: B010 - mypy lets nobody assign a method
     process = worker()
     for name in names:
-        overrides.request_run([name], Act("benchmark", datetime.now(UTC)))
+        operator_actions.request_run([name], Act("benchmark", datetime.now(UTC)))
         while not (found := TaskRun.objects.filter(task_name=name, outcome="succeeded").first()):
             time.sleep(0.05)
         assert found.result is not None
@@ -171,7 +171,9 @@ def handed(runs: int, kill_every: float) -> None:
     workers, killed, kills = [worker(), worker()], 0, []
     since = last = time.monotonic()
     for index in range(0, runs, 500):
-        overrides.request_run(names[index : index + 500], Act("benchmark", datetime.now(UTC)))
+        operator_actions.request_run(
+            names[index : index + 500], Act("benchmark", datetime.now(UTC))
+        )
     while TaskRun.objects.filter(outcome="succeeded").count() < runs:
         time.sleep(0.5)
         if time.monotonic() - last > kill_every:

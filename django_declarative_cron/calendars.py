@@ -21,7 +21,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.utils.module_loading import import_string
 
-from .core.exclusion import Exclusion
+from .core.schedule import Exclusion
 from .exceptions import CalendarError, words_of
 
 Source = str | Callable[[date], bool]

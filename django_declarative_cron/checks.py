@@ -85,11 +85,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import conf, djangotasks, handlers
 from .calendars import flaw_of_file, is_file
-from .core.advice import advise
-from .core.linter import sub_minute
+from .core.declarations.item import Check, Declared, Problem, UnresolvableError
+from .core.lint import advise, sub_minute
 from .core.monitor import Monitoring
-from .core.problem import Check, Problem
-from .core.reading import Declared, UnresolvableError
 from .core.runners import DJANGO_TASKS, PROCESS
 from .exceptions import CalendarError
 
@@ -133,7 +131,7 @@ def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> 
 def check_pace(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Report the tasks whose runs take longer than their occurrences are apart."""
     from .runtime.clock import system_clock
-    from .store.pace import too_slow
+    from .store.metrics_queries import too_slow
 
     ours = router.db_for_write(apps.get_model("django_declarative_cron", "ScheduledTask"))
     if ours not in (databases or ()):

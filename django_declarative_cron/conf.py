@@ -16,14 +16,14 @@ DEPLOYMENT          "default"  which of several schedulers in one database this 
 RELEASE             ""         release of the project, shown with each scheduler
 HISTORY_MAX_AGE     90 days    how long finished runs are kept
 HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
-EVENT_SINK          None       where events are posted to, see ``core.sink``
+EVENT_SINK          None       where events are posted to, see ``core.event_sink``
 HTTP_MAX_BODY       262144     the largest body of an HTTP request, in bytes
 HTTP_RATE           600        how many requests a minute one caller has
 EXTERNAL_WORKERS    False      whether workers outside may have types of their own
 RESERVATION         10 min     how long a worker unheard of keeps a run
 METRICS_TASKS       200        how many tasks have a label of their own
 MONITOR             None       where check-ins go, see ``core.monitor``
-NOTIFY              []         whom people are told by, see ``core.channel``
+NOTIFY              []         whom people are told by, see ``core.channels``
 CALENDARS           {}         by name, what says which days are excluded
 ==================  =========  ======================================================
 
@@ -44,13 +44,12 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import LazyObject, Promise
 
 from .calendars import Calendars
-from .core.declaration import Declaration
+from .core.declarations.declaration import Declaration
+from .core.declarations.item import Check, Declared, Problem, Problems, UnresolvableError
+from .core.declarations.registration import read
+from .core.event_sink import Sink
+from .core.http_api import FORBIDDEN
 from .core.options import Options, read_options
-from .core.posting import FORBIDDEN
-from .core.problem import Check, Problem, Problems
-from .core.reading import Declared, UnresolvableError
-from .core.registration import read
-from .core.sink import Sink
 from .exceptions import RegistrationShapeError, class_of, words_of
 from .targets import Targets, Types
 

@@ -21,8 +21,8 @@ from typing import Any, Final
 from django.apps import AppConfig, apps
 from django.utils.module_loading import module_has_submodule
 
+from .core.declarations.item import Check, Problem
 from .core.handlers import Handlers
-from .core.problem import Check, Problem
 from .exceptions import InvalidRegistrationError
 
 __all__ = ["discover", "find", "handler", "known", "nearest", "problems"]

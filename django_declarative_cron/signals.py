@@ -8,7 +8,7 @@ fields as keyword arguments, and the event itself as ``event``::
     def tell(sender, task_name, error, **kwargs): ...
 
 What other programs are told has signals too: ``cron_triggered``, ``cron_skipped``,
-``job_completed`` and so on, one for each type of ``core.envelope``. Their receivers get the
+``job_completed`` and so on, one for each type of ``core.event_sink``. Their receivers get the
 ``envelope``, its ``data``, and our ``event`` that it is made of.
 
 The same fields go to the logger ``django_declarative_cron`` with the names of the
@@ -33,7 +33,7 @@ from django.dispatch import Signal
 
 from .core import events
 from .core.backoff import Backoff
-from .core.envelope import TELLING, TYPES, envelopes
+from .core.event_sink import TELLING, TYPES, envelopes
 from .core.tracebacks import traceback_of
 from .exceptions import class_of, safe, words_of
 

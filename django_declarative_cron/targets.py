@@ -17,11 +17,10 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
 
 from . import handlers
-from .core.declaration import Target
+from .core.declarations.declaration import Target
+from .core.declarations.item import Check, UnresolvableError
+from .core.declarations.values import nearest
 from .core.handlers import flaw_of_type
-from .core.nearest import nearest
-from .core.problem import Check
-from .core.reading import UnresolvableError
 from .core.runners import DJANGO_TASKS, EXTERNAL
 from .djangotasks import DjangoTask, is_task
 from .exceptions import words_of

@@ -34,7 +34,10 @@ EVERYWHERE = {"exceptions", "lazily", "__init__"}
 LOANS = {
     ("checks", "runtime.clock"): "a warning about the next occurrences starts at the present",
     ("checks", "runtime.forking"): "what forks knows what a system needs for that",
-    ("checks", "store.pace"): "how long runs took is asked where a check may ask a database",
+    (
+        "checks",
+        "store.metrics_queries",
+    ): "how long runs took is asked where a check may ask a database",
 }
 # Parts beside the order, and parts that may read a little more than it says.
 BESIDE = {

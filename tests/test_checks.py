@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import CommandError, call_command
 
 from django_declarative_cron import checks, conf
-from django_declarative_cron.core.problem import Check
+from django_declarative_cron.core.declarations.item import Check
 from django_declarative_cron.runtime import clock
 
 from .callables import jobs

@@ -9,7 +9,7 @@ import pytest
 from django.core.checks import CheckMessage, run_checks
 
 from django_declarative_cron import checks
-from django_declarative_cron.core.linter import CROWD
+from django_declarative_cron.core.lint import CROWD
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 

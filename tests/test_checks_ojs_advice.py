@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.advice import advise
+from django_declarative_cron.core.lint import advise
 
 from .callables.jobs import send_mail
 

@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, run_checks
 
 from django_declarative_cron import checks, djangotasks
 from django_declarative_cron.runtime import forking
-from django_declarative_cron.runtime.runners import server
+from django_declarative_cron.runtime.runners import fork_server_client
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 
@@ -149,5 +149,7 @@ def test_a_run_on_a_system_that_cannot_fork_is_refused_in_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(forking, "can_fork", lambda: False)
-    with pytest.raises(server.ProcessesUnavailableError, match="this system cannot fork"):
-        server.Server().call(1)
+    with pytest.raises(
+        fork_server_client.ProcessesUnavailableError, match="this system cannot fork"
+    ):
+        fork_server_client.Server().call(1)

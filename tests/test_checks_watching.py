@@ -9,7 +9,7 @@ from django.core import checks
 
 from django_declarative_cron import checks as ours
 from django_declarative_cron import conf
-from django_declarative_cron.core.posting import entry_of
+from django_declarative_cron.core.http_api import entry_of
 from django_declarative_cron.exceptions import InvalidRegistrationError
 
 pytestmark = pytest.mark.usefixtures("still_clock")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.entry_keys import KINDS, MANAGED
+from django_declarative_cron.core.declarations.entry import KINDS, MANAGED
 from django_declarative_cron.exceptions import DeclarativeCronError
 
 from .callables import jobs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.declarations.declaration import Declaration
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.exceptions import (
     CronExpressionInvalidError,

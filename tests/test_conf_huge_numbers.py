@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import checks
-from django_declarative_cron.core.entry_keys import KINDS
-from django_declarative_cron.core.entry_options import _READERS as JOB_OPTIONS
+from django_declarative_cron.core.declarations.entry import KINDS
+from django_declarative_cron.core.declarations.options import _READERS as JOB_OPTIONS
+from django_declarative_cron.core.event_sink import _READERS as SINK_KEYS
 from django_declarative_cron.core.options import _READERS as OPTIONS
-from django_declarative_cron.core.retry_policy import _READERS as RETRY_KEYS
-from django_declarative_cron.core.sink import _READERS as SINK_KEYS
+from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 

@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from django_declarative_cron import checks as ours
 from django_declarative_cron import conf
-from django_declarative_cron.core.sink import Sink, backoff
-from django_declarative_cron.core.webhook import headers
+from django_declarative_cron.core.channels import signature_headers
+from django_declarative_cron.core.event_sink import Sink, backoff
 
 pytestmark = pytest.mark.usefixtures("still_clock")
 
@@ -181,7 +181,7 @@ def test_the_library_it_needs_is_asked_for(configure: Any, monkeypatch: pytest.M
 
 def test_without_a_secret_nothing_is_signed() -> None:
 
-    sent = headers("some-id", b"{}", datetime(2026, 1, 1, tzinfo=UTC), ())
+    sent = signature_headers("some-id", b"{}", datetime(2026, 1, 1, tzinfo=UTC), ())
     assert sent == {
         "content-type": "application/cloudevents+json; charset=utf-8",
         "webhook-id": "some-id",

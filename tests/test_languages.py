@@ -13,7 +13,7 @@ from django.utils import translation
 from django.utils.translation.template import templatize
 
 import django_declarative_cron
-from django_declarative_cron.core.why import Cause
+from django_declarative_cron.core.explain import Cause
 from django_declarative_cron.store.sentences import _WORDED
 
 ROOT = Path(django_declarative_cron.__file__).parent

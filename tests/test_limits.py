@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import conf
-from django_declarative_cron.core import limits
-from django_declarative_cron.core.entry_keys import KINDS
-from django_declarative_cron.core.entry_options import _READERS as OPTIONS
-from django_declarative_cron.core.problem import Problem
-from django_declarative_cron.core.retry_policy import _READERS as RETRY_KEYS
+from django_declarative_cron.core.declarations import values
+from django_declarative_cron.core.declarations.entry import KINDS
+from django_declarative_cron.core.declarations.item import Problem
+from django_declarative_cron.core.declarations.options import _READERS as OPTIONS
+from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
 from django_declarative_cron.exceptions import LONGEST_ECHO
 
 CALLBACK = "tests.callables.jobs.send_mail"
@@ -47,7 +47,7 @@ def test_a_limit_is_kept_to_the_letter(key: str, value: Any, longer: Any, words:
 
 
 def test_options_have_limits_too() -> None:
-    meta = {"meta": {"a": "d" * limits.LONGEST_DATA}}
+    meta = {"meta": {"a": "d" * values.LONGEST_DATA}}
     (problem,) = refused({**ENTRY, "options": meta})
     assert "must have at most 65536 characters as JSON" in problem.message
     (problem,) = refused({**ENTRY, "options": {"tags": ["a"] * 51}})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 
 from ..lateness import product
 from .acting import Acting
@@ -26,6 +26,6 @@ class Case(Acting, product.Case):
         """
         act = Act("benchmark", datetime.now(UTC))
         if pause:
-            overrides.pause([name], act)
+            operator_actions.pause([name], act)
         else:
-            overrides.resume([name], act)
+            operator_actions.resume([name], act)

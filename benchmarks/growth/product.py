@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from django.db.models import Max
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 
 from ..harness.declared import names
 from ..harness.parts import Sample
@@ -51,7 +51,7 @@ class Case(product.Case):
         """Run each task once; give how many runs were recorded."""
         # Only those of this turn are counted: to count all again and again takes long.
         self._newest = TaskRun.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        overrides.request_run(names(self.size), Act("benchmark", datetime.now(UTC)))
+        operator_actions.request_run(names(self.size), Act("benchmark", datetime.now(UTC)))
         self._scheduler._engine.woken.set()
         until(lambda: self.recorded() >= self.size)
         return self.recorded()

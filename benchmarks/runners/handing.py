@@ -16,7 +16,7 @@ from .running import Calling
 
 if TYPE_CHECKING:
     from django_declarative_cron.runtime.runners import Runner
-    from django_declarative_cron.store.endings import Result
+    from django_declarative_cron.store.results import Result
 
 CALLBACKS = "benchmarks.runners.callbacks"
 PATIENCE = 60.0

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 
 from ..harness.declared import crons, names
 from ..harness.jobs import nothing
@@ -32,7 +32,7 @@ class Case(Running):
 
     def run(self) -> float:
         """Ask, and wait until all is recorded."""
-        overrides.request_run(names(self.size), Act("benchmark", datetime.now(UTC)))
+        operator_actions.request_run(names(self.size), Act("benchmark", datetime.now(UTC)))
         began = time.perf_counter()
         self._scheduler._engine.woken.set()
         until(lambda: self.recorded() >= self.size)

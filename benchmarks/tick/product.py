@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.work import succeeded
+from django_declarative_cron.runtime.outcome import succeeded
 from django_declarative_cron.testing.clock import ManualClock
 from django_declarative_cron.testing.jobs import Queue
 

@@ -12,8 +12,8 @@ from ..conf import options
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.attendance import attendance, gave_up, is_attended
-from ..store.liveness import patience
+from ..store.instance_status import attendance, gave_up, is_attended
+from ..store.task_status import patience
 from . import formats
 from .live import LiveAdmin
 
@@ -49,12 +49,7 @@ class AttendedAdmin(LiveAdmin):
         }
 
     def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
-        """Tell whether a scheduler was heard of lately.
-
-        Args:
-            request: of the user.
-            within: how lately.
-        """
+        """Return whether a scheduler was heard of lately."""
         database_time = system_clock.database_time()
         return is_attended(database.alias(), options().DEPLOYMENT, within, database_time)
 

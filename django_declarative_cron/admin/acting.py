@@ -20,9 +20,9 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store import database, overrides
-from ..store.held import HeldError
-from ..store.reading import read
+from ..store import database, operator_actions
+from ..store.database import HeldError
+from ..store.queries import read
 from . import acts, formats
 from .absence import AttendedAdmin
 from .acts import ACTS, Act
@@ -51,36 +51,31 @@ class ActingAdmin(AttendedAdmin):
         return [path("act/<slug:key>/", view, name=name), *super().get_urls()]
 
     def has_run_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may run tasks now."""
+        """Return whether the user may run tasks now."""
         return self.may(request, acts.RUN)
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may pause tasks."""
+        """Return whether the user may pause tasks."""
         return self.may(request, acts.PAUSE)
 
     def has_resume_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may resume tasks."""
+        """Return whether the user may resume tasks."""
         return self.may(request, acts.RESUME)
 
     def has_skip_next_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may skip next runs."""
+        """Return whether the user may skip next runs."""
         return self.may(request, acts.SKIP_NEXT)
 
     def has_retry_now_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may bring retries forward."""
+        """Return whether the user may bring retries forward."""
         return self.may(request, acts.RETRY_NOW)
 
     def has_clear_retry_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may clear retry states."""
+        """Return whether the user may clear retry states."""
         return self.may(request, acts.CLEAR_RETRY)
 
     def may(self, request: HttpRequest, act: Act) -> bool:
-        """Tell whether the user may do an act; what one may not see, one may not change.
-
-        Args:
-            request: of the user.
-            act: to be done.
-        """
+        """Return whether the user may do an act; what one may not see, one may not change."""
         return self.may_do(request, act.codename) and self.has_view_permission(request)
 
     @admin.action(description=acts.RUN.label, permissions=["run"])
@@ -119,12 +114,7 @@ class ActingAdmin(AttendedAdmin):
         return self._ask(request, acts.CLEAR_RETRY, list(queryset))
 
     def act_view(self, request: HttpRequest, key: str) -> HttpResponse:
-        """Show the confirmation page, and do the act once it is confirmed.
-
-        Args:
-            request: GET with ``task``, or POST of the page's form.
-            key: of the act.
-        """
+        """Show the confirmation page, and do the act once it is confirmed."""
         act = ACTS.get(key)
         if act is None:
             raise Http404
@@ -202,7 +192,7 @@ class ActingAdmin(AttendedAdmin):
         form: ActForm,
         now: datetime,
     ) -> None:
-        who = overrides.Act(
+        who = operator_actions.Act(
             author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
         )
         names = [task.name or "" for task in tasks]

@@ -12,8 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask
-from ..store import overrides
-from ..store.reading import Reading, skips_at
+from ..store import operator_actions
+from ..store.queries import Reading, skips_at
 from . import formats
 from .forms import ActForm, PauseForm
 
@@ -67,17 +67,11 @@ class Act:
 
     @property
     def codename(self) -> str:
-        """Give the codename of its permission."""
+        """Return the codename of its permission."""
         return f"{self.right or self.key}_scheduledtask"
 
     def expectation(self, task: ScheduledTask, reading: Reading, now: datetime) -> Expectation:
-        """Say what the act will do to a task.
-
-        Args:
-            task: its row.
-            reading: the row, understood.
-            now: the instant of asking.
-        """
+        """Return what the act will do to a task."""
         if reading.schedule is None:
             text = gettext("Its row is damaged (%(reason)s): nothing will change.")
             return Expectation(task.name or "", text % {"reason": reading.problem}, False)
@@ -175,7 +169,7 @@ RUN = Act(
     question=_("Run these tasks now?"),
     done=_("Run requested: %(names)s."),
     undone=_("Not run, because their rows are gone or damaged: %(names)s."),
-    apply=overrides.request_run,
+    apply=operator_actions.request_run,
     expect=_expect_run,
 )
 PAUSE = Act(
@@ -184,7 +178,7 @@ PAUSE = Act(
     question=_("Pause these tasks?"),
     done=_("Paused: %(names)s."),
     undone=_("Not paused, because their rows are gone or damaged: %(names)s."),
-    apply=overrides.pause,
+    apply=operator_actions.pause,
     expect=_expect_pause,
     form=PauseForm,
 )
@@ -194,7 +188,7 @@ RESUME = Act(
     question=_("Resume these tasks?"),
     done=_("Resumed: %(names)s."),
     undone=_("Nothing to resume: %(names)s."),
-    apply=overrides.resume,
+    apply=operator_actions.resume,
     expect=_expect_resume,
 )
 SKIP_NEXT = Act(
@@ -203,7 +197,7 @@ SKIP_NEXT = Act(
     question=_("Skip the next run of these tasks?"),
     done=_("Next run skipped: %(names)s."),
     undone=_("Nothing to skip: %(names)s."),
-    apply=overrides.skip_next,
+    apply=operator_actions.skip_next,
     expect=_expect_skip,
 )
 RETRY_NOW = Act(
@@ -212,7 +206,7 @@ RETRY_NOW = Act(
     question=_("Retry these tasks now?"),
     done=_("Retried at once: %(names)s."),
     undone=_("Nothing to retry: %(names)s."),
-    apply=overrides.retry_now,
+    apply=operator_actions.retry_now,
     expect=_expect_retry,
 )
 UNSKIP = Act(
@@ -221,7 +215,7 @@ UNSKIP = Act(
     question=_("Let the next run of these tasks take place after all?"),
     done=_("Next run no longer skipped: %(names)s."),
     undone=_("No run was to be skipped: %(names)s."),
-    apply=overrides.unskip,
+    apply=operator_actions.unskip,
     expect=_expect_unskip,
     right="skip_next",
 )
@@ -231,7 +225,7 @@ CLEAR_RETRY = Act(
     question=_("Clear the retry state of these tasks?"),
     done=_("Retry state cleared: %(names)s."),
     undone=_("Nothing to clear: %(names)s."),
-    apply=overrides.clear_retry,
+    apply=operator_actions.clear_retry,
     expect=_expect_clear,
 )
 
@@ -243,12 +237,7 @@ OF_A_RETRY = (RETRY_NOW, CLEAR_RETRY)
 
 
 def fitting(task: ScheduledTask, now: datetime) -> list[Act]:
-    """Give the acts that can change anything about a task as it is; its page offers these.
-
-    Args:
-        task: its row.
-        now: the instant of looking.
-    """
+    """Return the acts that can change anything about a task as it is; its page offers these."""
     is_paused, skips = task.paused_since is not None, skips_at(task, now) is not None
     idle = {
         RESUME: not is_paused or not task.enabled,

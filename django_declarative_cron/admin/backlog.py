@@ -7,12 +7,12 @@ from typing import Any
 from ..conf import options
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.backlog import undelivered
+from ..store.metrics_queries import undelivered
 from . import formats
 
 
 def shown() -> dict[str, Any] | None:
-    """Give what is waiting, for the template; ``None`` where events are not posted."""
+    """Return what is waiting, for the template; ``None`` where events are not posted."""
     found = undelivered(database.alias(), options().DEPLOYMENT, system_clock)
     if found is None:
         return None

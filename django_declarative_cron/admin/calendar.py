@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from django.utils.dates import WEEKDAYS_ABBR
 
 from ..core.schedule import Schedule
-from ..store.coverage import MOST_IN_DAY, Ended
-from ..store.shapes import Named, Shape
+from ..store.overview import MOST_IN_DAY, Ended
+from ..store.queries import Named, Shape
 from . import formats
 
 _TICK = timedelta(microseconds=1)
@@ -61,12 +61,7 @@ class DayLine:
 
 
 def month_of(text: str, today: date) -> date:
-    """Read which month is asked for; the present one where that is none.
-
-    Args:
-        text: such as ``2026-11``.
-        today: the present day.
-    """
+    """Read which month is asked for; the present one where that is none."""
     year, dash, month = text.partition("-")
     numbers = [year, month] if dash else ["", ""]
     if not all(each.isascii() and each.isdigit() and len(each) < 5 for each in numbers):
@@ -77,11 +72,7 @@ def month_of(text: str, today: date) -> date:
 
 
 def day_of(text: str) -> date | None:
-    """Read which day is asked for, ``None`` where that is none.
-
-    Args:
-        text: such as ``2026-11-28``.
-    """
+    """Read which day is asked for, ``None`` where that is none."""
     try:
         found = date.fromisoformat(text)
     except ValueError:
@@ -90,38 +81,25 @@ def day_of(text: str) -> date | None:
 
 
 def neighbours(month: date) -> tuple[str, str]:
-    """Give the months before and after, as ``month_of`` reads them.
-
-    Args:
-        month: its first day.
-    """
+    """Return the months before and after, as ``month_of`` reads them."""
     before, after = month - timedelta(days=1), month + timedelta(days=32)
     return f"{before:%Y-%m}", f"{after:%Y-%m}"
 
 
 def weekdays() -> list[str]:
-    """Give the names of the days of a week, Monday first."""
+    """Return the names of the days of a week, Monday first."""
     return [str(WEEKDAYS_ABBR[number]) for number in range(7)]
 
 
 def bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Give the instants at which a day begins and ends.
-
-    Args:
-        day: which.
-        zone: whose clocks.
-    """
+    """Return the instants at which a day begins and ends."""
     following = day + timedelta(days=1)
     begin = datetime.combine(day, time.min, zone).astimezone(UTC)
     return begin, datetime.combine(following, time.min, zone).astimezone(UTC)
 
 
 def days_of(month: date) -> list[date]:
-    """Give the days that a calendar of a month shows: whole weeks.
-
-    Args:
-        month: its first day.
-    """
+    """Return the days that a calendar of a month shows: whole weeks."""
     return list(calendar.Calendar().itermonthdates(month.year, month.month))
 
 
@@ -132,15 +110,7 @@ def weeks(
     declared: Sequence[Shape],
     ended: dict[date, Ended],
 ) -> list[list[Day]]:
-    """Give the calendar of a month.
-
-    Args:
-        month: its first day.
-        today: the present day.
-        zone: whose days.
-        declared: the schedules of the tasks that are switched on.
-        ended: what became of the runs of each day.
-    """
+    """Return the calendar of a month."""
     days = days_of(month)
     planned = _planned(days, zone, declared)
     shown = [
@@ -189,7 +159,7 @@ def _merged(declared: Sequence[Shape], edges: Sequence[datetime]) -> Iterator[Sh
 
 
 def _is_moved_over(shape: Shape, offset: timedelta, edges: Sequence[datetime]) -> bool:
-    """Tell whether a spread moves an occurrence over the edge of a day, or of a registration."""
+    """Return whether a spread moves an occurrence over the edge of a day, or of a registration."""
     plain = replace(shape.schedule, offset=_NONE)
     return any(
         _named(plain, edge - offset, edge) for edge in (*edges, shape.since) if edge >= shape.since
@@ -201,13 +171,7 @@ def _named(schedule: Schedule, begin: datetime, end: datetime) -> int:
 
 
 def lines_of(day: date, zone: tzinfo, tasks: Iterable[Named]) -> list[DayLine]:
-    """Give what tasks do on one day, in the order of their first occurrences.
-
-    Args:
-        day: which.
-        zone: whose.
-        tasks: that are switched on.
-    """
+    """Return what tasks do on one day, in the order of their first occurrences."""
     dawn, end = bounds(day, zone)
     # Thousands of tasks have a few hundred schedules; what is equal may yet leave other days out.
     known: dict[tuple[int, datetime], tuple[int, datetime, datetime] | None] = {}

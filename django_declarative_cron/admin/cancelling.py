@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..store import cancels, database, overrides
-from ..store.cancels import CANCELLABLE, Effect
+from ..store import cancellation, database, operator_actions
+from ..store.cancellation import CANCELLABLE, Effect
 from .acts import Expectation
 from .forms import ActForm
 from .live import LiveAdmin
@@ -46,12 +46,7 @@ class CancellingAdmin(LiveAdmin):
         return [path("<int:key>/cancel/", view, name=name), *super().get_urls()]
 
     def cancel_url(self, request: HttpRequest, run: TaskRun) -> str:
-        """Give the address at which a run is asked to end, empty where that cannot be.
-
-        Args:
-            request: of the user.
-            run: its row.
-        """
+        """Return the address at which a run is asked to end, empty where that cannot be."""
         if run.outcome not in CANCELLABLE or not self._may(request):
             return ""
         return self.address(TaskRun, "cancel", run.pk)
@@ -60,12 +55,7 @@ class CancellingAdmin(LiveAdmin):
         return self.may_do(request, "cancel_taskrun") and self.has_view_permission(request)
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
-        """Show the confirmation page, and ask once it is confirmed.
-
-        Args:
-            request: GET, or POST of the page's form.
-            key: of the run.
-        """
+        """Show the confirmation page, and ask once it is confirmed."""
         if not self._may(request):
             raise PermissionDenied
         run = self.get_queryset(request).filter(pk=key).first() if key <= HIGHEST_KEY else None
@@ -75,10 +65,10 @@ class CancellingAdmin(LiveAdmin):
         form = ActForm(request.POST if request.method == "POST" else None)
         if not form.is_bound or not form.is_valid():
             return self._confirm(request, run, form)
-        who = overrides.Act(
+        who = operator_actions.Act(
             author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
         )
-        effect = cancels.cancel(run, who, system_clock.database_time())
+        effect = cancellation.cancel(run, who, system_clock.database_time())
         if effect is not Effect.NONE:
             self._log(request, run, form.note_given)
         level = messages.WARNING if effect is Effect.NONE else messages.SUCCESS

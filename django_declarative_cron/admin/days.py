@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from ..models import ScheduledTask
 from ..store import overview
 from ..store.overview import Ran
-from ..store.shapes import named
+from ..store.queries import named
 from . import calendar, formats
 from .calendar import DayLine
 from .overview import changes_of, ticks_of
@@ -29,15 +29,7 @@ LINES = 40
 def of(
     page: ReadOnlyAdmin, tasks: QuerySet[ScheduledTask], day: date, zone: tzinfo, now: datetime
 ) -> dict[str, Any]:
-    """Collect what the template shows of a day.
-
-    Args:
-        page: knows the addresses on its site.
-        tasks: that are switched on.
-        day: which.
-        zone: whose.
-        now: the instant of looking.
-    """
+    """Collect what the template shows of a day."""
     found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown = found[:LINES]
     window = Window(*calendar.bounds(day, zone))
@@ -61,7 +53,7 @@ def _ran(lines: Sequence[DayLine], window: Window, now: datetime) -> dict[str, l
 
 
 def _ahead(lines: Sequence[DayLine], window: Window, now: datetime) -> Iterator[list[datetime]]:
-    """Give for each line what is ahead of it; those that begin alike share it."""
+    """Return for each line what is ahead of it; those that begin alike share it."""
     known: dict[tuple[int, datetime], list[datetime]] = {}
     for line in lines:
         since = max(now, line.first - timedelta(microseconds=1))

@@ -60,12 +60,7 @@ class Meaning:
 
 
 def meaning_of(given: dict[str, Any], now: datetime) -> Meaning:
-    """Say what was typed means.
-
-    Args:
-        given: the cleaned form.
-        now: from when on it counts.
-    """
+    """Return what was typed means."""
     try:
         expression = parse(given["expression"], given["dialect"])
         zone = validate_zone(given["timezone"])

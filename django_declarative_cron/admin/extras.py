@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import options
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.coverage import Ended, ended_by_day
-from ..store.shapes import shapes
+from ..store.overview import Ended, ended_by_day
+from ..store.queries import shapes
 from . import calendar, days
 from .acting import ActingAdmin
 from .expressions import ExpressionForm, meaning_of
@@ -39,11 +39,7 @@ class ExtraPagesAdmin(ActingAdmin):
         return [*added, *super().get_urls()]
 
     def calendar_view(self, request: HttpRequest) -> HttpResponse:
-        """Show a month, and one of its days where that is asked for.
-
-        Args:
-            request: GET with ``month`` or ``day``.
-        """
+        """Show a month, and one of its days where that is asked for."""
         self._require_view(request)
         return self.readable(lambda: self._calendar(request))
 
@@ -73,11 +69,7 @@ class ExtraPagesAdmin(ActingAdmin):
         )
 
     def expression_view(self, request: HttpRequest) -> HttpResponse:
-        """Say what an expression means.
-
-        Args:
-            request: GET with ``expression``, ``timezone`` and ``dialect``.
-        """
+        """Return what an expression means."""
         self._require_view(request)
         initial = {"timezone": timezone.get_current_timezone_name(), "dialect": "posix"}
         given = {**initial, **{key: request.GET[key] for key in _ASKED if key in request.GET}}

@@ -17,7 +17,7 @@ from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store.overview import Kind, failed_lately, kinds, last_outcome
-from ..store.status import status_query
+from ..store.task_status import status_query
 from .formats import grouped
 from .marks import REASON_WORDS, STATUS_WORDS
 
@@ -175,11 +175,7 @@ class ZoneFilter(admin.SimpleListFilter):
 
 
 def app_of(callback: Any) -> str:
-    """Give the package that a callback stands in, empty for what is no dotted path.
-
-    Args:
-        callback: as stored; SQLite gives back bytes where somebody put them.
-    """
+    """Return the package that a callback stands in, empty for what is no dotted path."""
     if not isinstance(callback, str):
         return ""
     package, dot, _rest = callback.partition(".")
@@ -187,12 +183,7 @@ def app_of(callback: Any) -> str:
 
 
 def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:
-    """Give what tasks there are, asked for once for one page.
-
-    Args:
-        request: of the user.
-        model_admin: whose rows.
-    """
+    """Return what tasks there are, asked for once for one page."""
     known: list[Kind] | None = getattr(request, "_ddc_kinds", None)
     if known is None:
         known = kinds(model_admin.get_queryset(request), system_clock.now())
@@ -201,11 +192,7 @@ def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:
 
 
 def texts(tags: Any) -> tuple[str, ...]:
-    """Give the tags of a stored declaration, whatever stands there.
-
-    Args:
-        tags: as stored.
-    """
+    """Return the tags of a stored declaration, whatever stands there."""
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 

@@ -32,22 +32,13 @@ _UNITS = (
 
 
 def moment(value: datetime) -> SafeString:
-    """Show an instant to the second, in the zone the project shows times in.
-
-    Args:
-        value: aware.
-    """
+    """Show an instant to the second, in the zone the project shows times in."""
     local = value.astimezone(timezone.get_current_timezone())
     return _time(value, f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}")
 
 
 def occurrence(value: datetime, zone: tzinfo) -> SafeString:
-    """Show an occurrence in the zone of its schedule; which one, where the clocks show two.
-
-    Args:
-        value: aware.
-        zone: of the task.
-    """
+    """Show an occurrence in the zone of its schedule; which one, where the clocks show two."""
     local = value.astimezone(zone)
     civil = f"{local:%Y-%m-%d %H:%M:%S}" if local.second else f"{local:%Y-%m-%d %H:%M}"
     which = f" {local.tzname()}" if is_shown_twice(value, zone) else ""
@@ -60,12 +51,7 @@ def _time(value: datetime, text: str) -> SafeString:
 
 
 def relative(value: datetime, now: datetime) -> str:
-    """Say how far an instant is from now, by elapsed time.
-
-    Args:
-        value: aware.
-        now: aware.
-    """
+    """Return how far an instant is from now, by elapsed time."""
     if abs(value - now) < timedelta(minutes=1):
         return gettext("in less than a minute") if value > now else gettext("just now")
     # In UTC, or the hour that a clock change took away would count as time that passed.
@@ -76,11 +62,7 @@ def relative(value: datetime, now: datetime) -> str:
 
 
 def span(length: timedelta | None) -> str:
-    """Show a length of time with its two largest units.
-
-    Args:
-        length: of a run or a delay; ``None`` gives an empty text.
-    """
+    """Show a length of time with its two largest units."""
     if length is None:
         return ""
     if timedelta(0) < length < _SECOND:
@@ -101,11 +83,7 @@ def _largest_units(length: timedelta) -> str:
 
 
 def words(expression: CronExpression) -> str:
-    """Word a schedule in the active language.
-
-    Args:
-        expression: parsed.
-    """
+    """Word a schedule in the active language."""
     return _words(expression, get_language() or "en")
 
 
@@ -122,12 +100,7 @@ def _calendar_names() -> dict[str, str]:
 
 
 def count(number: int, most: int | None = None) -> str:
-    """Show how many there are, in groups of three digits; nothing where there are none.
-
-    Args:
-        number: at least 0.
-        most: how far was counted.
-    """
+    """Show how many there are, in groups of three digits; nothing where there are none."""
     shown = number_format(number, force_grouping=True) if number else ""
     return f"{shown}+" if most is not None and number >= most else shown
 
@@ -137,11 +110,7 @@ grouped = lazy(count, str)
 
 
 def about(number: int) -> str:
-    """Show how many there are where there is little room; nothing where there are none.
-
-    Args:
-        number: at least 0.
-    """
+    """Show how many there are where there is little room; nothing where there are none."""
     for size, letter in ((1_000_000, "M"), (1000, "k")):
         if number >= 10 * size or (letter == "M" and number >= size):
             digits = 1 if number < 10 * size else 0
@@ -151,11 +120,7 @@ def about(number: int) -> str:
 
 
 def names(texts: Iterable[str]) -> str:
-    """List names in one line, the first of them where there are many.
-
-    Args:
-        texts: task names.
-    """
+    """List names in one line, the first of them where there are many."""
     texts = list(texts)
     shown = ", ".join(texts[:_NAMES_SHOWN])
     more = len(texts) - _NAMES_SHOWN
@@ -166,9 +131,5 @@ def names(texts: Iterable[str]) -> str:
 
 
 def utc(value: datetime) -> SafeString:
-    """Show an occurrence in UTC.
-
-    Args:
-        value: aware.
-    """
+    """Show an occurrence in UTC."""
     return occurrence(value, ZoneInfo("UTC"))

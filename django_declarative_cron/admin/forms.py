@@ -63,12 +63,12 @@ class ActForm(forms.Form):
 
     @property
     def note_given(self) -> str:
-        """Give the note, once the form is valid."""
+        """Return the note, once the form is valid."""
         return str(self.cleaned_data["note"])
 
     @property
     def said(self) -> dict[str, Any]:
-        """Give what else the act is told, once the form is valid."""
+        """Return what else the act is told, once the form is valid."""
         return {}
 
 
@@ -86,5 +86,5 @@ class PauseForm(ActForm):
 
     @property
     def said(self) -> dict[str, Any]:
-        """Give when the pause ends."""
+        """Return when the pause ends."""
         return {"until": self.cleaned_data["until"]}

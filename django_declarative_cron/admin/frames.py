@@ -35,11 +35,7 @@ class Frame:
 
 
 def project_frames(traceback: str) -> list[Frame]:
-    """Give the frames of a traceback that are in no library, where it failed first.
-
-    Args:
-        traceback: as stored.
-    """
+    """Return the frames of a traceback that are in no library, where it failed first."""
     frames = [frame for frame in _frames(traceback) if not _LIBRARIES.search(frame.file)]
     return frames[::-1][:_MOST]
 

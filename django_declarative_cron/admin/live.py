@@ -34,21 +34,12 @@ class LiveAdmin(ReadOnlyAdmin):
         ]
 
     def live_list_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the changing parts of the list.
-
-        Args:
-            request: GET with the query of the list.
-        """
+        """Show the changing parts of the list."""
         page = self.changelist_view(request, {"ddc_base": f"{_BASES}/list.html"})
         return _unless_unchanged(request, page)
 
     def live_page_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the changing parts of a row's page.
-
-        Args:
-            request: GET.
-            object_id: key of the row.
-        """
+        """Show the changing parts of a row's page."""
         context: dict[str, Any] = {"ddc_base": f"{_BASES}/page.html"}
         return _unless_unchanged(request, self.change_view(request, object_id, "", context))
 

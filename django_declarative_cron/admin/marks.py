@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
-from ..store.liveness import shown_outcome
+from ..store.task_status import shown_outcome
 from . import formats
 from .standing import Standing
 
@@ -87,12 +87,7 @@ _OUTCOME_SYMBOLS = {
 
 
 def status(found: Status, task: ScheduledTask) -> SafeString:
-    """Show the status word of a task with its shape.
-
-    Args:
-        found: the word.
-        task: whose pause may have an end.
-    """
+    """Show the status word of a task with its shape."""
     if found is Status.PAUSED_UNTIL and task.paused_until is not None:
         mark = _mark(f"status-{found}", found.symbol, str(_("Paused until")))
         end = formats.moment(task.paused_until)
@@ -101,47 +96,30 @@ def status(found: Status, task: ScheduledTask) -> SafeString:
 
 
 def outcome(run: TaskRun, now: datetime) -> SafeString:
-    """Show how a run ended with its shape.
-
-    Args:
-        run: the run with its instance, or the occurrences that did not run.
-        now: the instant of looking.
-    """
+    """Show how a run ended with its shape."""
     found = shown_outcome(run, now)
     symbol = _OUTCOME_SYMBOLS.get(Outcome(found), "") if found in Outcome else ""
     return _mark(f"outcome-{found}", symbol, outcome_word(found))
 
 
 def outcome_word(found: str) -> str:
-    """Return the word of an outcome.
-
-    Args:
-        found: the outcome, maybe one that this release does not know.
-    """
+    """Return the word of an outcome."""
     return str(Outcome(found).label) if found in Outcome else found
 
 
 def legend() -> Iterator[tuple[str, str, str]]:
-    """Give the class, the shape and the word of each outcome."""
+    """Return the class, the shape and the word of each outcome."""
     for each in Outcome:
         yield each.value, _OUTCOME_SYMBOLS.get(each, ""), str(each.label)
 
 
 def standing(found: Standing) -> SafeString:
-    """Show what a scheduler process is to its deployment.
-
-    Args:
-        found: the word.
-    """
+    """Show what a scheduler process is to its deployment."""
     return _mark(f"standing-{found}", _STANDING_SYMBOLS[found], str(STANDING_WORDS[found]))
 
 
 def reason(run: TaskRun) -> str:
-    """Word why a run began, or why an occurrence did not run.
-
-    Args:
-        run: the run, or the occurrences that did not run.
-    """
+    """Word why a run began, or why an occurrence did not run."""
     return str(REASON_WORDS.get(run.reason, run.reason))
 
 

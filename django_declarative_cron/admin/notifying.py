@@ -15,8 +15,8 @@ from django.utils.translation import gettext, override
 from django.views.decorators.http import require_POST
 
 from ..conf import options
-from ..core.channel import Channel
-from ..core.notices import trial_message
+from ..core.channels import Channel
+from ..core.notifications import trial_message
 from ..models import SchedulerInstance, SchedulerState
 from ..runtime.clock import system_clock
 from ..store import database
@@ -37,11 +37,7 @@ class NotifyingAdmin(AttendedAdmin):
         return [path("notify/", view, name=name), *super().get_urls()]
 
     def channels(self, request: HttpRequest) -> dict[str, Any] | None:
-        """Give the channels that the user may test, for the template; ``None`` for none.
-
-        Args:
-            request: of the user.
-        """
+        """Return the channels that the user may test, for the template; ``None`` for none."""
         names = [channel.name for channel in options().NOTIFY]
         if not names or not self._may_notify(request):
             return None
@@ -52,11 +48,7 @@ class NotifyingAdmin(AttendedAdmin):
         return allowed and self.has_view_permission(request)
 
     def notify_view(self, request: HttpRequest) -> HttpResponse:
-        """Send a test message to one channel.
-
-        Args:
-            request: POST with ``channel``.
-        """
+        """Send a test message to one channel."""
         if not self._may_notify(request):
             raise PermissionDenied
         asked = request.POST.get("channel")

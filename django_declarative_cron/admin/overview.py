@@ -23,10 +23,10 @@ from ..cron import next_transitions
 from ..models import ScheduledTask, SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database, overview
-from ..store.attendance import spoke_at
-from ..store.liveness import patience
+from ..store.instance_status import spoke_at
 from ..store.overview import Ran
-from ..store.reading import next_start_of, read_schedule
+from ..store.queries import next_start_of, read_schedule
+from ..store.task_status import patience
 from . import formats, marks
 from .filters import kinds_of
 from .pictures import charts, timeline
@@ -100,13 +100,7 @@ class Lane:
 
 
 def of(page: ReadOnlyAdmin, request: HttpRequest, tasks: Sequence[ScheduledTask]) -> dict[str, Any]:
-    """Collect what the template shows.
-
-    Args:
-        page: knows the addresses on its site and the rows that may be seen.
-        request: of the user.
-        tasks: on this page of the list, in its order.
-    """
+    """Collect what the template shows."""
     now = system_clock.now()
     found = health_of(request)
     mine, counts = page.get_queryset(request), Counter[str]()
@@ -126,11 +120,7 @@ def of(page: ReadOnlyAdmin, request: HttpRequest, tasks: Sequence[ScheduledTask]
 
 
 def health_of(request: HttpRequest) -> overview.Health | None:
-    """Look who is at work, once for one page.
-
-    Args:
-        request: of the user.
-    """
+    """Look who is at work, once for one page."""
     if not hasattr(request, "_ddc_health"):
         ours, clock = options(), system_clock
         found = overview.health(
@@ -227,7 +217,7 @@ def _lane(
 def _planned(
     task: ScheduledTask, schedule: Schedule | None, window: Window, now: datetime
 ) -> Iterable[datetime]:
-    """Give the occurrences ahead, as many as a lane can show."""
+    """Return the occurrences ahead, as many as a lane can show."""
     if schedule is None or task.next_run_at is None:
         return []
     # Where a pause ends, the next run lies behind it.
@@ -236,13 +226,7 @@ def _planned(
 
 
 def ticks_of(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
-    """Give the occurrences after an instant, as many as a lane can show.
-
-    Args:
-        schedule: of a task.
-        since: from when on.
-        window: what the lane shows.
-    """
+    """Return the occurrences after an instant, as many as a lane can show."""
     ahead = islice(_stepping(schedule, since), _PLANNED)
     return list(takewhile(lambda instant: instant < window.end, ahead))
 
@@ -257,12 +241,7 @@ def _stepping(schedule: Schedule, since: datetime) -> Iterator[datetime]:
 
 
 def changes_of(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
-    """Give the changes of the clock in the zone of a schedule.
-
-    Args:
-        schedule: ``None`` where it cannot be read.
-        window: within which they are looked for.
-    """
+    """Return the changes of the clock in the zone of a schedule."""
     if schedule is None:
         return
     for change in next_transitions(schedule.zone, window.start, window.end):
@@ -270,13 +249,7 @@ def changes_of(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
 
 
 def clock_change(zone: str, before: timedelta, after: timedelta) -> str:
-    """Word a change of the clock.
-
-    Args:
-        zone: its name.
-        before: offset from UTC up to it.
-        after: offset from UTC from it on.
-    """
+    """Word a change of the clock."""
     kind = gettext("clocks go forward") if after > before else gettext("clocks go back")
     return f"{zone}: {kind}, {_offset(before)} → {_offset(after)}"
 

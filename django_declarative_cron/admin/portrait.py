@@ -11,13 +11,12 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
-from ..core.why import Cause
+from ..core.explain import Cause
 from ..models import Outcome, ScheduledTask, TaskRun
-from ..store.coverage import Coverage, Unserved, coverage, days_of
-from ..store.explaining import explain
-from ..store.liveness import shown_end, shown_outcome
-from ..store.reading import Reading, read_timeout
+from ..store.overview import Coverage, Unserved, coverage, days_of
+from ..store.queries import Reading, explain, read_timeout
 from ..store.sentences import Times, sentence
+from ..store.task_status import shown_end, shown_outcome
 from . import formats, marks
 from .pictures import charts
 
@@ -69,14 +68,7 @@ class Attempt:
 def of(
     reading: Reading, runs: Sequence[TaskRun], now: datetime, *, is_attended: bool
 ) -> dict[str, Any]:
-    """Collect what the template shows.
-
-    Args:
-        reading: the task's row, understood.
-        runs: its newest, the newest first.
-        now: the instant of looking.
-        is_attended: a scheduler was heard of lately.
-    """
+    """Collect what the template shows."""
     task, schedule = reading.task, reading.schedule
     zone = timezone.get_current_timezone() if schedule is None else schedule.zone
     answer = explain(task, now, is_attended=is_attended)
@@ -99,12 +91,7 @@ def of(
 
 
 def worded_coverage(found: Coverage, times: Times) -> str:
-    """Say in one sentence what became of a task's occurrences.
-
-    Args:
-        found: of ``coverage``.
-        times: write instants.
-    """
+    """Say in one sentence what became of a task's occurrences."""
     text = ngettext(
         "%(number)d occurrence since %(since)s",
         "%(number)d occurrences since %(since)s",
@@ -208,7 +195,7 @@ def _outcomes(task: ScheduledTask, now: datetime) -> Chart | None:
 
 
 def _attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
-    """Give the attempts at the newest occurrence, where there is more than one or will be."""
+    """Return the attempts at the newest occurrence, where there is more than one or will be."""
     of_newest = [
         run
         for run in runs
@@ -220,12 +207,7 @@ def _attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> li
 
 
 def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
-    """Word the attempts at one occurrence, with the delays between them.
-
-    Args:
-        runs: that started, with their instances, oldest first.
-        now: the instant of looking.
-    """
+    """Word the attempts at one occurrence, with the delays between them."""
     lines = []
     before: datetime | None = None
     for run in runs:

@@ -23,7 +23,7 @@ from django.utils.translation import gettext
 
 from ..conf import options
 from ..store import database
-from ..store.mending import mend, mending
+from ..store.row_repair import mend, mending
 from . import formats
 from .unavailable import answered
 
@@ -80,12 +80,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         return False
 
     def may_do(self, request: HttpRequest, codename: str) -> bool:
-        """Tell whether the project lets people act here, and this one may.
-
-        Args:
-            request: of the user.
-            codename: of the permission for it.
-        """
+        """Return whether the project lets people act here, and this one may."""
         may = options().ADMIN_ACTS
         return may and request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
@@ -121,7 +116,7 @@ class ReadOnlyAdmin(_ModelAdmin):
             raise PermissionDenied
 
     def _selects_rows(self, request: HttpRequest) -> bool:
-        """Tell whether what was selected can be keys at all; a database takes not every number."""
+        """Return whether the selected values can be keys; a database does not take every number."""
         return all(self._is_key(text) for text in request.POST.getlist(ACTION_CHECKBOX_NAME))
 
     def _is_key(self, text: str) -> bool:
@@ -158,11 +153,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         return found
 
     def readable(self, show: Callable[[], HttpResponse]) -> HttpResponse:
-        """Show a page, after mending the rows where damaged ones foil it.
-
-        Args:
-            show: gives the page, and does nothing.
-        """
+        """Show a page, after mending the rows where damaged ones foil it."""
         using = database.alias()
 
         def shown() -> HttpResponse:
@@ -191,42 +182,21 @@ class ReadOnlyAdmin(_ModelAdmin):
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Give what the template of a row's page shows beside its fields.
-
-        Args:
-            request: of the user.
-            row: that the page is about.
-        """
+        """Return what the template of a row's page shows beside its fields."""
         return {}
 
     def page_of(self, request: HttpRequest, row: models.Model) -> str:
-        """Give the address of a row's page on this site, or an empty text.
-
-        Args:
-            request: whoever asks must be allowed to see the page.
-            row: of any of our models.
-        """
+        """Return the address of a row's page on this site, or an empty text."""
         return self.address(type(row), "change", row.pk) if self.shows(request, type(row)) else ""
 
     def shows(self, request: HttpRequest, model: type[models.Model]) -> bool:
-        """Tell whether this site has pages of a model that the user may see.
-
-        Args:
-            request: of the user.
-            model: any of ours.
-        """
+        """Return whether this site has pages of a model that the user may see."""
         if not self.admin_site.is_registered(model):
             return False
         return self.admin_site.get_model_admin(model).has_view_permission(request)
 
     def address(self, model: type[models.Model], page: str, *args: object) -> str:
-        """Give the address of one of our pages on this site.
-
-        Args:
-            model: whose page.
-            page: changelist, change, or a page of ours.
-            args: of the page's path.
-        """
+        """Return the address of one of our pages on this site."""
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
         return reverse(name, args=args, current_app=self.admin_site.name)
 
@@ -242,7 +212,7 @@ class HistoryPaginator(_Paginator):
 
     @property
     def counted(self) -> str:
-        """Tell how far was counted, where that was not to the end; else nothing."""
+        """Return how far was counted, where that was not to the end; else nothing."""
         return formats.count(self.count, DEEPEST_ROW) if self.count >= DEEPEST_ROW else ""
 
 
@@ -255,12 +225,7 @@ def _forget_order(request: HttpRequest, sortable_by: Any) -> None:
 
 
 def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:
-    """Make a column that shows an instant in the project's zone, with and without ``USE_TZ``.
-
-    Args:
-        model: that has the field.
-        field: its name, which also names the column.
-    """
+    """Make a column that shows an instant in the project's zone, with and without ``USE_TZ``."""
 
     def show(row: Any) -> str:
         value: datetime | None = getattr(row, field)
@@ -272,11 +237,7 @@ def instant(model: type[models.Model], field: str) -> Callable[[Any], str]:
 
 
 def labelled(column: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Let a column say its name in each row too, for lists without a head above them.
-
-    Args:
-        column: takes a row.
-    """
+    """Let a column say its name in each row too, for lists without a head above them."""
     label = column.short_description  # type: ignore[attr-defined]
 
     @wraps(column)
@@ -289,10 +250,6 @@ def labelled(column: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def first_line(text: str) -> str:
-    """Give the beginning of a text that may be long.
-
-    Args:
-        text: an error or a note.
-    """
+    """Return the beginning of a text that may be long."""
     lines = text.strip().splitlines()
     return Truncator(lines[0]).chars(_LINE) if lines else ""

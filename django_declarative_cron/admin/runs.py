@@ -16,14 +16,13 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options
-from ..core.why import Cause, Why
+from ..core.explain import Cause, Why
 from ..models import ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.liveness import shown_end
-from ..store.masking import masked
 from ..store.removal import removal_of
-from ..store.sentences import sentence
+from ..store.sentences import masked, sentence
+from ..store.task_status import shown_end
 from . import acts, formats, marks, story
 from .acting import ActingAdmin
 from .cancelling import CancellingAdmin
@@ -192,7 +191,7 @@ class TaskRunAdmin(CancellingAdmin):
         return [(name, {**said, "fields": kept})]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Give what the page adds to the row."""
+        """Return what the page adds to the row."""
         tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)
         task = tasks.only("pk").first()
         return {
@@ -219,7 +218,7 @@ class TaskRunAdmin(CancellingAdmin):
 
 
 def _removed(run: TaskRun) -> str:
-    """Say when the task of a run was removed."""
+    """Return when the task of a run was removed."""
     deployment, name = run.scheduler.deployment or "", run.task_name or ""
     removal = removal_of(database.alias(), deployment, name)
     if removal is None:
@@ -229,7 +228,7 @@ def _removed(run: TaskRun) -> str:
 
 
 def _chain(run: TaskRun) -> list[Attempt]:
-    """Give the attempts at the occurrence of a run, where there were several."""
+    """Return the attempts at the occurrence of a run, where there were several."""
     if run.started_at is None:
         return []
     attempts = TaskRun.objects.filter(

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import SchedulerInstance, TaskRun
 from ..runtime.clock import system_clock
-from ..store.attendance import gave_up
+from ..store.instance_status import gave_up
 from . import backlog, formats, marks, story
 from .absence import AttendedAdmin
 from .notifying import NotifyingAdmin
@@ -136,7 +136,7 @@ class SchedulerInstanceAdmin(NotifyingAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Give what the page adds to the row."""
+        """Return what the page adds to the row."""
         runs = TaskRun.objects.filter(
             scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
         )

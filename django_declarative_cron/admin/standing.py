@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from ..conf import options
 from ..models import SchedulerInstance
-from ..store.attendance import gave_up
+from ..store.instance_status import gave_up
 
 
 class Standing(StrEnum):
@@ -26,12 +26,7 @@ class Standing(StrEnum):
 
 
 def standing_of(instance: SchedulerInstance, now: datetime) -> Standing:
-    """Give the word for a process.
-
-    Args:
-        instance: its row, with that of its deployment.
-        now: the database's time.
-    """
+    """Return the word for a process."""
     if gave_up(instance):
         return Standing.LEFT
     if instance.stopped_at is not None:

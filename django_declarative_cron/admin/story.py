@@ -15,12 +15,12 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from ..core.repeated_failures import is_suspicious
 from ..core.schedule import Schedule
-from ..core.suspicion import is_suspicious
 from ..cron.zones import is_shown_twice
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from ..store.liveness import shown_end
-from ..store.reading import Reading, read
+from ..store.queries import Reading, read
+from ..store.task_status import shown_end
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 
@@ -107,15 +107,7 @@ def of(
     *,
     is_attended: bool,
 ) -> dict[str, Any]:
-    """Collect everything the templates show of a task.
-
-    Args:
-        site_page: knows the addresses on its site.
-        request: decides which of them are offered.
-        task: its row.
-        now: the instant of looking.
-        is_attended: a scheduler was heard of lately.
-    """
+    """Collect everything the templates show of a task."""
     reading = read(task, now)
     start = reading.next_start
     runs = list(runs_of(task)[:RUNS])
@@ -141,11 +133,7 @@ def of(
 
 
 def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
-    """Return the runs of a task's name with their instances, newest first.
-
-    Args:
-        task: its row.
-    """
+    """Return the runs of a task's name with their instances, newest first."""
     runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     return runs.select_related("instance").defer(*LONG).order_by("-id")
 
@@ -153,14 +141,7 @@ def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
 def run_line(
     site_page: ReadOnlyAdmin, request: HttpRequest, run: TaskRun, now: datetime
 ) -> RunLine:
-    """Word one run.
-
-    Args:
-        site_page: knows the addresses on its site.
-        request: decides whether the run's page is offered.
-        run: to be worded, with its instance.
-        now: the instant of looking.
-    """
+    """Word one run."""
     return RunLine(
         url=site_page.page_of(request, run),
         outcome=marks.outcome(run, now),
@@ -175,12 +156,7 @@ def run_line(
 
 
 def duration(run: TaskRun, now: datetime) -> str:
-    """Show how long a run took, if it started and ended.
-
-    Args:
-        run: to be measured, with its instance.
-        now: the instant of looking.
-    """
+    """Show how long a run took, if it started and ended."""
     end = shown_end(run, now)
     if run.started_at is None or end is None:
         return ""
@@ -188,11 +164,7 @@ def duration(run: TaskRun, now: datetime) -> str:
 
 
 def reason(run: TaskRun) -> str:
-    """Word a reason, with the number of occurrences where there are several.
-
-    Args:
-        run: the run, or the occurrences that did not run.
-    """
+    """Word a reason, with the number of occurrences where there are several."""
     if run.count == 1:
         return marks.reason(run)
     return gettext("%(reason)s (%(number)d occurrences)") % {
@@ -202,11 +174,7 @@ def reason(run: TaskRun) -> str:
 
 
 def act_line(act: TaskOverride) -> ActLine:
-    """Word one act of a person.
-
-    Args:
-        act: its row.
-    """
+    """Word one act of a person."""
     return ActLine(
         at=_moment(act.created_at),
         kind=act.get_kind_display(),
@@ -223,12 +191,7 @@ def _ahead(reading: Reading, now: datetime) -> list[Upcoming]:
 
 
 def upcoming(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
-    """Word the occurrences that a schedule names, with what the clocks do to them.
-
-    Args:
-        schedule: its expression and zone.
-        now: the instant of looking.
-    """
+    """Word the occurrences that a schedule names, with what the clocks do to them."""
     before = now
     for instant in schedule.upcoming(now):
         yield Upcoming(
@@ -242,7 +205,7 @@ def upcoming(schedule: Schedule, now: datetime) -> Iterator[Upcoming]:
 
 
 def _remark(schedule: Schedule, before: datetime, instant: datetime) -> str:
-    """Say what the clocks do to an occurrence or to those just before it."""
+    """Return what the clocks do to an occurrence or to those just before it."""
     parts = [_clock_change(schedule, before, instant)]
     parts += [
         gettext("%(lost)s does not exist") % {"lost": f"{gap.civil:%Y-%m-%d %H:%M}"}

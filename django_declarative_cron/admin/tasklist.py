@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Outcome, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.overview import Ran, oldest_recent, recent_runs
-from ..store.reading import with_runs
+from ..store.queries import with_runs
 from . import formats, overview
 from .pictures import charts
 from .readonly import NOTHING
@@ -40,7 +40,7 @@ class TaskChangeList(ChangeList):
         self.result_list: Any = tasks
 
     def overview(self) -> dict[str, Any]:
-        """Give what stands above the list."""
+        """Return what stands above the list."""
         page: Any = self.model_admin
         return overview.of(page, self._request, self.result_list)
 
@@ -65,11 +65,7 @@ def recent(task: ScheduledTask) -> SafeString | str:
 
 
 def typical_duration(runs: list[Ran]) -> str:
-    """Say how long a run takes that succeeds: the median.
-
-    Args:
-        runs: the newest.
-    """
+    """Return how long a run takes that succeeds: the median."""
     taken = [
         run.end - run.start
         for run in runs

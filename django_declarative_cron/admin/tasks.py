@@ -15,20 +15,12 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import options as declared_options
 from ..core.operating import KEYS as OPERATING
-from ..core.suspicion import is_suspicious
+from ..core.repeated_failures import is_suspicious
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.liveness import patience
-from ..store.masking import masked
-from ..store.reading import (
-    Reading,
-    most_attempts,
-    ran_before_change,
-    read,
-    read_retry,
-    skips_at,
-)
-from ..store.status import next_start_at
+from ..store.queries import Reading, most_attempts, ran_before_change, read, read_retry, skips_at
+from ..store.sentences import masked
+from ..store.task_status import next_start_at, patience
 from . import acts, formats, marks, overview, story
 from .extras import ExtraPagesAdmin
 from .filters import (
@@ -277,13 +269,13 @@ class ScheduledTaskAdmin(ExtraPagesAdmin):
         return TaskChangeList
 
     def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
-        """Say whether a scheduler was heard of lately."""
+        """Return whether a scheduler was heard of lately."""
         # The overview asks for more with one query; the banner needs no second one.
         found = overview.health_of(request)
         return found is not None and found.silence <= within
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Give what the page adds to the row."""
+        """Return what the page adds to the row."""
         attended = self.is_attended(request, patience(declared_options().LEASE))
         told = story.of(self, request, row, system_clock.now(), is_attended=attended)
         buttons = self._buttons(request, row)

@@ -15,11 +15,11 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..core.plain import flaw_of_text
-from ..core.rights import PERMISSIONS, Right, Token
+from ..core.declarations.values import flaw_of_text
+from ..core.http_api import PERMISSIONS, Right, Token
 from ..models import AccessToken
 from ..runtime.clock import system_clock
-from ..store import tokens
+from ..store import access_tokens
 from .forms import FutureField
 from .readonly import NOTHING, Columns, ReadOnlyAdmin, instant
 
@@ -34,7 +34,7 @@ revoked = instant(AccessToken, "revoked_at")
 @admin.display(description=_("rights"))
 def rights(row: AccessToken) -> str:
     """Show what the bearer of a token may do."""
-    granted = tokens.rights_of(row)
+    granted = access_tokens.rights_of(row)
     return ", ".join(str(word) for right, word in _RIGHTS.items() if right in granted) or NOTHING
 
 
@@ -60,7 +60,7 @@ class TokenForm(forms.Form):
         name = str(self.cleaned_data["name"])
         if flaw_of_text(name, one_line=True) is not None:
             raise ValidationError(_("This cannot be a name."))
-        if tokens.listed().filter(name=name).exists():
+        if access_tokens.listed().filter(name=name).exists():
             raise ValidationError(_("A token of that name is there already."))
         return name
 
@@ -82,7 +82,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         return self.may_do(request, "add_accesstoken")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may revoke tokens."""
+        """Return whether the user may revoke tokens."""
         return self.may_do(request, "revoke_accesstoken")
 
     def add_view(
@@ -115,17 +115,17 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         given = form.cleaned_data
         granted = [Right(right) for right in given["rights"]]
         try:
-            made = tokens.create(
+            made = access_tokens.create(
                 given["name"],
                 granted,
                 system_clock.now(),
                 author=str(request.user),
                 expires_at=given["expires_at"],
             )
-        except tokens.TakenError:
+        except access_tokens.TakenError:
             form.add_error("name", _("A token of that name is there already."))
             return None
-        row = tokens.listed().get(key=made.key)
+        row = access_tokens.listed().get(key=made.key)
         self.log_addition(request, row, [{"added": {}}])
         return made
 
@@ -135,7 +135,7 @@ class AccessTokenAdmin(ReadOnlyAdmin):
         if "confirmed" not in request.POST:
             return self._confirm(request, queryset)
         for row in queryset:
-            if tokens.revoke(row.name or "", system_clock.now()):
+            if access_tokens.revoke(row.name or "", system_clock.now()):
                 self.log_change(request, row, gettext("Revoked."))
         self.message_user(request, gettext("The tokens are void."), messages.SUCCESS)
         return None

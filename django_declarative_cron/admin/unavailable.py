@@ -13,8 +13,8 @@ from django.template.response import SimpleTemplateResponse
 from django.utils.translation import gettext
 
 from ..signals import report
-from ..store import database, limits
-from ..store.faults import was_stopped
+from ..store import database
+from ..store.database import was_stopped
 from ..store.tables import why_unavailable
 
 _TEMPLATE: Final = "admin/django_declarative_cron/unavailable.html"
@@ -23,18 +23,14 @@ View = Callable[..., HttpResponse]
 
 
 def answered(view: View) -> View:
-    """Limit how long a page reads, and let it say in one sentence why there is no answer.
-
-    Args:
-        view: of a page.
-    """
+    """Limit how long a page reads, and let it say in one sentence why there is no answer."""
 
     @wraps(view)
     def shown(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             if request.method != "GET":
                 return view(request, *args, **kwargs)
-            with limits.reading(connections[database.alias()]):
+            with database.reading(connections[database.alias()]):
                 page = view(request, *args, **kwargs)
                 # Templates fetch rows, so they are rendered within the limit.
                 return page.render() if isinstance(page, SimpleTemplateResponse) else page
@@ -54,5 +50,5 @@ def _reason(error: DatabaseError) -> str | None:
             "This page took longer than %(seconds)s seconds and was stopped."
             " Narrow it with a filter or a search."
         )
-        return words % {"seconds": limits.PAGE}
+        return words % {"seconds": database.PAGE}
     return why_unavailable(database.alias())

@@ -19,11 +19,7 @@ class Backoff:
         self._logged = self._seen = 0.0
 
     def line(self, at: float) -> int:
-        """Return the number of the line for a failure, from 1, or 0 if it is not due.
-
-        Args:
-            at: the second of the failure; a clock that was set back begins a new fault.
-        """
+        """Return the number of the line for a failure, from 1, or 0 if it is not due."""
         if self._lines and not 0 <= at - self._seen <= QUIET:
             self._lines, self._interval = 0, 0.0
         self._seen = at

@@ -14,8 +14,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from . import events
-from .ahead import BELIEVABLE, bound, is_believable, look_ahead, may_start
+from .decision import Story
 from .events import TaskEvent, TaskRunStarted
+from .missed import (
+    ON_TIME,
+    account,
+    boot_unserved,
+    is_boot,
+    left_out,
+    overlapped,
+    passed_over,
+    too_late,
+)
+from .next_run import BELIEVABLE, bound, is_believable, look_ahead, may_start
 from .overlap import (
     CONCURRENT,
     MOST_WAITING,
@@ -28,19 +39,8 @@ from .overlap import (
 )
 from .retry import Retry
 from .schedule import Schedule
-from .starting import Reason, begin, cancelling, start
+from .start import Reason, begin, cancelling, start
 from .state import TaskState, last_paused
-from .story import Story
-from .unserved import (
-    ON_TIME,
-    account,
-    boot_unserved,
-    is_boot,
-    left_out,
-    overlapped,
-    passed_over,
-    too_late,
-)
 
 __all__ = [
     "BELIEVABLE",
@@ -85,15 +85,6 @@ def decide(
 ) -> Decision:
     """Decide for one task (001 Task State Transitions, 004 Obligation).
 
-    Args:
-        state: as of the last event.
-        schedule: its expression and zone.
-        retry: its retry rule.
-        now: the instant of the tick, aware UTC.
-        policy: what becomes of an occurrence while a run is active.
-        active: its runs that run or wait; ``coalesce`` does not ask.
-        catch_up: how late an occurrence may start, ``None`` for any time.
-
     Raises:
         CalendarError: an occurrence is due, and a calendar does not say whether it runs.
     """
@@ -110,14 +101,7 @@ def decide(
 def settle(
     story: Story, schedule: Schedule, now: datetime, policy: Policy = "coalesce"
 ) -> Decision:
-    """Say when a task runs next and when to look at it again.
-
-    Args:
-        story: its state and what led to it.
-        schedule: its schedule.
-        now: the instant of the tick.
-        policy: what becomes of an occurrence while a run is active.
-    """
+    """Return when a task runs next and when to look at it again."""
     schedule = bound(schedule, story.state)
     next_run_at, wake_at = look_ahead(story.state, schedule, now, policy)
     last = story.events[-1] if story.events else None
@@ -152,15 +136,7 @@ def _expired_pause(story: Story, schedule: Schedule, now: datetime) -> Story:
 
 
 def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, note: str) -> Story:
-    """End a pause: account for what fell under it; nothing runs for it (semantics 9).
-
-    Args:
-        story: of a paused task.
-        schedule: its schedule.
-        at: end of the pause.
-        author: who ended it; empty where it expired.
-        note: why.
-    """
+    """End a pause: account for what fell under it; nothing runs for it (semantics 9)."""
     state = story.state
     schedule = bound(schedule, state)
     last = last_paused(state, at)
@@ -176,12 +152,7 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
 
 
 def start_now(story: Story, now: datetime) -> Story:
-    """Start a task for a person, whatever its schedule says; what is due stays due.
-
-    Args:
-        story: of a task that is not running.
-        now: the instant of the start.
-    """
+    """Start a task for a person, whatever its schedule says; what is due stays due."""
     owed = boot_unserved(story.state, "coalesced", now)
     return start(story.then(*owed), "manual", None, now)
 
@@ -222,14 +193,14 @@ def _due(
 
 
 def _boot_since(state: TaskState) -> datetime | None:
-    """Give since when a start has been owed for the minute of the registration."""
+    """Return since when a start has been owed for the minute of the registration."""
     return None if state.boot_at is None else max(state.boot_at, state.registered_at)
 
 
 def _is_too_late(
     state: TaskState, occurrence: datetime, now: datetime, catch_up: timedelta | None
 ) -> bool:
-    """Tell whether an occurrence could have started so long ago that it is not caught up."""
+    """Return whether an occurrence could have started so long ago that it is not caught up."""
     if catch_up is None:
         return False
     longest, began, freed = max(catch_up, ON_TIME), state.last_attempt_at, state.freed_at
@@ -240,7 +211,7 @@ def _is_too_late(
 
 
 def _is_held_up(state: TaskState, policy: Policy) -> bool:
-    """Tell whether an occurrence finds something in its way."""
+    """Return whether an occurrence finds something in its way."""
     if policy in CONCURRENT:
         return False
     in_order = policy == "enqueue" and (state.orphaned or state.pending_retry_until is not None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from ..exceptions import InvalidRegistrationError
-from .nearest import nearest
+from .declarations.values import nearest
 
 LONGEST_TYPE: Final = 255
 
@@ -21,7 +21,7 @@ _TYPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 
 
 def flaw_of_type(name: object) -> str | None:
-    """Say what keeps a value from being the name of a type, or ``None``."""
+    """Return what keeps a value from being the name of a type, or ``None``."""
     if not isinstance(name, str):
         return f"must be a text, not {type(name).__name__}"
     if len(name) > LONGEST_TYPE:
@@ -39,10 +39,7 @@ class Handlers:
         self._by_type: dict[str, Callable[..., Any]] = {}
 
     def register(self, name: str) -> Callable[[Handler], Handler]:
-        """Give a decorator that lets a function answer to a type, and leaves it as it is.
-
-        Args:
-            name: of the type, such as ``report.generate``.
+        """Return a decorator that lets a function answer to a type, and leaves it as it is.
 
         Raises:
             InvalidRegistrationError: the name is none, or another function has it.
@@ -63,7 +60,7 @@ class Handlers:
         return take
 
     def find(self, name: str) -> Callable[..., Any] | None:
-        """Give the function that answers to a type, or ``None``."""
+        """Return the function that answers to a type, or ``None``."""
         return self._by_type.get(name)
 
     def nearest(self, name: str) -> str | None:

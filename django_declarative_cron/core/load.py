@@ -14,12 +14,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 def load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> list[int]:
-    """Count the occurrences of each of the 60 minutes that follow this one.
-
-    Args:
-        schedules: of all tasks that may run, and how many tasks have each.
-        now: the instant of looking, aware UTC.
-    """
+    """Count the occurrences of each of the 60 minutes that follow this one."""
     start = now.replace(second=0, microsecond=0) + _MINUTE
     found: Counter[int] = Counter()
     for schedule, number in schedules:

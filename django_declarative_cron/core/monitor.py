@@ -18,11 +18,11 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..cron import CronExpression
-from .receivers import duration, read_keys, url, whole
+from .channels import duration, read_keys, url, whole
 from .schedule import Schedule
 
 if TYPE_CHECKING:
-    from .declaration import Declaration
+    from .declarations.declaration import Declaration
 
 LONGEST_SLUG: Final = 50
 """Characters that every monitor takes for the name of a check."""
@@ -60,7 +60,7 @@ class Monitoring:
 
     @property
     def needs_http(self) -> bool:
-        """Tell whether addresses are asked for."""
+        """Return whether addresses are asked for."""
         return bool(self.ping or self.api)
 
 
@@ -119,18 +119,12 @@ class Definition:
 
     @property
     def is_heartbeat(self) -> bool:
-        """Tell whether the monitor knows an interval only."""
+        """Return whether the monitor knows an interval only."""
         return not self.cron
 
 
 def define(declaration: Declaration, option: Monitoring | None, now: datetime) -> Definition | None:
-    """Say what a monitor is told of a task, ``None`` where nobody watches it.
-
-    Args:
-        declaration: of the task.
-        option: the project's; a task may have an address of its own without one.
-        now: the instant from which a heartbeat's longest rest is looked for.
-    """
+    """Return what a monitor is told of a task, ``None`` where nobody watches it."""
     own, common = declaration.monitor, option or Monitoring()
     if own is None:
         own = Monitor(is_wanted=common.every_task)
@@ -161,11 +155,7 @@ def define(declaration: Declaration, option: Monitoring | None, now: datetime) -
 
 
 def slug_of(name: str) -> str:
-    """Give the name of a task's check: its own, or one that no other task has.
-
-    Args:
-        name: of the task.
-    """
+    """Return the name of a task's check: its own, or one that no other task has."""
     if _SLUG.fullmatch(name) and len(name) <= LONGEST_SLUG:
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -177,9 +167,6 @@ def five_fields(expression: CronExpression) -> str | None:
     """Write an expression in the cron that every monitor reads, ``None`` where that has no words.
 
     Steps, names and macros of our languages become lists of numbers.
-
-    Args:
-        expression: of any dialect.
     """
     cannot = expression.every is not None or expression.seconds != {0}
     if cannot or expression.day_rules or expression.weekday_rules:
@@ -202,12 +189,7 @@ def five_fields(expression: CronExpression) -> str | None:
 
 
 def longest_rest(schedule: Schedule, now: datetime) -> timedelta:
-    """Give the longest time between two of the next occurrences, in whole minutes, one at least.
-
-    Args:
-        schedule: of a task.
-        now: the instant from which they are looked for.
-    """
+    """Return the longest time between two of the next occurrences, in whole minutes, at least 1."""
     every = schedule.expression.every
     if every is None:
         coming = islice(schedule.upcoming(now), _LOOKED_AT)
@@ -242,9 +224,6 @@ def _field(values: Iterable[int], first: int, last: int) -> str:
 def read_monitoring(given: object) -> Monitoring:
     """Understand the option ``MONITOR``.
 
-    Args:
-        given: a dictionary.
-
     Raises:
         ValueError: it is refused; the message has no address and no key.
     """
@@ -258,9 +237,6 @@ def read_monitoring(given: object) -> Monitoring:
 
 def read_monitor(given: object) -> Monitor:
     """Understand the key ``monitor`` of a task.
-
-    Args:
-        given: ``True``, ``False``, an address, or a dictionary.
 
     Raises:
         ValueError: it is refused; the message has no address.

@@ -30,11 +30,6 @@ def next_start(
 
     An occurrence pre-empts a retry that would come after it, except under ``enqueue``, where
     it waits for the retry. A retry that falls under a pause starts at the end of the pause.
-
-    Args:
-        state: of the task.
-        next_run_at: the next occurrence that will run, as last decided.
-        policy: of the task.
     """
     retry = state.pending_retry_until
     if state.paused_since is not None:

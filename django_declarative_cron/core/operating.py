@@ -1,13 +1,31 @@
-"""What an entry says of how its task is operated, beside when and what it runs."""
+"""A later start for tasks that would all start at once: the same one for a name, for good.
+
+The occurrences of a task move by it: what the task's history, its previews and its runs are
+told is the instant at which it runs.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from .plain import in_short
+from .declarations.values import in_short
+
+SECOND: Final = timedelta(seconds=1)
+LONGEST_SPREAD: Final = timedelta(days=1)
+
+
+def offset_of(name: str, spread: timedelta) -> timedelta:
+    """Return by how much the occurrences of a task are later than its expression says."""
+    seconds = spread // SECOND
+    if seconds < 1:
+        return timedelta(0)
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % seconds * SECOND
+
 
 KEYS: Final = ("spread", "catch_up", "exclude", "pause_after_failures")
 
@@ -17,7 +35,7 @@ class Operating:
     """How a task is operated.
 
     Args:
-        spread: its occurrences are later by less than this, see ``core.spread``.
+        spread: its occurrences are later by less than this, see ``core.operating``.
         catch_up: how late an occurrence may start, ``None`` for any time.
         exclude: names of the calendars whose days have no occurrences.
         pause_after_failures: how many failures in a row pause it, ``None`` for never.
@@ -29,7 +47,7 @@ class Operating:
     pause_after_failures: int | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """Give it as JSON-native data: what is said only, durations in seconds."""
+        """Return it as JSON-native data: what is said only, durations in seconds."""
         said: dict[str, Any] = {
             "spread": self.spread.total_seconds() or None,
             "catch_up": None if self.catch_up is None else self.catch_up.total_seconds(),
@@ -41,9 +59,6 @@ class Operating:
 
 def of_data(data: Mapping[str, Any]) -> Operating:
     """Read what ``as_data`` gave.
-
-    Args:
-        data: the declaration of a row; other keys are left alone.
 
     Raises:
         ValueError: the row is damaged.

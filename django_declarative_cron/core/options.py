@@ -7,14 +7,21 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final, cast
 
-from .channel import Channel, read_channels
-from .channel import remarks as remarks_on_channels
-from .limits import LONGEST_NAME, MOST_WHOLE
+from .channels import Channel, read_channels
+from .channels import remarks as remarks_on_channels
+from .declarations.item import Check, Problem
+from .declarations.values import (
+    LONGEST_NAME,
+    MOST_WHOLE,
+    flaw_of_text,
+    in_short,
+    listed,
+    name_of_key,
+    nearest,
+    seconds_of,
+)
+from .event_sink import Sink, read_sink, remarks
 from .monitor import Monitoring, read_monitoring
-from .nearest import listed, nearest
-from .plain import flaw_of_text, in_short, name_of_key, seconds_of
-from .problem import Check, Problem
-from .sink import Sink, read_sink, remarks
 
 SETTING: Final = "DECLARATIVE_CRON"
 
@@ -75,7 +82,7 @@ class Options:
 
     @property
     def longest_silence(self) -> timedelta:
-        """Give how long a process may be unheard of and count as alive."""
+        """Return how long a process may be unheard of and count as alive."""
         return self.LEASE if self.DEAD_AFTER is None else self.DEAD_AFTER
 
 
@@ -84,11 +91,7 @@ class _RefusedError(ValueError):
 
 
 def read_options(given: object) -> tuple[Options, list[Problem]]:
-    """Understand the options; what is refused keeps its default.
-
-    Args:
-        given: a dictionary whose keys are written in capitals.
-    """
+    """Understand the options; what is refused keeps its default."""
     if not isinstance(given, dict):
         message = f"must be a dict, not {type(given).__name__}"
         return Options(), [_problem(Check.OPTIONS_SHAPE, "", message, 'Write {"WORKERS": 10}.')]

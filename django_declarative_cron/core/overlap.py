@@ -78,7 +78,7 @@ class Wait:
 
     @property
     def warns(self) -> bool:
-        """Tell whether so many wait that people should know."""
+        """Return whether so many wait that people should know."""
         return self.waiting > MOST_WAITING
 
 
@@ -98,10 +98,6 @@ Overlap = Start | Skip | Wait | FollowUp
 
 def decide_overlap(policy: Policy, active: Sequence[ActiveRun]) -> Overlap:
     """Decide for one occurrence that is due.
-
-    Args:
-        policy: of the task.
-        active: its runs that have not ended, in any order.
 
     Raises:
         ValueError: the policy is unknown.

@@ -1,14 +1,39 @@
-"""The plan of a reconciliation: what is new, preserved, overridden, orphaned; no writes."""
+"""Which of two releases is the older one, as far as their texts tell."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from .damage import lost
-from .declaration import MILLISECOND, Declaration
+from .declarations.declaration import MILLISECOND, Declaration
+from .decoding import lost
+
+_NUMBERED = re.compile(r"v?\d+(?:[.\-_]\d+)*", re.ASCII | re.IGNORECASE)
+
+
+def is_older(release: str, other: str) -> bool | None:
+    """Compare releases by their numbers: ``1.9`` is older than ``v1.10``.
+
+    Returns:
+        whether it is the older one; ``None`` where one of them is not made of numbers alone.
+    """
+    if not (_NUMBERED.fullmatch(release) and _NUMBERED.fullmatch(other)):
+        return None
+    mine, others = _numbers(release), _numbers(other)
+    length = max(len(mine), len(others))
+    return _padded(mine, length) < _padded(others, length)
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"[0-9]+", release)]
+
+
+def _padded(numbers: list[int], length: int) -> list[int]:
+    return numbers + [0] * (length - len(numbers))
+
 
 Row = tuple[str, str, str, timedelta | None, str, str]
 """The fields of ``Stored`` in their order; of most rows, nobody asks for them by name."""
@@ -35,7 +60,7 @@ class Stored(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:
-        """Give what an override is judged by."""
+        """Return what an override is judged by."""
         return (self.cron, self.timezone, self.retry_delay)
 
 
@@ -52,7 +77,7 @@ class Override:
     stored: Stored
 
     def changes(self) -> dict[str, tuple[Any, Any]]:
-        """Give old and new value of each field that differs, delays in milliseconds."""
+        """Return old and new value of each field that differs, delays in milliseconds."""
         new, old = self.declaration, self.stored
         pairs = {
             "cron": (old.cron, new.cron),
@@ -83,22 +108,17 @@ class Plan:
 
     @property
     def preserved(self) -> tuple[Declaration, ...]:
-        """Give every declaration whose state is kept (001 Preserved Task)."""
+        """Return every declaration whose state is kept (001 Preserved Task)."""
         return (*self.updated, *self.unchanged)
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is to be written."""
+        """Return whether nothing is to be written."""
         return not (self.new or self.updated or self.overridden or self.orphaned)
 
 
 def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
-    """Compare what is declared with what is stored (001 Override Resolution).
-
-    Args:
-        declarations: the whole set, names unique.
-        rows: what is stored, each name once; none is kept that is as it was declared.
-    """
+    """Compare what is declared with what is stored (001 Override Resolution)."""
     new = {declaration.name: declaration for declaration in declarations}
     unlike: dict[str, Row] = {}
     for row in rows:
@@ -125,7 +145,7 @@ def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
 
 
 def _is_of_another(row: Stored, declaration: Declaration) -> bool:
-    """Tell whether a row is of another schedule, or not one of the same task."""
+    """Return whether a row is of another schedule, or not one of the same task."""
     is_other = row.identity != declaration.identity or row.origin != declaration.origin
     return is_other or lost(row.digest) is not None
 

@@ -1,15 +1,285 @@
-"""When a failed run is tried again: after a fixed delay, or as a policy says."""
+"""The retry policy of 002: a limited number of attempts, further and further apart.
+
+Chance is handed in, so that the same failure has the same answer twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Final, Literal, Protocol
 
-from .retry_policy import SHORTEST, Retried, RetryPolicy, chance_of
+from .declarations.values import listed, name_of_key, nearest, read_duration, write_duration
 
-__all__ = ["FixedDelay", "Retried", "Retry", "RetryPolicy", "chance_of"]
+SHORTEST: Final = timedelta(seconds=1)
+"""What a delay of zero means: the next poll, never a hot loop."""
+
+Exhaustion = Literal["discard", "dead_letter"]
+EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
+
+MOST_ATTEMPTS: Final = 10_000
+LARGEST_COEFFICIENT: Final = 1_000
+LONGEST_INTERVAL: Final = timedelta(days=36_500)
+
+_LEAST_FACTOR = 0.5
+_WILDCARD = ".*"
+_MOST_NAMES, _LONGEST_NAME = 50, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """What follows from a failure: another attempt, or none.
+
+    Args:
+        at: from when the next attempt may start, ``None`` where there is none.
+        ends_as: what becomes of the run where there is none.
+        reason: ``attempts`` used up, an error that is ``non_retryable``, or ``retry``.
+    """
+
+    at: datetime | None
+    ends_as: Exhaustion | None
+    reason: Literal["retry", "attempts", "non_retryable"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Say after a failure whether and when to try again (002 Field Definitions).
+
+    An interval of zero means one second after the end, as with a fixed delay.
+
+    Args:
+        max_attempts: how many attempts there may be, the first run included; 0 and 1 mean
+            no retry.
+        initial_interval: from the end of the first failed attempt.
+        backoff_coefficient: what each further interval is longer by; at least 1.
+        max_interval: no interval is longer.
+        jitter: take each interval times a random factor from 0.5 to 1.5.
+        non_retryable_errors: names of errors that are not tried again, ``prefix.*`` for all
+            that begin so.
+        on_exhaustion: what becomes of a run that is not tried again.
+    """
+
+    max_attempts: int = 3
+    initial_interval: timedelta = timedelta(seconds=1)
+    backoff_coefficient: float = 2.0
+    max_interval: timedelta = timedelta(minutes=5)
+    jitter: bool = True
+    non_retryable_errors: tuple[str, ...] = ()
+    on_exhaustion: Exhaustion = "discard"
+
+    def after(
+        self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
+    ) -> Retried:
+        """Say what follows from a failure.
+
+        Args:
+            finished_at: end of the failed attempt.
+            attempt: its number, from 1.
+            errors: every name its error goes by, see ``names_of``.
+            chance: a random number, at least 0 and less than 1.
+        """
+        if any(map(self.refuses, errors)):
+            return Retried(None, self.on_exhaustion, "non_retryable")
+        if attempt >= self.max_attempts:
+            return Retried(None, self.on_exhaustion, "attempts")
+        try:
+            at = finished_at + (self.interval(attempt, chance) or SHORTEST)
+        except OverflowError:
+            at = datetime.max.replace(tzinfo=finished_at.tzinfo)
+        return Retried(at, None, "retry")
+
+    def refuses(self, error: str) -> bool:
+        """Tell whether an error of a name is not to be tried again."""
+        return any(_matches(error, entry) for entry in self.non_retryable_errors)
+
+    def delay(self, attempt: int, chance: float = 0.5) -> timedelta:
+        """Give the time from the end of a failed attempt to the next one.
+
+        Args:
+            attempt: number of the failed one, from 1.
+            chance: a random number, at least 0 and less than 1; in the middle unless given,
+                where jitter changes nothing.
+        """
+        return self.interval(attempt, chance)
+
+    def interval(self, attempt: int, chance: float) -> timedelta:
+        """Give the time from the end of a failed attempt to the next one.
+
+        Args:
+            attempt: number of the failed one, from 1.
+            chance: a random number, at least 0 and less than 1.
+        """
+        capped = self._capped(self.initial_interval, self._growth(attempt))
+        return self._capped(capped, _LEAST_FACTOR + chance) if self.jitter else capped
+
+    def latest_retry_at(self, now: datetime) -> datetime:
+        """Give the latest retry instant that a failure up to ``now`` can have set."""
+        try:
+            return now + (self.max_interval or SHORTEST)
+        except OverflowError:
+            return datetime.max.replace(tzinfo=now.tzinfo)
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the whole policy as JSON-native data, in the spelling of the specification."""
+        return {
+            "max_attempts": self.max_attempts,
+            "initial_interval": write_duration(self.initial_interval),
+            "backoff_coefficient": self.backoff_coefficient,
+            "max_interval": write_duration(self.max_interval),
+            "jitter": self.jitter,
+            "non_retryable_errors": list(self.non_retryable_errors),
+            "on_exhaustion": self.on_exhaustion,
+        }
+
+    def in_words(self) -> str:
+        """Word the policy in one line for people."""
+        if self.max_attempts <= 1:
+            return "never"
+        first, most = self.initial_interval, self.max_interval
+        growth = f", ×{self.backoff_coefficient:g} each" if self.backoff_coefficient != 1 else ""
+        jitter = ", with jitter" if self.jitter else ""
+        times = f"{write_duration(first)}{growth}, {write_duration(most)} at most{jitter}"
+        dead = ", then a dead letter" if self.on_exhaustion == "dead_letter" else ""
+        return f"{self.max_attempts} attempts, {times}{dead}"
+
+    def _growth(self, attempt: int) -> float:
+        try:
+            return float(self.backoff_coefficient) ** (attempt - 1)
+        except OverflowError:
+            return math.inf
+
+    def _capped(self, interval: timedelta, factor: float) -> timedelta:
+        # Compared before it is multiplied: a timedelta cannot hold every product.
+        longest = self.max_interval / interval if interval else math.inf
+        return self.max_interval if factor >= longest else interval * factor
+
+
+def _matches(error: str, entry: str) -> bool:
+    if entry.endswith(_WILDCARD):
+        return error.startswith(entry[:-1])
+    return error == entry
+
+
+def names_of(error: type[BaseException]) -> tuple[str, ...]:
+    """Give the names an error goes by: its own and those of its bases, with and without module.
+
+    Args:
+        error: the class of what was raised.
+    """
+    names: dict[str, None] = {}
+    for each in error.__mro__[:_MOST_NAMES]:
+        if issubclass(each, BaseException):
+            name = each.__qualname__[:_LONGEST_NAME]
+            names |= dict.fromkeys((f"{each.__module__}.{name}", name))
+    return tuple(names)
+
+
+def chance_of(*seed: object) -> float:
+    """Give a number from 0 to below 1 that looks random, and is the same for the same seed.
+
+    Args:
+        seed: what the number is for.
+    """
+    digest = hashlib.sha256(repr(seed).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6]) / 2**48
+
+
+def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:
+    """Merge what was given over the defaults.
+
+    Args:
+        given: the object ``options.retry``, as written.
+
+    Returns:
+        The policy, and what is wrong with each key that was refused and keeps its default.
+    """
+    values: dict[str, Any] = {}
+    flaws: dict[str, str] = {}
+    for key, value in given.items():
+        name = name_of_key(key)
+        try:
+            values[name] = _reader(name)(value)
+        except ValueError as error:
+            flaws[name] = str(error)
+    return RetryPolicy(**values), flaws
+
+
+def _reader(key: str) -> Callable[[Any], Any]:
+    if key in _READERS:
+        return _READERS[key]
+    near = nearest(key, _READERS)
+    tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(_READERS)}"
+    raise ValueError(f"is no known key{tail}")
+
+
+def _attempts(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ATTEMPTS:
+        bounds = f"a whole number from 0 to {MOST_ATTEMPTS}"
+        raise ValueError(f"must be {bounds}, not {_shown(value)}")
+    return value
+
+
+def _coefficient(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 1 <= value <= LARGEST_COEFFICIENT:
+        bounds = f"a number from 1 to {LARGEST_COEFFICIENT}"
+        raise ValueError(f"must be {bounds}, not {_shown(value)}")
+    return float(value)
+
+
+def _interval(value: Any) -> timedelta:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text such as PT30S, not {type(value).__name__}")
+    found = read_duration(value)
+    if found > LONGEST_INTERVAL:
+        raise ValueError(f"must be at most {LONGEST_INTERVAL.days} days, not {found.days} days")
+    return found
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be True or False, not {_shown(value)}")
+    return value
+
+
+def _errors(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("must be a list of texts")
+    for name in value:
+        if not name.removesuffix(_WILDCARD) or "*" in name.removesuffix(_WILDCARD):
+            raise ValueError(f"must have names such as `auth.*` or `ValueError`, not {name[:40]!r}")
+    return tuple(value)
+
+
+def _exhaustion(value: Any) -> str:
+    if not isinstance(value, str) or value not in EXHAUSTIONS:
+        near = nearest(value, EXHAUSTIONS) if isinstance(value, str) else None
+        tail = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"must be {listed(EXHAUSTIONS, ' or ')}{tail}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    is_plain = isinstance(value, str | int | float | None)
+    return repr(value)[:40] if is_plain and not _is_huge(value) else type(value).__name__
+
+
+def _is_huge(value: Any) -> bool:
+    return isinstance(value, int) and value.bit_length() > 128
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "max_attempts": _attempts,
+    "initial_interval": _interval,
+    "backoff_coefficient": _coefficient,
+    "max_interval": _interval,
+    "jitter": _flag,
+    "non_retryable_errors": _errors,
+    "on_exhaustion": _exhaustion,
+}
 
 
 class Retry(Protocol):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
-from .declaration import Target
+from .declarations.declaration import Target
 
 THREAD: Final = "thread"
 PROCESS: Final = "process"
@@ -16,11 +16,7 @@ EXTERNAL: Final = "external"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling a callback gives a coroutine.
-
-    Args:
-        function: any callable.
-    """
+    """Return whether calling a callback gives a coroutine."""
     call = getattr(function, "__call__", None)  # noqa: B004 - its function is asked, not whether
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
@@ -30,11 +26,6 @@ def runner_of(said: str | None, target: Target, *, to_be_ended: bool) -> str:
 
     A thread cannot be ended from outside, a coroutine and a process can. So a synchronous
     callback whose runs may have to be ended gets processes, where they can find it.
-
-    Args:
-        said: what the declaration names, ``None`` where it leaves the choice.
-        target: what runs.
-        to_be_ended: its runs have a time limit, or give way to the next one.
     """
     if said is not None or target.runner is not None:
         return said or target.runner or THREAD

@@ -1,22 +1,57 @@
-"""A cron expression bound to its zone: the one answer to "when".
-
-What a task says besides its expression is in the answer as well: it may be later by an offset
-(``spread``), and lack the days that calendars exclude, and an occurrence that a person lets pass.
-"""
+"""Days that calendars take out of schedules, as a schedule sees them; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from ..cron import CronExpression, Lost
 from ..cron.timeline import Timeline, timeline_of
 from ..exceptions import CalendarError, CronCalculationError
-from .exclusion import Excluded, Exclusion
+
+
+class Exclusion(Protocol):
+    """Say of days whether a calendar excludes them."""
+
+    def calendar_of(self, day: date) -> str:
+        """Return the name of the calendar that excludes a day, empty where none does.
+
+        Raises:
+            CalendarError: a calendar gives no answer.
+        """
+
+
+class Calendars(Protocol):
+    """The calendars that a project has."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return their names."""
+
+    def exclusion(self, names: Sequence[str]) -> Exclusion:
+        """Return what some of them exclude together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """Occurrences of one day that do not run because a calendar excludes it.
+
+    Args:
+        first: the first of them.
+        last: the last of them.
+        count: how many there are.
+        calendar: its name.
+    """
+
+    first: datetime
+    last: datetime
+    count: int
+    calendar: str
+
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
@@ -61,34 +96,23 @@ class Schedule:
     omitted: datetime | None = field(default=None, compare=False)
 
     def of(self, expression: CronExpression) -> Schedule:
-        """Give what another expression means under the same rules.
-
-        Args:
-            expression: parsed.
-        """
+        """Return what another expression means under the same rules."""
         rules = (self.zone, self.gap, self.fold, self.anchor)
         return Schedule(expression, *rules, self.offset, self.exclusion, self.omitted)
 
     def anchored(self, instant: datetime) -> Schedule:
-        """Give the schedule as it counts for a task: ``@every`` from its registration on.
+        """Return the schedule as it counts for a task: ``@every`` from its registration on.
 
         A late run moves nothing: the next one comes at its own time (002 Interval Expression).
-
-        Args:
-            instant: of the registration, or of the newest override.
         """
         return self if self.expression.every is None else replace(self, anchor=instant)
 
     def omitting(self, occurrence: datetime | None) -> Schedule:
-        """Give the schedule without one occurrence.
-
-        Args:
-            occurrence: which one; ``None``, or what is none, changes nothing.
-        """
+        """Return the schedule without one occurrence."""
         return self if occurrence == self.omitted else replace(self, omitted=occurrence)
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Give the first occurrence strictly after an instant, or ``None``."""
+        """Return the first occurrence strictly after an instant, or ``None``."""
         following = self._next(instant)
         while following is not None and (passed := self._left_out(following)) is not None:
             if following - instant > _LONGEST_EXCLUSION:
@@ -97,7 +121,7 @@ class Schedule:
         return following
 
     def latest_at_or_before(self, instant: datetime) -> datetime | None:
-        """Give the newest occurrence not later than an instant, or ``None``."""
+        """Return the newest occurrence not later than an instant, or ``None``."""
         latest = self._latest(instant)
         while latest is not None and (passed := self._left_out(latest)) is not None:
             if instant - latest > _LONGEST_EXCLUSION:
@@ -106,7 +130,7 @@ class Schedule:
         return latest
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
-        """Give the occurrence whose minute an instant lies in, or ``None``.
+        """Return the occurrence whose minute an instant lies in, or ``None``.
 
         Where an expression names seconds, its minute is that second. ``@every`` names none:
         its first occurrence is one interval after the registration.
@@ -129,7 +153,7 @@ class Schedule:
         return count - sum(day.count for day in self.excluded_between(after, until))
 
     def lost_between(self, after: datetime, until: datetime) -> tuple[Lost, ...]:
-        """Give the gaps that swallowed named local minutes (``dst_skip``)."""
+        """Return the gaps that swallowed named local minutes (``dst_skip``)."""
         if self.gap == "shift":
             return ()
         try:
@@ -152,11 +176,7 @@ class Schedule:
     # --- what is left out ---
 
     def is_skipped_at(self, instant: datetime) -> bool:
-        """Tell whether an instant would be an occurrence if it were not left out.
-
-        Args:
-            instant: usually the one that is omitted.
-        """
+        """Return whether an instant would be an occurrence if it were not left out."""
         return self._latest(instant) == instant and not self._calendar_of(self.day_of(instant))
 
     def excluded_between(self, after: datetime, until: datetime) -> Iterator[Excluded]:
@@ -172,12 +192,7 @@ class Schedule:
             following = self._next(ends)
 
     def next_excluded(self, after: datetime, before: datetime | None) -> Excluded | None:
-        """Give the next day that is excluded from an instant on, up to the next occurrence.
-
-        Args:
-            after: the instant.
-            before: the next occurrence, ``None`` where there is none.
-        """
+        """Return the next day that is excluded from an instant on, up to the next occurrence."""
         if self.exclusion is None:
             return None
         until = after + _LONGEST_EXCLUSION if before is None else before
@@ -185,20 +200,17 @@ class Schedule:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether nothing is taken out of it; equality does not look at that."""
+        """Return whether nothing is taken out of it; equality does not look at that."""
         return self.exclusion is None and self.omitted is None
 
     def complete(self) -> Schedule:
-        """Give the schedule with what calendars and people take out of it."""
+        """Return the schedule with what calendars and people take out of it."""
         return replace(self, exclusion=None, omitted=None)
 
     def named_by(self, instant: datetime) -> datetime | None:
-        """Give the occurrence that a person means by an instant, or ``None``.
+        """Return the occurrence that a person means by an instant, or ``None``.
 
         Where an offset chose the second of an occurrence, its whole minute is meant.
-
-        Args:
-            instant: in the minute of the occurrence.
         """
         found = self.in_minute_of(instant)
         if found is not None or not self.offset or instant.second or instant.microsecond:
@@ -207,15 +219,15 @@ class Schedule:
         return following if following is not None and following - instant < _MINUTE else None
 
     def day_of(self, occurrence: datetime) -> date:
-        """Give the day that an occurrence belongs to, as its expression has it."""
+        """Return the day that an occurrence belongs to, as its expression has it."""
         return (occurrence - self.offset).astimezone(self.zone).date()
 
     def calendar_of(self, occurrence: datetime) -> str:
-        """Give the calendar that excludes the day of an instant, empty where none says so."""
+        """Return the calendar that excludes the day of an instant, empty where none says so."""
         return self._calendar_of(self.day_of(occurrence))
 
     def calendar_at(self, occurrence: datetime) -> str:
-        """Give the calendar that excludes the day of an instant, empty where none does.
+        """Return the calendar that excludes the day of an instant, empty where none does.
 
         Raises:
             CalendarError: a calendar gives no answer, so that nobody knows.
@@ -223,7 +235,7 @@ class Schedule:
         return "" if self.exclusion is None else self.exclusion.calendar_of(self.day_of(occurrence))
 
     def _left_out(self, occurrence: datetime) -> tuple[datetime, datetime] | None:
-        """Give the span around an occurrence that has no others, ``None`` where it counts."""
+        """Return the span around an occurrence that has no others, ``None`` where it counts."""
         if occurrence == self.omitted:
             return occurrence, occurrence
         if self.exclusion is None:
@@ -240,7 +252,7 @@ class Schedule:
             return ""
 
     def _span_of(self, day: date) -> tuple[datetime, datetime]:
-        """Give the first and the last instant of a day's occurrences."""
+        """Return the first and the last instant of a day's occurrences."""
         begins, ends = (
             datetime.combine(each, time(), self.zone).astimezone(UTC) for each in (day, day + _DAY)
         )

@@ -25,7 +25,7 @@ class Status(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """Give the shape that says the same as the word, so that colour never says it alone."""
+        """Return the shape that says the same as the word, so that colour never says it alone."""
         return _SYMBOLS[self]
 
 
@@ -53,17 +53,7 @@ def status_of(
     waits: bool = False,
     is_gone: bool = False,
 ) -> Status:
-    """Give the status word of a task.
-
-    Args:
-        state: the task's state.
-        now: the instant it is looked at, aware UTC.
-        next_run_at: the next occurrence that will run, as last decided.
-        broken: the task was set aside, or its schedule cannot be read.
-        enabled: ``False`` where the declaration switches it off.
-        waits: no external worker has fetched its run yet.
-        is_gone: the process of its run is gone, and no scheduler has noticed yet.
-    """
+    """Return the status word of a task."""
     if broken:
         return Status.BROKEN
     if state.running:
@@ -95,11 +85,6 @@ def _waiting(state: TaskState, now: datetime, next_run_at: datetime | None) -> S
 
 
 def due_since(state: TaskState, next_run_at: datetime | None) -> datetime | None:
-    """Give the earliest instant at which a start is or becomes due, or ``None``.
-
-    Args:
-        state: the task's state.
-        next_run_at: the next occurrence that will run, as last decided.
-    """
+    """Return the earliest instant at which a start is or becomes due, or ``None``."""
     instants = (next_run_at, state.pending_retry_until, state.run_requested_at)
     return min((instant for instant in instants if instant is not None), default=None)

@@ -26,13 +26,7 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 
 def traceback_of(error: BaseException, length: int, start: TracebackType | None = None) -> str:
-    """Return the traceback of an exception, with its chain, as Python writes it.
-
-    Args:
-        error: any exception.
-        length: the most characters.
-        start: the first frame to show; the first one of the exception unless given.
-    """
+    """Return the traceback of an exception, with its chain, as Python writes it."""
     try:
         first = start or error.__traceback__
         return shortened("".join(_Writer().chain(error, first, 0)), length)

@@ -6,7 +6,7 @@
 from .expression import CronExpression, Fold, Gap, Lost
 from .notes import Lacking, days_some_months_lack, fires_only_in_some_years, remarks_on
 from .parsing import DIALECTS, LONGEST_EXPRESSION, parse
-from .suggest import posix_equivalent
+from .suggestions import posix_equivalent
 from .wording import describe
 from .zones import Transition, UnknownZoneError, next_transitions, validate_zone
 

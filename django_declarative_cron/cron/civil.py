@@ -1,16 +1,72 @@
-"""The calendar side of a schedule: which minutes of the wall clock it names.
-
-Fields are bit masks (bit n set: the value n is named), so "the next value at or after n" is
-one shift and one lowest bit. Local seconds count from ordinal day 0, see ``timeline``.
-"""
+"""Days that no number names: the last one, the weekday nearest the 15th, the third Friday."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
-from .day_rules import DayRule
 from .timeline import SECONDS_PER_DAY
+
+Kind = Literal["last", "last_working_day", "nearest_working_day", "last_weekday", "nth_weekday"]
+
+_SUNDAY, _SATURDAY = 0, 6
+
+
+class DayRule(NamedTuple):
+    """Name days of a month in words of the Quartz family: ``L``, ``LW``, ``15W``, ``5L``, ``5#3``.
+
+    Args:
+        kind: which of these.
+        value: the day, or the weekday with Sunday as 0, that it speaks of.
+        nth: of ``5#3`` the 3.
+    """
+
+    kind: Kind
+    value: int = 0
+    nth: int = 0
+
+    def __str__(self) -> str:
+        return _SPELLED[self.kind].format(self.value, self.nth)
+
+    def days(self, length: int, first: int) -> int:
+        """Return the days of a month that the rule names.
+
+        Args:
+            length: of the month, in days.
+            first: the weekday of its first day, Sunday as 0.
+        """
+        match self.kind:
+            case "last":
+                day = length
+            case "last_working_day":
+                day = _nearest_working_day(length, length, first)
+            case "nearest_working_day":
+                day = _nearest_working_day(self.value, length, first)
+            case "last_weekday":
+                day = length - (first + length - 1 - self.value) % 7
+            case "nth_weekday":
+                day = 1 + (self.value - first) % 7 + 7 * (self.nth - 1)
+        return 1 << day if day <= length else 0
+
+
+_SPELLED: dict[Kind, str] = {
+    "last": "L",
+    "last_working_day": "LW",
+    "nearest_working_day": "{}W",
+    "last_weekday": "{}L",
+    "nth_weekday": "{}#{}",
+}
+
+
+def _nearest_working_day(day: int, length: int, first: int) -> int:
+    """Return the day from Monday to Friday nearest to one, without leaving the month."""
+    weekday = (first + day - 1) % 7
+    if weekday == _SATURDAY:
+        return day + 2 if day == 1 else day - 1
+    if weekday == _SUNDAY:
+        return day - 2 if day == length else day + 1
+    return day
+
 
 _LAST_DAY = date.max.toordinal()
 _LAST_YEAR = date.max.year
@@ -242,3 +298,136 @@ class CivilSchedule:
             return 0
         days = self._days_of(year, month, first) >> 1 + low - first
         return (days & (1 << high - low) - 1).bit_count()
+
+
+_MONTH_LENGTHS = {2: (28, 29), 4: (30,), 6: (30,), 9: (30,), 11: (30,)}
+
+
+class RuledSchedule(CivilSchedule):
+    """Search the civil minutes of fields that hold rules for days."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, masks: Masks) -> None:
+        super().__init__(masks)
+        self._known: dict[tuple[int, int], int] = {}
+
+    def _days_of(self, year: int, month: int, first: int) -> int:
+        key = month_mask(year, month), first % 7
+        days = self._known.get(key)
+        if days is None:
+            days = self._known[key] = days_named(self._masks, key[0].bit_count(), key[1])
+        return days
+
+
+def days_named(masks: Masks, length: int, first: int) -> int:
+    """Return the days of a month that the two day fields name together.
+
+    Args:
+        masks: the parsed fields.
+        length: of the month, in days.
+        first: the weekday of its first day, Sunday as 0.
+    """
+    by_day, by_weekday = masks.days, weeks_from(masks.weekdays, first)
+    for rule in masks.day_rules:
+        by_day |= rule.days(length, first)
+    for rule in masks.weekday_rules:
+        by_weekday |= rule.days(length, first)
+    named = by_day | by_weekday if masks.either_day else by_day & by_weekday
+    return named & (2 << length) - 2
+
+
+def names_a_date(masks: Masks) -> bool:
+    """Tell whether any month of any year has a day that the fields name."""
+    return any(
+        days_named(masks, length, first)
+        for month in range(1, 13)
+        if masks.months >> month & 1
+        for length in _MONTH_LENGTHS.get(month, (31,))
+        for first in range(7)
+    )
+
+
+_ON_THE_MINUTE = 1
+
+
+class Civil(Protocol):
+    """Search the local times that the fields of an expression name, in local seconds."""
+
+    @property
+    def unit(self) -> int:
+        """Return how long a named local time lasts: 60 for minutes, 1 for seconds."""
+
+    def names(self, local: int) -> bool:
+        """Tell whether the local time that holds a local second is named."""
+
+    def next_from(self, local: int) -> int | None:
+        """Return the first named local time that begins at a local second or later."""
+
+    def last_until(self, local: int) -> int | None:
+        """Return the last named local time that begins at a local second or earlier."""
+
+    def count(self, low: int, high: int) -> int:
+        """Count the named local times that begin at ``low`` or later and before ``high``."""
+
+
+class SecondsSchedule:
+    """Search named seconds.
+
+    Args:
+        minutes: names the minutes.
+        seconds: mask of the seconds within each.
+    """
+
+    __slots__ = ("_first", "_last", "_minutes", "_seconds")
+
+    unit = 1
+
+    def __init__(self, minutes: CivilSchedule, seconds: int) -> None:
+        self._minutes = minutes
+        self._seconds = seconds
+        self._first = lowest(seconds)
+        self._last = seconds.bit_length() - 1
+
+    def names(self, local: int) -> bool:
+        """Tell whether a local second is named."""
+        return bool(self._seconds >> local % 60 & 1) and self._minutes.names(local)
+
+    def next_from(self, local: int) -> int | None:
+        """Return the first named second at a local second or later."""
+        second = local % 60
+        left = self._seconds >> second
+        if left and self._minutes.names(local):
+            return local + lowest(left)
+        minute = self._minutes.next_from(local - second + 60)
+        return None if minute is None else minute + self._first
+
+    def last_until(self, local: int) -> int | None:
+        """Return the last named second at a local second or earlier."""
+        second = local % 60
+        gone = self._seconds & (2 << second) - 1
+        if gone and self._minutes.names(local):
+            return local - second + gone.bit_length() - 1
+        minute = self._minutes.last_until(local - second - 1)
+        return None if minute is None else minute + self._last
+
+    def count(self, low: int, high: int) -> int:
+        """Count the named seconds from ``low`` on and before ``high``."""
+        whole = self._minutes.count(low - low % 60, high - high % 60)
+        counted = whole * self._seconds.bit_count()
+        return counted - self._begun(low) + self._begun(high)
+
+    def _begun(self, local: int) -> int:
+        """Count the named seconds of a minute before one of them."""
+        if not self._minutes.names(local):
+            return 0
+        return (self._seconds & (1 << local % 60) - 1).bit_count()
+
+
+def schedule_of(masks: Masks) -> Civil:
+    """Return the plainest schedule that can search the given fields."""
+    has_rules = masks.day_rules or masks.weekday_rules
+    minutes = RuledSchedule(masks) if has_rules else CivilSchedule(masks)
+    if masks.seconds == _ON_THE_MINUTE:
+        return minutes
+    return SecondsSchedule(minutes, masks.seconds)

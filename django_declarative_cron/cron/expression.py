@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from zoneinfo import ZoneInfo
 
-from .civil import Masks
-from .day_rules import DayRule
+from .civil import Civil, DayRule, Masks, schedule_of
 from .occurrences import (
     Rules,
     count_occurrences,
@@ -18,7 +17,6 @@ from .occurrences import (
     next_occurrence,
 )
 from .posix import Parsed
-from .seconds import Civil, schedule_of
 from .timeline import LAST_SECOND, timeline_of, to_instant, to_second
 
 Gap = Literal["skip", "shift"]

@@ -37,3 +37,14 @@ def sundays(low: int, high: int) -> tuple[int, int]:
     if low % 7 == 0:
         return 0, high if low == 0 else high % 7
     return low, high or 7
+
+
+MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}

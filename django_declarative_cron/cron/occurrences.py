@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .seconds import Civil
+from .civil import Civil
 from .timeline import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, Span, Timeline
 
 # Every expression names a date within forty years (a fifth Friday in February across 2100). One

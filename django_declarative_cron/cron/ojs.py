@@ -15,11 +15,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
-from .civil import Masks
-from .day_rules import DayRule
+from .civil import DayRule, Masks, names_a_date
 from .interval import LONGEST, SHORTEST, Every, duration, spelled
-from .macros import MACROS
-from .names import SHORT_NAMES, sundays
+from .names import MACROS, SHORT_NAMES, sundays
 from .ojs_errors import (
     Piece,
     backwards,
@@ -36,7 +34,6 @@ from .ojs_errors import (
 )
 from .posix import EXPRESSION, FIELDS, KEPT, LONGEST_KEPT, Field, Parsed, foreign_character
 from .posix import parse_text as posix_text
-from .ruled import names_a_date
 
 EVERY: Final = "@every"
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
-from .day_rules import DayRule
+from .civil import DayRule
 from .expression import CronExpression
-from .suggest import listed
+from .suggestions import listed
 
 # The library names its languages with a country; only these ever reach its file names.
 _SHIPPED: Final = (

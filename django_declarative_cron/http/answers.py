@@ -45,36 +45,22 @@ class RefusedError(Exception):
 
     @property
     def is_retryable(self) -> bool:
-        """Tell whether the same request may succeed later."""
+        """Return whether the same request may succeed later."""
         return self.status in (429, 503)
 
 
 def invalid(message: str, **details: Any) -> RefusedError:
-    """Refuse a request that is wrong in itself.
-
-    Args:
-        message: what is wrong.
-        details: for programs.
-    """
+    """Refuse a request that is wrong in itself."""
     return RefusedError(400, "invalid_request", message, details=details)
 
 
 def not_found(message: str, **details: Any) -> RefusedError:
-    """Refuse a request for what is not there.
-
-    Args:
-        message: what is not there.
-        details: for programs.
-    """
+    """Refuse a request for what is not there."""
     return RefusedError(404, "not_found", message, details=details)
 
 
 def request_id(request: HttpRequest) -> str:
-    """Give the name of a request: the caller's own, where it is a sound one.
-
-    Args:
-        request: the request.
-    """
+    """Return the name of a request: the caller's own, where it is a sound one."""
     known: str | None = request.META.get("ddc.request_id")
     if known is None:
         given = request.headers.get("X-Request-Id", "")
@@ -89,14 +75,7 @@ def answer(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Answer with JSON.
-
-    Args:
-        request: what is answered.
-        body: an object, JSON-native.
-        status: of the answer.
-        headers: besides those that each answer has.
-    """
+    """Answer with JSON."""
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     response = HttpResponse(content, status=status, content_type=CONTENT_TYPE)
     response["OJS-Version"] = VERSION
@@ -112,12 +91,7 @@ def answer(
 
 
 def refusal(request: HttpRequest, error: RefusedError) -> HttpResponse:
-    """Answer with an error in its envelope.
-
-    Args:
-        request: what is answered.
-        error: why it is refused.
-    """
+    """Answer with an error in its envelope."""
     envelope = {
         "code": error.code,
         "message": error.message,

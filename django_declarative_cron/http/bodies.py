@@ -12,7 +12,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, UnreadablePostError
 
 from ..conf import options
-from ..core.plain import flaw_of_data
+from ..core.declarations.values import flaw_of_data
 from ..exceptions import echoed
 from .answers import CONTENT_TYPE, RefusedError, invalid
 
@@ -21,9 +21,6 @@ ACCEPTED: Final = (CONTENT_TYPE, "application/json")
 
 def read_object(request: HttpRequest) -> dict[str, Any]:
     """Read the body of a request as a JSON object.
-
-    Args:
-        request: one that has a body.
 
     Raises:
         RefusedError: 415 for another content type, 413 for too much, 400 for all that is no

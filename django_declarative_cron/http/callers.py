@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.middleware.csrf import CsrfViewMiddleware
 
 from ..conf import options
-from ..core.rights import PERMISSIONS, Right
+from ..core.http_api import PERMISSIONS, Right
 from ..runtime.clock import system_clock
-from ..store import tokens
+from ..store import access_tokens
 from .answers import RefusedError
 from .bodies import ACCEPTED, unsupported_type
 from .guesses import Digests
@@ -56,10 +56,6 @@ class _Csrf(CsrfViewMiddleware):
 def admit(request: HttpRequest, right: Right) -> Caller:
     """Let a caller in.
 
-    Args:
-        request: what it asks.
-        right: what it must be allowed to do.
-
     Raises:
         RefusedError: 401 for nobody, 403 without the right or without a CSRF token beside a
             session, 429 after too many requests.
@@ -76,10 +72,10 @@ def admit(request: HttpRequest, right: Right) -> Caller:
 
 def _bearer(request: HttpRequest, credentials: str) -> Caller:
     is_guess = _has_failed_too_often(request) and not digests.may_have(credentials)
-    row = None if is_guess else tokens.bearer(credentials, system_clock.now())
+    row = None if is_guess else access_tokens.bearer(credentials, system_clock.now())
     if row is None:
         raise _nobody(request, "The access token is not valid.")
-    return Caller(f"token {row.name}", f"token {row.key}", tokens.rights_of(row))
+    return Caller(f"token {row.name}", f"token {row.key}", access_tokens.rights_of(row))
 
 
 def _user(request: HttpRequest) -> Caller:

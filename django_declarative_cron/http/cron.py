@@ -9,22 +9,20 @@ from urllib.parse import quote
 from django.http import HttpRequest, HttpResponse
 
 from .. import conf
-from ..core.advice import advise
-from ..core.declaration import Declaration
-from ..core.limits import MOST_PROBLEMS
-from ..core.plain import flaw_of_text
-from ..core.posting import Flaw, entry_of
-from ..core.problem import Check, Problem
-from ..core.reading import Declared
+from ..core.declarations.declaration import Declaration
+from ..core.declarations.item import Check, Declared, Problem
+from ..core.declarations.values import MOST_PROBLEMS, flaw_of_text
+from ..core.http_api import Flaw, entry_of
+from ..core.lint import advise
 from ..core.runners import EXTERNAL
 from ..exceptions import InvalidRegistrationError, echoed
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
-from ..store import database, posting
-from ..store.masking import has_masks
-from ..store.overrides import Act
-from ..store.posting import AbsentError, DamagedError, OwnedError
+from ..store import database, posted_tasks
+from ..store.operator_actions import Act
+from ..store.posted_tasks import AbsentError, DamagedError, OwnedError
 from ..store.removal import removal_of
+from ..store.sentences import has_masks
 from . import shapes
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
@@ -36,10 +34,6 @@ _NAME_KEYS = ("field", "reason", "expression")
 
 def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Register a task or bring it up to date: 201 where it is new, else 200 (CRON-26).
-
-    Args:
-        request: with a CronJob object.
-        caller: who asks.
 
     Raises:
         RefusedError: 400 with everything that is wrong, 409 for a task of settings.
@@ -58,7 +52,7 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
         raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
-        posted = posting.post(declaration, system_clock.now(), by=caller.name)
+        posted = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
         return _unchanged(request, caller, _row(error.name), entry)
     body = shapes.both(posted.row, may_read=caller.may_read)
@@ -79,7 +73,7 @@ def _of_settings(name: Any) -> ScheduledTask | None:
     row = None
     if isinstance(name, str) and flaw_of_text(name) is None:
         try:
-            row = posting.read(name)
+            row = posted_tasks.read(name)
         except AbsentError:
             return None
     return row if row is not None and row.origin == Origin.SETTINGS else None
@@ -95,11 +89,7 @@ def _unchanged(
 
 
 def owned(error: OwnedError) -> RefusedError:
-    """Refuse to touch what settings declare.
-
-    Args:
-        error: names the task.
-    """
+    """Refuse to touch what settings declare."""
     message = f"{error.name!r} is declared in settings, and changed there only."
     details = {"name": error.name, "origin": Origin.SETTINGS}
     return RefusedError(409, "duplicate", message, details=details)
@@ -130,13 +120,8 @@ def _told(problem: Problem) -> dict[str, str]:
 
 
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Give the tasks, a page at a time (002 List CronJobs).
-
-    Args:
-        request: with ``enabled``, ``limit`` and ``cursor`` in its query.
-        caller: who asks.
-    """
-    page = posting.reading(lambda tasks: page_of(request, tasks))
+    """Return the tasks, a page at a time (002 List CronJobs)."""
+    page = posted_tasks.reading(lambda tasks: page_of(request, tasks))
     body = {
         "cron_jobs": [shapes.cron_job(row) for row in page.rows],
         "count": len(page.rows),
@@ -147,13 +132,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
-    """Give one task (002 Get a CronJob).
-
-    Args:
-        request: for it.
-        caller: who asks.
-        name: of the task.
-    """
+    """Return one task (002 Get a CronJob)."""
     try:
         row = _row(name)
     except RefusedError:
@@ -178,19 +157,13 @@ def _removed(name: str) -> RefusedError | None:
 
 
 def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
-    """Enable or disable one task (002 Toggle a CronJob, CRON-28).
-
-    Args:
-        request: with the object ``{"enabled": true}`` or ``{"enabled": false}``.
-        caller: who asks.
-        name: of the task.
-    """
+    """Enable or disable one task (002 Toggle a CronJob, CRON-28)."""
     body = read_object(request)
     if set(body) != {"enabled"} or not isinstance(body["enabled"], bool):
         raise invalid('The body must be {"enabled": true} or {"enabled": false}.', field="enabled")
     _row(name)
     try:
-        row = posting.switch(name, body["enabled"], _act(caller))
+        row = posted_tasks.switch(name, body["enabled"], _act(caller))
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
@@ -201,16 +174,10 @@ def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
 
 
 def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
-    """Remove one task (002 Remove a CronJob, CRON-27).
-
-    Args:
-        request: for it.
-        caller: who asks.
-        name: of the task.
-    """
+    """Remove one task (002 Remove a CronJob, CRON-27)."""
     row = _row(name)
     try:
-        posting.remove(name, _act(caller))
+        posted_tasks.remove(name, _act(caller))
     except AbsentError:
         raise _absent(name) from None
     except OwnedError as error:
@@ -228,7 +195,7 @@ def _row(name: str) -> ScheduledTask:
     if flaw_of_text(name) is not None:
         raise _absent(name)
     try:
-        return posting.read(name)
+        return posted_tasks.read(name)
     except AbsentError:
         raise _absent(name) from None
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ..core.rights import Right
+from ..core.http_api import Right
 from ..exceptions import echoed
 from ..signals import report
 from ..store import database
@@ -38,11 +38,7 @@ class Method(NamedTuple):
 
 
 def endpoint(**methods: Method) -> View:
-    """Make a view that answers in the protocol, whatever happens.
-
-    Args:
-        methods: by name; ``HEAD`` and ``OPTIONS`` come with them.
-    """
+    """Make a view that answers in the protocol, whatever happens."""
     if "GET" in methods:
         methods["HEAD"] = methods["GET"]
     allowed = ", ".join(sorted({*methods, "OPTIONS"}))
@@ -94,11 +90,6 @@ def _unavailable() -> RefusedError:
 
 @csrf_exempt
 def nowhere(request: HttpRequest, **said: Any) -> HttpResponse:
-    """Answer for every path that is none of the protocol's.
-
-    Args:
-        request: for such a path.
-        said: by the URL.
-    """
+    """Answer for every path that is none of the protocol's."""
     message = f"Nothing is at {echoed(request.path)}."
     return refusal(request, RefusedError(404, "not_found", message))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from ..core.rights import read_token
+from ..core.http_api import read_token
 from ..runtime.clock import system_clock
-from ..store import tokens
+from ..store import access_tokens
 
 _MOMENT: Final = 5.0
 """Seconds that the digests of the valid tokens are kept."""
@@ -22,11 +22,7 @@ class Digests:
         self._until = 0.0
 
     def may_have(self, text: str) -> bool:
-        """Tell whether a text was a valid token a moment ago; its row says what it is now.
-
-        Args:
-            text: as it was presented.
-        """
+        """Return whether a text was a valid token a moment ago; its row says what it is now."""
         token = read_token(text)
         return token is not None and token.fits(self._digests().get(token.key))
 
@@ -39,6 +35,6 @@ class Digests:
         with self._book:
             now = system_clock.monotonic()
             if now >= self._until:
-                self._known = tokens.digests(system_clock.now())
+                self._known = access_tokens.digests(system_clock.now())
                 self._until = now + _MOMENT
             return self._known

@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from ..core.rights import Right
+from ..core.http_api import Right
 from ..store import database
 from ..store.tables import AWAY, why_unavailable
 from ..watch.metrics import MetricsUnavailableError, exposition, read_rows
@@ -20,11 +20,7 @@ from .callers import admit
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus.
-
-    Args:
-        request: with a bearer token, or of a user who is logged in.
-    """
+    """Answer Prometheus."""
     try:
         admit(request, Right.READ)
         newer = "application/openmetrics-text" in request.headers.get("Accept", "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
-from ..core.limits import LONGEST_DESCRIPTION, LONGEST_EXPRESSION
+from ..core.declarations.values import LONGEST_DESCRIPTION
+from ..cron import LONGEST_EXPRESSION
 from .answers import CONTENT_TYPE
 from .pages import LIMIT, MOST
 
@@ -18,11 +19,7 @@ _OBJECT: Schema = {"type": "object"}
 
 
 def document(prefix: str) -> dict[str, Any]:
-    """Give the description.
-
-    Args:
-        prefix: the path that the URLs are included at, such as ``/ojs``.
-    """
+    """Return the description."""
     return {
         "openapi": "3.1.0",
         "info": {

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from ..core.plain import flaw_of_text
+from ..core.declarations.values import flaw_of_text
 from ..models import ScheduledTask
 from .answers import invalid
 
@@ -36,10 +36,6 @@ class Page:
 
 def page_of(request: HttpRequest, tasks: QuerySet[ScheduledTask]) -> Page:
     """Choose the page that a request asks for (CRON-S06).
-
-    Args:
-        request: with ``enabled``, ``limit`` and ``cursor`` in its query.
-        tasks: all there are.
 
     Raises:
         RefusedError: 400 for a value that means nothing.

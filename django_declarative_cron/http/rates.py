@@ -22,11 +22,6 @@ class Rates:
     def spend(self, caller: str, per_minute: int, now: float) -> None:
         """Count one request.
 
-        Args:
-            caller: who asks.
-            per_minute: how many requests a minute it has.
-            now: monotonic seconds.
-
         Raises:
             RefusedError: 429, with the seconds to wait.
         """
@@ -50,13 +45,7 @@ class Rates:
             )
 
     def is_spent(self, caller: str, per_minute: int, now: float) -> bool:
-        """Tell whether the next request would be refused, and count none.
-
-        Args:
-            caller: who asks.
-            per_minute: how many requests a minute it has.
-            now: monotonic seconds.
-        """
+        """Return whether the next request would be refused, and count none."""
         with self._book:
             return self._has(caller, per_minute, now) < 1
 

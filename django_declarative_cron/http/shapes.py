@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ..core.operating import KEYS as OPERATING
 from ..models import ScheduledTask
-from ..store.masking import masked
-from ..store.reading import next_start_of
+from ..store.queries import next_start_of
+from ..store.sentences import masked
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "timezone": "UTC",
@@ -26,16 +26,12 @@ DECLARED: Final = ("name", "cron", "type", *_DEFAULTS)
 
 
 def is_enabled(row: ScheduledTask) -> bool:
-    """Tell whether a task fires: enabled by its declaration, and paused by nobody."""
+    """Return whether a task fires: enabled by its declaration, and paused by nobody."""
     return row.enabled and row.paused_since is None
 
 
 def cron_job(row: ScheduledTask) -> dict[str, Any]:
-    """Return a task as a CronJob (002 Field Definitions), with the values of secrets masked.
-
-    Args:
-        row: of the task.
-    """
+    """Return a task as a CronJob (002 Field Definitions), with the values of secrets masked."""
     job = _cron_job(row)
     return {**job, "args": masked(job["args"]), "options": masked(job["options"])}
 
@@ -69,23 +65,14 @@ def _next_run(row: ScheduledTask) -> str | None:
 
 
 def cron(row: ScheduledTask) -> dict[str, Any]:
-    """Give a task in the form with ``expression`` and ``job_template``.
-
-    Args:
-        row: of the task.
-    """
+    """Return a task in the form with ``expression`` and ``job_template``."""
     job = cron_job(row)
     template = {key: job.pop(key) for key in ("type", "args", "options")}
     return {"name": job.pop("name"), "expression": job.pop("cron"), "job_template": template, **job}
 
 
 def both(row: ScheduledTask, *, may_read: bool) -> dict[str, Any]:
-    """Return a task in both envelopes, side by side.
-
-    Args:
-        row: of the task.
-        may_read: the caller may see how the task is declared, not only its state.
-    """
+    """Return a task in both envelopes, side by side."""
     told = {"cron_job": cron_job(row), "cron": cron(row)}
     if may_read:
         return told
@@ -93,12 +80,7 @@ def both(row: ScheduledTask, *, may_read: bool) -> dict[str, Any]:
 
 
 def says_the_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry declares what a task is declared as already.
-
-    Args:
-        row: of the task.
-        entry: in the form of a dict entry.
-    """
+    """Return whether an entry declares what a task is declared as already."""
     if not set(entry) <= set(DECLARED):
         return False
     # Who posts what was shown says what is shown of secrets.
@@ -115,11 +97,7 @@ def _agrees(known: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
 
 
 def instant(value: datetime | None) -> str | None:
-    """Write an instant as ISO 8601 in UTC.
-
-    Args:
-        value: aware, or ``None``.
-    """
+    """Write an instant as ISO 8601 in UTC."""
     if value is None:
         return None
     precision = "milliseconds" if value.microsecond else "seconds"

@@ -12,8 +12,8 @@ from .. import __version__, conf, handlers
 from ..core.overlap import POLICIES
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.attendance import Attendance, attendance
-from ..store.liveness import patience
+from ..store.instance_status import Attendance, attendance
+from ..store.task_status import patience
 from .answers import VERSION, answer
 from .bodies import ACCEPTED
 from .callers import Caller
@@ -22,12 +22,7 @@ from .pages import LIMIT, MOST
 
 
 def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Say what this server can do.
-
-    Args:
-        request: for it.
-        caller: who asks.
-    """
+    """Return what this server can do."""
     options = conf.options()
     body = {
         "specversion": VERSION,
@@ -62,12 +57,7 @@ def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def health(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Say whether a scheduler is there: 200, or 503.
-
-    Args:
-        request: for it.
-        caller: who asks.
-    """
+    """Return whether a scheduler is there: 200, or 503."""
     using, options = database.alias(), conf.options()
     began = system_clock.monotonic()
     found = attendance(using, options.DEPLOYMENT, system_clock.now(), system_clock.database_time())
@@ -96,10 +86,5 @@ def _uptime(found: Attendance | None) -> timedelta:
 
 
 def openapi(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Give the description of this server for programs.
-
-    Args:
-        request: for it.
-        caller: who asks.
-    """
+    """Return the description of this server for programs."""
     return answer(request, document(request.path.removesuffix("/openapi.json").rstrip("/")))

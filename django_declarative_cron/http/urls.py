@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, re_path
 
-from ..core.rights import Right
+from ..core.http_api import Right
 from . import cron, system, workers
 from .endpoints import Method, endpoint, nowhere
 

@@ -13,14 +13,14 @@ from ..core import events
 from ..exceptions import shortened
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..runtime.ended import TRACEBACK_LENGTH, escaped, worded
-from ..store import jobs
-from ..store.job_names import name_of
-from ..store.jobs import Claimant, NoJobError, Report, StateError
-from ..store.liveness import shown_end, shown_outcome
-from ..store.masking import masked
-from ..store.overrides import Act
-from ..store.posting import OwnedError
+from ..runtime.outcome import TRACEBACK_LENGTH, escaped, worded
+from ..store import external_jobs
+from ..store.external_jobs import Claimant, NoJobError, Report, StateError
+from ..store.operator_actions import Act
+from ..store.outbox import name_of
+from ..store.posted_tasks import OwnedError
+from ..store.sentences import masked
+from ..store.task_status import shown_end, shown_outcome
 from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
 from .callers import Caller
@@ -40,12 +40,7 @@ _STATES: Final = {
 
 
 def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Reserve jobs for a worker.
-
-    Args:
-        request: with ``queues``, and maybe ``count``, ``worker_id``, ``visibility_timeout_ms``.
-        caller: who asks.
-    """
+    """Reserve jobs for a worker."""
     body = _body(request)
     queues = body.get("queues", ["default"])
     if not isinstance(queues, list) or not all(isinstance(queue, str) for queue in queues):
@@ -55,7 +50,7 @@ def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
     count = body.get("count", body.get("max_jobs", 1))
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST:
         raise invalid(f"`count` must be a number from 1 to {_MOST}.", field="count")
-    found = jobs.fetch(
+    found = external_jobs.fetch(
         list(dict.fromkeys(queues)),
         count,
         _text(body, "worker_id"),
@@ -66,12 +61,7 @@ def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Record that a job is done.
-
-    Args:
-        request: with ``job_id``, ``reservation``, and maybe ``result``.
-        caller: who asks.
-    """
+    """Record that a job is done."""
     body = _body(request)
     run, _ = _ended(body, Report(value=body.get("result")))
     told = {
@@ -84,12 +74,7 @@ def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Record that a job failed; the retry policy of its task says what follows.
-
-    Args:
-        request: with ``job_id``, ``reservation`` and ``error``.
-        caller: who asks.
-    """
+    """Record that a job failed; the retry policy of its task says what follows."""
     body = _body(request)
     run, event = _ended(body, _report(body.get("error")))
     following = event.next_retry_at if isinstance(event, events.TaskRunFailed) else None
@@ -128,13 +113,7 @@ def _report(error: Any) -> Report:
 
 
 def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Keep the jobs of a worker reserved, and tell it which of them are to end.
-
-    Args:
-        request: with ``active_jobs``, ``reservations``, and maybe ``worker_id`` and
-            ``visibility_timeout_ms``.
-        caller: who asks.
-    """
+    """Keep the jobs of a worker reserved, and tell it which of them are to end."""
     body = _body(request)
     given = body.get("active_jobs", [])
     if not isinstance(given, list) or not all(isinstance(job, str) for job in given):
@@ -144,7 +123,7 @@ def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
     if "job_id" in body:
         given = [*given, _text(body, "job_id")]
     claimant = Claimant(_reservations(body), _text(body, "worker_id"))
-    kept = jobs.extend(given, claimant, _visibility(body), system_clock.database_time())
+    kept = external_jobs.extend(given, claimant, _visibility(body), system_clock.database_time())
     told = {
         "state": "running",
         "directive": "continue",
@@ -156,30 +135,18 @@ def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def shown(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
-    """Give one job: any run of the deployment, of a worker's or of this project's own.
-
-    Args:
-        request: for it.
-        caller: who asks.
-        job: its id.
-    """
+    """Return one job: any run of the deployment, of a worker's or of this project's own."""
     try:
-        return answer(request, {"job": _seen(jobs.find(job))})
+        return answer(request, {"job": _seen(external_jobs.find(job))})
     except NoJobError:
         raise _absent(job) from None
 
 
 def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
-    """Cancel one job: at once where it waits, else its worker is asked to end it.
-
-    Args:
-        request: for it.
-        caller: who asks.
-        job: its id.
-    """
+    """Cancel one job: at once where it waits, else its worker is asked to end it."""
     act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
     try:
-        run = jobs.cancel(job, act, system_clock.database_time())
+        run = external_jobs.cancel(job, act, system_clock.database_time())
     except NoJobError:
         raise _absent(job) from None
     except OwnedError as error:
@@ -200,11 +167,7 @@ def _seen(run: TaskRun) -> dict[str, Any]:
 
 
 def shape(run: TaskRun) -> dict[str, Any]:
-    """Give a run as a job of Open Job Spec, to the worker that does it.
-
-    Args:
-        run: the row.
-    """
+    """Return a run as a job of Open Job Spec, to the worker that does it."""
     job, now = run.job or {}, system_clock.now()
     triggered = instant(run.scheduled_for)
     found = {
@@ -246,7 +209,7 @@ def _ended(body: dict[str, Any], report: Report) -> tuple[TaskRun, events.Event 
     reservation = _reservation(_text(body, "reservation"), "reservation")
     claimant = Claimant([reservation], _text(body, "worker_id"))
     try:
-        return jobs.end(job, claimant, report, system_clock.database_time())
+        return external_jobs.end(job, claimant, report, system_clock.database_time())
     except NoJobError:
         raise _absent(job) from None
     except StateError as error:

@@ -10,9 +10,6 @@ from ..store.tables import flaw_of_tables, with_cure
 def require_tables(using: str) -> None:
     """Refuse to go on where the tables are missing or older than the code.
 
-    Args:
-        using: database alias.
-
     Raises:
         CommandError: with exit code 2, in one sentence that names the command to run.
     """

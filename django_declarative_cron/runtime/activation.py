@@ -9,15 +9,14 @@ from datetime import datetime
 from uuid import UUID
 
 from ..conf import Options
-from ..core.declaration import Declaration
-from ..core.declarations import digest_of_set
+from ..core.declarations.declaration import Declaration, digest_of_set
 from ..exceptions import ScheduleTaskError
 from ..signals import publish
-from ..store import database, reconcile, survey
+from ..store import database, reconcile
 from ..store.guard import Bid, Member, Standing
-from ..store.instances import Process
-from ..store.mending import mend, mending
-from ..store.succession import Terms
+from ..store.liveness import Process
+from ..store.reconcile import Terms
+from ..store.row_repair import mend, mending
 from . import announce
 from .clock import Clock
 from .engine import Engine
@@ -46,11 +45,6 @@ class Activation:
     ) -> int:
         """Make a set the active one; between the old set and the new one lies no instant.
 
-        Args:
-            engine: takes the set over.
-            declarations: the set.
-            running: the engine runs already; an identical set then costs one query.
-
         Returns:
             the number of tasks that needed a write.
 
@@ -78,10 +72,6 @@ class Activation:
     def again(self, engine: Engine, now: datetime) -> None:
         """Activate the engine's own set again: its rows are gone, or nobody holds the active one.
 
-        Args:
-            engine: holds a set.
-            now: the instant of the tick.
-
         Raises:
             django.db.Error: everything stands as before.
         """
@@ -89,7 +79,7 @@ class Activation:
         if member is None:
             return
         if engine.standing is Standing.LEADING:
-            found = survey.mismatch(member, engine.declarations)
+            found = reconcile.mismatch(member, engine.declarations)
             if found is not None:
                 engine.refused("keeping the rows of the declared tasks", found, now)
         publish(self._swap(engine, member, engine.declarations, now, Terms.ORPHANED).events)
@@ -138,7 +128,7 @@ def _is_active(engine: Engine, member: Member) -> bool:
     mine = engine.member
     if mine is None or mine.digest != member.digest:
         return False
-    return survey.active_digest(member.using, member.deployment) == member.digest
+    return reconcile.active_digest(member.using, member.deployment) == member.digest
 
 
 def _suspect(declarations: Sequence[Declaration], member: Member) -> tuple[str, str]:

@@ -8,20 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from ..core import events
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.events import Event
 from ..exceptions import DeclarativeCronError
 from ..signals import is_heard, publish
 
 
 def tell(kinds: Iterable[type[Event]], now: datetime, **values: Any) -> None:
-    """Publish what happened to a scheduler.
-
-    Args:
-        kinds: of the events, in their order.
-        now: the instant.
-        values: fields; each event takes those it has.
-    """
+    """Publish what happened to a scheduler."""
     publish(
         kind(at=now, **{f.name: values[f.name] for f in fields(kind) if f.name in values})
         for kind in kinds
@@ -29,30 +23,17 @@ def tell(kinds: Iterable[type[Event]], now: datetime, **values: Any) -> None:
 
 
 def size(registrations: object) -> int:
-    """Count registrations that nobody has looked at yet.
-
-    Args:
-        registrations: as given.
-    """
+    """Count registrations that nobody has looked at yet."""
     return len(registrations) if isinstance(registrations, list | tuple) else 0
 
 
 def reason(error: BaseException) -> str:
-    """Word why ``initialize`` failed.
-
-    Args:
-        error: what it raises.
-    """
+    """Word why ``initialize`` failed."""
     return error.message if isinstance(error, DeclarativeCronError) else type(error).__name__
 
 
 def scheduled(now: datetime, declarations: Sequence[Declaration]) -> None:
-    """Say of each task that it is in the active set.
-
-    Args:
-        now: the instant.
-        declarations: the set.
-    """
+    """Say of each task that it is in the active set."""
     if not is_heard(events.TaskScheduled):
         return
     publish(
@@ -67,24 +48,12 @@ def scheduled(now: datetime, declarations: Sequence[Declaration]) -> None:
 
 
 def poll_started(now: datetime, tasks: int) -> None:
-    """Say that a tick looks at due tasks.
-
-    Args:
-        now: the instant of the tick.
-        tasks: number of tasks in the set.
-    """
+    """Say that a tick looks at due tasks."""
     publish([events.PollStarted(at=now, poll_time=now, scheduled_task_count=tasks)])
 
 
 def poll_completed(now: datetime, considered: int, started: int, duration: float) -> None:
-    """Say what a tick did.
-
-    Args:
-        now: the instant of the tick.
-        considered: number of tasks looked at.
-        started: number of runs started.
-        duration: in seconds.
-    """
+    """Return what a tick did."""
     publish(
         [
             events.PollCompleted(

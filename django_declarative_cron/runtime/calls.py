@@ -6,17 +6,17 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from ..store import cancelling
-from ..store.claims import Claim
+from ..store import cancellation
 from ..store.guard import Member
 from ..store.results import Result
-from .admission import Admission
+from ..store.starts import Claim
 from .clock import Clock
 from .connections import refresh
-from .ending import Ending
-from .runners.chosen import Runners
+from .fencing import Admission
+from .outcome import Ending, failed
+from .runners.registry import Runners
 from .tracing import carrier
-from .work import Run, Work, failed
+from .work import Run, Work
 
 
 class Calls:
@@ -61,33 +61,24 @@ class Calls:
 
     @property
     def waiting(self) -> list[Result]:
-        """Give the results that are not yet recorded, oldest first."""
+        """Return the results that are not yet recorded, oldest first."""
         with self._book:
             return list(self._waiting)
 
     @property
     def known(self) -> set[int]:
-        """Give the ids of all runs that are not recorded yet."""
+        """Return the ids of all runs that are not recorded yet."""
         with self._book:
             return {*self._running, *(result.run for result in self._waiting)}
 
     def gather(self, seconds: float) -> None:
-        """Wait for the results of those whose callbacks have ended already.
-
-        Args:
-            seconds: the longest to wait.
-        """
+        """Wait for the results of those whose callbacks have ended already."""
         with self._book:
             over = [run for run, work in self._running.items() if work.ending.is_over]
             self._book.wait_for(lambda: self._running.keys().isdisjoint(over), seconds)
 
     def recorded(self, results: list[Result], held: list[Result]) -> None:
-        """Forget results, the oldest of those waiting.
-
-        Args:
-            results: they are written.
-            held: those among them that are not, and go on waiting, behind all others.
-        """
+        """Forget results, the oldest of those waiting."""
         with self._book:
             del self._waiting[: len(results)]
             self._waiting += held
@@ -97,12 +88,7 @@ class Calls:
         claims: Sequence[Claim],
         stopping: threading.Event,
     ) -> list[Work]:
-        """Make every committed claim a run of this instance, which a stop waits for.
-
-        Args:
-            claims: what was committed.
-            stopping: tells the callbacks of a stop.
-        """
+        """Make every committed claim a run of this instance, which a stop waits for."""
         work = self._made(claims, stopping)
         with self._book:
             self._running.update({each.id: each for each in work})
@@ -117,12 +103,8 @@ class Calls:
                 self._done(failed(each, error, self._clock.now(), 0.0))
 
     def cancel(self, member: Member) -> None:
-        """Ask those runs to end that somebody has asked to end.
-
-        Args:
-            member: whose runs they are.
-        """
-        runs = cancelling.requested(member)
+        """Ask those runs to end that somebody has asked to end."""
+        runs = cancellation.requested(member)
         with self._book:
             found = [self._running[run] for run in runs if run in self._running]
         for work in found:

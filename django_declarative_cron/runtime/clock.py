@@ -24,13 +24,13 @@ class Clock(Protocol):
     """Three kinds of time: the wall's, the monotonic one, the database's."""
 
     def now(self) -> datetime:
-        """Give the instant on the wall clock, aware UTC."""
+        """Return the instant on the wall clock, aware UTC."""
 
     def monotonic(self) -> float:
-        """Give seconds that only grow."""
+        """Return seconds that only grow."""
 
     def database_time(self) -> BaseExpression:
-        """Give the expression by which a query asks for the database's time."""
+        """Return the expression by which a query asks for the database's time."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Wait until an event is set or seconds have passed; tell which."""
@@ -40,24 +40,19 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Give the instant on the wall clock, aware UTC."""
+        """Return the instant on the wall clock, aware UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Give seconds that only grow."""
+        """Return seconds that only grow."""
         return time.monotonic()
 
     def database_time(self) -> BaseExpression:
-        """Give the expression by which a query asks for the database's time."""
+        """Return the expression by which a query asks for the database's time."""
         return DatabaseNow()
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until an event is set or seconds have passed; tell which.
-
-        Args:
-            event: what ends the wait early.
-            seconds: the longest wait.
-        """
+        """Wait until an event is set or seconds have passed; tell which."""
         return event.wait(max(seconds, 0.0))
 
 
@@ -77,11 +72,7 @@ class Moment(NamedTuple):
 
 
 def moment(clock: Clock) -> Moment:
-    """Read both clocks at once: a process halted between them takes the halt for a leap.
-
-    Args:
-        clock: gives both.
-    """
+    """Read both clocks at once: a process halted between them takes the halt for a leap."""
     for _ in range(_READINGS):
         read = Moment(clock.monotonic(), clock.now())
         if clock.monotonic() - read.monotonic < TOGETHER:
@@ -90,14 +81,10 @@ def moment(clock: Clock) -> Moment:
 
 
 def later(clock: Clock, began: Moment) -> datetime:
-    """Give the instant of a pass: the one it began with, or a later one where it was held up.
+    """Return the instant of a pass: the one it began with, or a later one where it was held up.
 
     A process that is halted in the middle, and still leads, knows of ends that came meanwhile: a
     start of the instant before them would be dated before the end of the run before it.
-
-    Args:
-        clock: by which it goes.
-        began: when it began.
     """
     passed = clock.monotonic() - began.monotonic
     return began.at if passed < HELD_UP else began.at + timedelta(seconds=passed)

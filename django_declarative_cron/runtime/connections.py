@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..store.faults import spoils_connection
+from ..store.database import spoils_connection
 
 CONNECTING = 10
 """Seconds that an attempt to connect takes at most, where the project says nothing."""
@@ -33,11 +33,7 @@ def refresh() -> None:
 
 
 def limit_connecting(alias: str) -> None:
-    """Let no attempt to connect last for ever, in this process; a project's own limit stays.
-
-    Args:
-        alias: of the database.
-    """
+    """Let no attempt to connect last for ever, in this process; a project's own limit stays."""
     connection = connections[alias]
     if connection.vendor in ("postgresql", "mysql"):
         # It is the driver's own, and not told to the server: poolers do not mind.
@@ -46,11 +42,7 @@ def limit_connecting(alias: str) -> None:
 
 
 def leave_pool(alias: str) -> None:
-    """Let this thread connect outside the project's pool, so that it waits behind no callback.
-
-    Args:
-        alias: of the database.
-    """
+    """Let this thread connect outside the project's pool, so that it waits behind no callback."""
     connection = connections[alias]
     options = connection.settings_dict.get("OPTIONS", {})
     if not options.get("pool") or connection.in_atomic_block:
@@ -65,9 +57,6 @@ def renew(error: BaseException) -> None:
 
     A server that was made read-only by a failover still answers: asking it whether the
     connection is usable would keep the connection for ever.
-
-    Args:
-        error: what the database said.
     """
     if not spoils_connection(error):
         refresh()
@@ -106,13 +95,7 @@ def close_every() -> None:
 
 
 def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call in a thread of a pool, and leave no connection there.
-
-    Args:
-        function: what is called.
-        args: of the call.
-        kwargs: of the call.
-    """
+    """Call in a thread of a pool, and leave no connection there."""
     try:
         return function(*args, **kwargs)
     finally:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.events import TaskRunStarted
 
 

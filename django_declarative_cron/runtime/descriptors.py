@@ -16,11 +16,7 @@ Identity = tuple[int, int]
 
 
 def out_of_the_way(descriptor: int) -> int:
-    """Move a descriptor to a number that files opened later do not get.
-
-    Args:
-        descriptor: is closed, where another one is returned.
-    """
+    """Move a descriptor to a number that files opened later do not get."""
     if sys.platform == "win32":
         return descriptor
     import fcntl
@@ -33,11 +29,7 @@ def out_of_the_way(descriptor: int) -> int:
 
 
 def identity(descriptor: int) -> Identity | None:
-    """Tell what a descriptor stands for, ``None`` where it is closed.
-
-    Args:
-        descriptor: may be somebody else's by now.
-    """
+    """Return what a descriptor stands for, ``None`` where it is closed."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -49,11 +41,7 @@ _ours: dict[int, Identity | None] = {}
 
 
 def close_in_children(*descriptors: int) -> None:
-    """Close descriptors of this process in each process that is forked from it.
-
-    Args:
-        descriptors: open ones; a number that stands for another file by then stays open.
-    """
+    """Close descriptors of this process in each process that is forked from it."""
     _ours.update({each: identity(each) for each in descriptors})
 
 

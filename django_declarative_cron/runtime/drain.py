@@ -15,11 +15,6 @@ _LOOK_AGAIN = 0.5
 def drain(engine: Engine, clock: Clock, deadline: float | None) -> bool:
     """Wait until every run has ended and every result is recorded.
 
-    Args:
-        engine: it starts nothing more.
-        clock: by which the wait is measured.
-        deadline: monotonic second up to which it waits; without limit where ``None``.
-
     Returns:
         whether nothing is left.
 

@@ -8,29 +8,27 @@ from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
 
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
+from ..core.liveness import Watch
 from ..core.options import Options
-from ..core.vigil import Watch
 from ..signals import publish
 from ..store import claims
 from ..store.guard import Bid, Member, Standing
-from ..store.peek import Peek, peek
-from ..store.unanswered import unanswered
+from ..store.poll_query import Peek, peek
+from ..store.recovery import unanswered
 from . import announce
-from .admission import Admission
 from .calls import Calls
 from .clock import Clock, Moment, later
 from .connections import renew
+from .fencing import Admission, Resignation, Trust
 from .housekeeping import Housekeeping
 from .lifecycle import Lifecycle
+from .observation import Audit, Pace, Vigil, is_orphaned, patience_for, told_of
 from .outage import Outage
 from .recording import Recording
-from .resignation import Resignation
 from .runners import Runner
-from .runners.chosen import Runners
+from .runners.registry import Runners
 from .tracing import traced_tick
-from .trust import Trust
-from .watch import Audit, Pace, Vigil, is_orphaned, patience_for, told_of
 
 ACTS = timedelta(seconds=1)
 """How long a person's act, or another process's, may go unseen."""
@@ -70,13 +68,7 @@ class Engine:
     def adopt(
         self, member: Member, declarations: Sequence[Declaration], standing: Standing
     ) -> None:
-        """Evaluate another registration set from now on.
-
-        Args:
-            member: who this instance is, with the digest of the set.
-            declarations: the set.
-            standing: what the instance is to its deployment.
-        """
+        """Evaluate another registration set from now on."""
         with self.gate:
             self._member, self.standing = member, standing
             self._declarations = {each.name: each for each in declarations}
@@ -85,28 +77,24 @@ class Engine:
         self.woken.set()
 
     def replace(self, declarations: Sequence[Declaration]) -> None:
-        """Call the callables of an equal set from now on.
-
-        Args:
-            declarations: a set with the digest of the adopted one.
-        """
+        """Call the callables of an equal set from now on."""
         with self.gate:
             self._declarations = {each.name: each for each in declarations}
         self.runners.prepare(declarations)
 
     @property
     def member(self) -> Member | None:
-        """Give who this instance is, once it has a registration set."""
+        """Return who this instance is, once it has a registration set."""
         return self._member
 
     @property
     def declarations(self) -> Sequence[Declaration]:
-        """Give the registration set it evaluates."""
+        """Return the registration set it evaluates."""
         return list(self._declarations.values())
 
     @property
     def has_tasks(self) -> bool:
-        """Tell whether there is a task to look for, as far as is known."""
+        """Return whether there is a task to look for, as far as is known."""
         return bool(self._declarations or self._known_wake)
 
     def request_stop(self) -> None:
@@ -115,11 +103,7 @@ class Engine:
         self.woken.set()
 
     def write_down_stop(self, now: datetime) -> None:
-        """Give up the lead, and let people see that a stop was asked for.
-
-        Args:
-            now: the instant it is written.
-        """
+        """Give up the lead, and let people see that a stop was asked for."""
         self._resignation.hand_in(self._member, now)
 
     @property
@@ -133,7 +117,7 @@ class Engine:
         return self._calls.running
 
     def patience(self) -> float:
-        """Give the most seconds until the next pass; a standby looks closer at the lead."""
+        """Return the most seconds until the next pass; a standby looks closer at the lead."""
         is_calm = self.standing is Standing.STANDBY and not self._is_in_doubt
         return patience_for(self._seen if is_calm else None, self._housekeeping.patience(ACTS))
 
@@ -141,9 +125,6 @@ class Engine:
 
     def tick(self, began: Moment) -> datetime | None:
         """Do one pass.
-
-        Args:
-            began: the moment it takes for the present, throughout.
 
         Returns:
             when something is to be done next, as far as is known.
@@ -166,9 +147,6 @@ class Engine:
     def record(self, now: datetime) -> None:
         """Write every result that is waiting; what cannot be written stays waiting.
 
-        Args:
-            now: the instant of the tick.
-
         Raises:
             django.db.Error: the results are kept.
         """
@@ -184,13 +162,13 @@ class Engine:
             self._known_wake = None
 
     def next_wake(self) -> datetime | None:
-        """Give when the next task is to be considered, after a look where that is unknown."""
+        """Return when the next task is to be considered, after a look where that is unknown."""
         if self._known_wake is None and self._member is not None:
             self._look(self._member)
         return self._known_wake
 
     def _coming(self) -> datetime | None:
-        """Give the next instant that may bring starts: of none that stops, or does not lead."""
+        """Return the next instant that may bring starts: of none that stops, or does not lead."""
         is_to_start = self.standing is Standing.LEADING and not self.stopping.is_set()
         return self._known_wake if is_to_start else None
 
@@ -217,7 +195,7 @@ class Engine:
         return now + ACTS if held_up else self._coming()  # Or somebody else holds what is due.
 
     def _is_known_to_lead_into_work(self, now: datetime) -> bool:
-        """Tell whether a claim follows anyway, so that a look before it says nothing new."""
+        """Return whether a claim follows anyway, so that a look before it says nothing new."""
         return (coming := self._coming()) is not None and coming <= now
 
     def _look(self, member: Member) -> None:
@@ -301,11 +279,7 @@ class Engine:
         publish(told_of(before, standing, seen, member, self.clock.now()))
 
     def is_to_activate_again(self, now: datetime) -> bool:
-        """Tell whether the own set must be activated anew: rows or all other holders are gone.
-
-        Args:
-            now: the instant of the tick.
-        """
+        """Return whether the own set must be activated anew: rows or all other holders are gone."""
         match self._member, self.standing:
             case Member() as member, Standing.SUPERSEDED:
                 return is_orphaned(member, self.watched())
@@ -314,22 +288,16 @@ class Engine:
         return False
 
     def watched(self) -> Watch | None:
-        """Give from when to when it has watched the others without a gap."""
+        """Return from when to when it has watched the others without a gap."""
         return self._vigil.watched
 
     @property
     def bid(self) -> Bid:
-        """Give on what grounds it leads: no longer than it is asked to stop."""
+        """Return on what grounds it leads: no longer than it is asked to stop."""
         return Bid(self.watched(), lambda: not self.stopping.is_set())
 
     def refused(self, doing: str, error: Exception, now: datetime) -> None:
-        """Tell of a refusal of the database that is outlived.
-
-        Args:
-            doing: what failed.
-            error: why.
-            now: the instant of the tick.
-        """
+        """Tell of a refusal of the database that is outlived."""
         renew(error)
         self._vigil.refuse()
         self._is_in_doubt = True

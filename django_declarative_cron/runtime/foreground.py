@@ -8,28 +8,32 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import Error as DatabaseError
 from django.db import OperationalError
 
 from .. import conf
 from ..core import events
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..signals import publish
-from ..store import database, foreground, instances, results
-from ..store.foreground import Start
-from ..store.guard import Member
-from ..store.instances import Process
-from ..store.overrides import Act
+from ..store import backfill, database, foreground, liveness, results
+from ..store.backfill import LiveDueError
+from ..store.foreground import AlreadyRunningError, Start
+from ..store.guard import Bid, Member
+from ..store.liveness import Process
+from ..store.operator_actions import Act
+from ..store.poll_query import peek
 from ..store.results import Result
 from . import watchers
 from .clock import Clock
-from .companion import Companion
 from .connections import renew
-from .ending import Ending
 from .heartbeat import Heartbeat
-from .runners.chosen import call_once
+from .observation import Vigil
+from .outcome import Ending
+from .runners.registry import call_once
+from .watchdog import Companion
 from .work import Run, Work
 
 _ATTEMPTS_TO_RECORD = 10
@@ -63,14 +67,6 @@ def run_now(
 ) -> Ran:
     """Run a declared task to its end in this thread.
 
-    Args:
-        declaration: of a task that a scheduler has registered.
-        act: who asks, when, why.
-        clock: source of time.
-        started: called once the start is committed.
-        companion: the process beside this one that vouches for it, if there is one; it is
-            dismissed when the run is recorded.
-
     Raises:
         NotRegisteredError: the task has no row.
         UnreadableRowError: its row is damaged.
@@ -92,14 +88,6 @@ def run_started(
     companion: Companion | None = None,
 ) -> Ran:
     """Run what is committed as started to its end in this thread, and record it.
-
-    Args:
-        member: who started it.
-        start: the start.
-        declaration: of the task.
-        clock: source of time.
-        started: called first.
-        companion: as for ``run_now``.
 
     Raises:
         django.db.Error: its end could not be recorded.
@@ -123,11 +111,7 @@ def this_process() -> Process:
 
 
 def outsider(clock: Clock) -> Member:
-    """Make an instance of its own, which holds no registration set and never leads.
-
-    Args:
-        clock: source of time.
-    """
+    """Make an instance of its own, which holds no registration set and never leads."""
     options = conf.options()
     return Member(
         using=database.alias(),
@@ -151,12 +135,12 @@ def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterat
     except BaseException:
         heartbeat.stop()
         with suppress(DatabaseError):
-            instances.give_up(member)
+            liveness.give_up(member)
         raise
     heartbeat.stop()
     # The run is recorded; an instance that could not leave is found silent later.
     with suppress(DatabaseError):
-        instances.leave(member, clock.now())
+        liveness.leave(member, clock.now())
     if companion is not None:
         companion.dismiss()
 
@@ -177,11 +161,6 @@ def _work(start: Start, declaration: Declaration, member: Member) -> Work:
 def record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
     """Record the end of a run; where the database refuses, try again for a while.
 
-    Args:
-        member: whose run it is.
-        result: of the run.
-        clock: by which it waits.
-
     Raises:
         django.db.Error: it refused every time.
     """
@@ -199,3 +178,83 @@ def _recorded(member: Member, result: Result, clock: Clock) -> list[events.Event
     if recorded.held:
         raise OperationalError(f"somebody else holds the rows of task {result.task_name!r}")
     return recorded.events
+
+
+_BETWEEN_LOOKS = 1.0
+
+
+def _nobody() -> None:
+    """Return no companion."""
+
+
+@dataclass(slots=True)
+class Backfill:
+    """Runs of the past of one task, all by one instance.
+
+    Args:
+        declaration: of the task, which a scheduler has registered.
+        clock: source of time.
+        repeat: run occurrences that have succeeded too.
+        waits: called once for each time that it waits for other runs of the task.
+        companion: makes a process that vouches for this one during a run, or gives ``None``.
+    """
+
+    declaration: Declaration
+    clock: Clock
+    repeat: bool
+    waits: Callable[[], None]
+    companion: Callable[[], Companion | None] = _nobody
+    member: Member = field(init=False)
+    vigil: Vigil = field(init=False, default_factory=Vigil)
+
+    def __post_init__(self) -> None:
+        self.member = outsider(self.clock)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let watchers send what they hear beside the runs, and wait for it once, at the end."""
+        watchers.begin([self.declaration])
+        try:
+            yield
+        finally:
+            watchers.end()
+
+    def run(self, occurrence: datetime) -> Ran:
+        """Run one occurrence to its end, once nothing of the task's schedule is in the way.
+
+        Raises:
+            DoneError: it has succeeded.
+            NotRegisteredError: the task has no row.
+            UnreadableRowError: its row is damaged.
+            django.db.Error: it was not started, or its end could not be recorded.
+        """
+        start = self._start(occurrence)
+        companion = self.companion()
+        return run_started(self.member, start, self.declaration, self.clock, companion=companion)
+
+    def _start(self, occurrence: datetime) -> Start:
+        is_waiting = False
+        while True:
+            now = self.clock.now()
+            try:
+                return backfill.start(
+                    self.member,
+                    this_process(),
+                    self.declaration,
+                    occurrence,
+                    now,
+                    repeat=self.repeat,
+                    bid=Bid(self.vigil.watched),
+                )
+            except (AlreadyRunningError, LiveDueError):
+                if not is_waiting:
+                    self.waits()
+                is_waiting = True
+                self._watch()
+                self.clock.wait(threading.Event(), _BETWEEN_LOOKS)
+
+    def _watch(self) -> None:
+        """Keep an eye on the others: where nobody leads, nobody else notices who dies."""
+        seen = peek(self.member)
+        if seen is not None:
+            self.vigil.look(self.member, seen.database_now)

@@ -29,12 +29,7 @@ def can_fork() -> bool:
 
 
 def handle(numbers: Iterable[int], handler: Handler) -> None:
-    """Handle signals in this process; processes that are forked from it get the default.
-
-    Args:
-        numbers: of the signals.
-        handler: called in the main thread, which this call has to be made in.
-    """
+    """Handle signals in this process; processes that are forked from it get the default."""
     for number in numbers:
         signal.signal(number, handler)
         _handlers[number] = handler
@@ -66,7 +61,7 @@ def _in_child() -> None:
 
 
 def _ours() -> Iterator[int]:
-    """Give the signals whose handler was not replaced by the callback's own."""
+    """Return the signals whose handler was not replaced by the callback's own."""
     return (number for number, own in _handlers.items() if signal.getsignal(number) is own)
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from django.db import connections
 
-from ..core.vigil import Watch
+from ..core.liveness import Watch
 from ..signals import report
-from ..store import instances
+from ..store import liveness
 from ..store.guard import Member
-from ..store.mending import mending
+from ..store.row_repair import mending
 from .clock import Clock
-from .companion import Companion
 from .connections import leave_pool, renew
-from .trust import Trust
+from .fencing import Trust
+from .watchdog import Companion
 
 _LONGEST_JOIN = 10.0
 
@@ -58,7 +58,7 @@ class Heartbeat:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether its thread runs."""
+        """Return whether its thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
@@ -70,9 +70,6 @@ class Heartbeat:
 
     def once(self, member: Member) -> bool:
         """Beat once.
-
-        Args:
-            member: who lives.
 
         Returns:
             whether the database took it down.
@@ -100,17 +97,11 @@ class Heartbeat:
 def beat(member: Member, watched: Watch | None = None) -> bool:
     """Say once that an instance lives; a refusal is logged and tried again next time.
 
-    Args:
-        member: who lives.
-        watched: from when to when it has watched the others without a gap.
-
     Returns:
         whether it was said.
     """
     try:
-        return mending(
-            member.using, member.deployment, lambda: instances.heartbeat(member, watched)
-        )
+        return mending(member.using, member.deployment, lambda: liveness.heartbeat(member, watched))
     except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)

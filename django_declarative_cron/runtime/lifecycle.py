@@ -116,26 +116,23 @@ class Lifecycle:
 
     @property
     def state(self) -> State:
-        """Give the state of the scheduler."""
+        """Return the state of the scheduler."""
         return self._state
 
     @property
     def polling(self) -> Polling:
-        """Give the state of its polling."""
+        """Return the state of its polling."""
         return self._polling
 
     @property
     def is_stopping(self) -> bool:
-        """Tell whether a stop was asked for that is not complete."""
+        """Return whether a stop was asked for that is not complete."""
         return self._stop_asked or self._state is State.STOPPING
 
     # --- initialize ---
 
     def begin_initialize(self, *, from_inside: bool) -> type[Event] | None:
         """Take the turn and the step, after whoever has it.
-
-        Args:
-            from_inside: the caller is somebody whom a stop waits for.
 
         Returns:
             what is to be told; ``None`` where a stop is to be completed first.
@@ -154,9 +151,6 @@ class Lifecycle:
 
     def conclude(self, outcome: Step) -> type[Event]:
         """Leave the state of an initialisation; the turn is kept.
-
-        Args:
-            outcome: that it succeeded, or that it failed.
 
         Returns:
             what is to be told.
@@ -209,9 +203,6 @@ class Lifecycle:
     def begin_shutdown(self, *, seconds: float | None) -> bool:
         """Take the turn to complete a stop, after whoever has it.
 
-        Args:
-            seconds: the longest wait; without limit where ``None``.
-
         Returns:
             whether there is a stop to complete and the turn was had.
         """
@@ -231,9 +222,6 @@ class Lifecycle:
 
     def poll(self, *, active: bool) -> list[type[Event]]:
         """Look for due tasks from now on, or no more (001 Polling State Model).
-
-        Args:
-            active: there is a task to look for.
 
         Returns:
             what is to be told.

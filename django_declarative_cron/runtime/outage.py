@@ -26,13 +26,7 @@ class Outage:
         self._is_over = True
 
     def fails(self, doing: str, error: Exception, now: datetime) -> None:
-        """Take note of a refusal, and tell of it where it is time.
-
-        Args:
-            doing: what failed.
-            error: why.
-            now: the instant of the tick.
-        """
+        """Take note of a refusal, and tell of it where it is time."""
         monotonic = self._clock.monotonic()
         if not self._failures:
             self._began, self._backoff = monotonic, Backoff()

@@ -41,11 +41,6 @@ class Recording:
     def write(self, now: datetime, *, is_due: bool = False, most: int = BATCH) -> bool:
         """Write one batch of the results that are waiting, oldest first.
 
-        Args:
-            now: the instant of the tick.
-            is_due: a task is due; a run that has ended is not to be taken for its active one.
-            most: number of results.
-
         Returns:
             whether there was anything to write.
 
@@ -64,9 +59,6 @@ class Recording:
 
     def write_all(self, now: datetime) -> None:
         """Write every result that is waiting; those whose rows are locked stay waiting.
-
-        Args:
-            now: the instant of the tick.
 
         Raises:
             django.db.Error: the results are kept.

@@ -10,27 +10,26 @@ from datetime import datetime, timedelta
 from django.db import Error as DatabaseError
 
 from .. import conf
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.events import Event
 from ..exceptions import ScheduleTaskError, StopSchedulerError
 from ..signals import report
-from ..store import instances
+from ..store import liveness
 from ..store.guard import Standing
-from ..store.succession import Terms
+from ..store.reconcile import Terms
 from . import announce
 from .activation import Activation
 from .clock import Clock, Moment, moment, system_clock
-from .companion import Companion
 from .connections import then_close
 from .drain import drain
 from .engine import Engine
+from .event_delivery import SinkThread
 from .heartbeat import Heartbeat
-from .inside import inside, is_alone, is_inside
 from .lifecycle import BusyError, Lifecycle, Polling, State, Step
-from .loop import Loop
-from .pulse import Pulse
+from .loop import Loop, Pulse
+from .reentrancy import inside, is_alone, is_inside
 from .runners import Load, Runner
-from .sink import SinkThread
+from .watchdog import Companion
 from .watchers import Watching
 
 __all__ = ["Scheduler", "State"]
@@ -317,7 +316,7 @@ class Scheduler:
             thread.stop()
         try:
             if (member := self._engine.member) is not None:
-                instances.leave(member, self.clock.now())
+                liveness.leave(member, self.clock.now())
         except DatabaseError as error:
             raise StopSchedulerError(error) from error
         finally:
@@ -330,7 +329,7 @@ class Scheduler:
         """Leave runs in flight to the next leader; to be called only as the process ends."""
         self._heartbeat.stop()
         if self._engine.member is not None:
-            instances.give_up(self._engine.member)
+            liveness.give_up(self._engine.member)
 
     # --- parts ---
 

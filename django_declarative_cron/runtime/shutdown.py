@@ -25,11 +25,7 @@ class LastResort:
         self._timer: threading.Timer | None = None
 
     def arm(self, delay: timedelta) -> None:
-        """End it after a delay, instead of the one that was named before.
-
-        Args:
-            delay: from now.
-        """
+        """End it after a delay, instead of the one that was named before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = threading.Timer(delay.total_seconds(), os._exit, (0,))
@@ -68,14 +64,11 @@ class Shutdown:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether signals are heard."""
+        """Return whether signals are heard."""
         return self._thread.is_alive()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the first signal.
-
-        Args:
-            seconds: the longest wait.
 
         Returns:
             whether a signal has come.

@@ -41,11 +41,7 @@ def _tracer() -> Any:
 
 
 def traced_tick(method: Method) -> Method:
-    """Give each call a span, that of a tick which looks at due tasks.
-
-    Args:
-        method: gives the number of tasks that were considered.
-    """
+    """Return each call a span, that of a tick which looks at due tasks."""
     if not HAS_API:
         return method
 
@@ -61,7 +57,7 @@ def traced_tick(method: Method) -> Method:
 
 
 def carrier() -> dict[str, str]:
-    """Give what a run carries of the span that starts it; empty without one."""
+    """Return what a run carries of the span that starts it; empty without one."""
     carried: dict[str, str] = {}
     if HAS_API:
         with _outlived("Writing down a span for a run"):
@@ -72,11 +68,7 @@ def carrier() -> dict[str, str]:
 
 @contextmanager
 def traced_run(work: Work) -> Iterator[None]:
-    """Give a run a span, beneath that of its tick.
-
-    Args:
-        work: whose callback is called meanwhile.
-    """
+    """Return a run a span, beneath that of its tick."""
     if not HAS_API:
         yield
         return
@@ -89,15 +81,10 @@ def traced_run(work: Work) -> Iterator[None]:
 def _traced(
     name: str, carried: Mapping[str, str], attributes: Callable[[], Mapping[str, Any]]
 ) -> Iterator[Any]:
-    """Give a span while something goes on, which hears of no failure of tracing.
+    """Return a span while something goes on, which hears of no failure of tracing.
 
     A project's propagators and processors may raise; a start that is committed is called all
     the same, and its result is that of its callback.
-
-    Args:
-        name: of the span.
-        carried: what tells of the span above, empty where that is the current one.
-        attributes: gives those of the span.
     """
     span: Any = trace.INVALID_SPAN
     token = None

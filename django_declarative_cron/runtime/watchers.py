@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..signals import report
 
 if TYPE_CHECKING:
@@ -26,19 +26,10 @@ class Watcher(Protocol):
     """Hear events, and tell others."""
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
-        """Hear events from now on, where the options want it; again with another set.
-
-        Args:
-            declarations: the registration set, ``None`` where the settings have it.
-            whose: gives the instance of this process, ``None`` before it is one.
-        """
+        """Hear events from now on, where the options want it; again with another set."""
 
     def end(self, seconds: float) -> None:
-        """Send what waits, and hear no more.
-
-        Args:
-            seconds: the longest that may take.
-        """
+        """Send what waits, and hear no more."""
 
 
 _watchers: list[Watcher] = []
@@ -47,11 +38,7 @@ _holders = 0
 
 
 def register(watcher: Watcher) -> None:
-    """Let a watcher be begun wherever runs are.
-
-    Args:
-        watcher: one of the process.
-    """
+    """Let a watcher be begun wherever runs are."""
     _watchers.append(watcher)
 
 
@@ -59,10 +46,6 @@ def begin(declarations: Sequence[Declaration] | None, whose: Whose = lambda: Non
     """Begin every watcher; none that fails disturbs the others, nor the caller.
 
     Where a scheduler of this process has begun them, they go on as it has them.
-
-    Args:
-        declarations: the registration set, ``None`` where the settings have it.
-        whose: gives the instance of a scheduler of this process.
     """
     global _holders
     with _busy:
@@ -72,22 +55,13 @@ def begin(declarations: Sequence[Declaration] | None, whose: Whose = lambda: Non
 
 
 def again(declarations: Sequence[Declaration], whose: Whose) -> None:
-    """Let the watchers go on with another set.
-
-    Args:
-        declarations: the registration set.
-        whose: gives the instance of the scheduler.
-    """
+    """Let the watchers go on with another set."""
     with _busy:
         _begin_each(declarations, whose)
 
 
 def end(seconds: float = FAREWELL) -> None:
-    """End every watcher, unless somebody else in this process has begun them too.
-
-    Args:
-        seconds: the longest that each may take.
-    """
+    """End every watcher, unless somebody else in this process has begun them too."""
     global _holders
     with _busy:
         _holders = max(_holders - 1, 0)

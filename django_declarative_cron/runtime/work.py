@@ -1,4 +1,4 @@
-"""One run as it is called: what is called, and how."""
+"""Calling a callback so that its database work and its success are one transaction."""
 
 from __future__ import annotations
 
@@ -19,20 +19,40 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.urls import set_urlconf
 from django.utils import timezone, translation
 
-from ..core.declaration import Declaration, Target
+from ..core.declarations.declaration import Declaration, Target
+from ..store import results
 from ..store.guard import Member
 from ..store.results import Result
 from . import connections
-from .atomic import atomically
 from .clock import Clock
 from .context import Run as Run
 from .context import running
-from .ended import failed as failed
-from .ended import succeeded as succeeded
-from .ending import Ending
-from .inside import inside
-from .tail import Tail, kept
+from .outcome import Ending, committed, failed, succeeded
+from .reentrancy import inside
+from .run_log import Tail, kept
 from .tracing import traced_run
+
+
+class RunCutShortError(RuntimeError):
+    """Tell that a run was asked to end, so that what it wrote is rolled back."""
+
+
+def atomically(
+    member: Member, clock: Clock, call: Callable[[], Any], success: Callable[[Any], Result]
+) -> Result:
+    """Call, and write the success in the transaction of the call.
+
+    Raises:
+        BaseException: the call failed, or its success could not be written with it; nothing
+            of either is left in the database.
+    """
+    failed: list[BaseException] = []
+    with results.transaction_of_run(member.using, failed):
+        result = success(call())
+        if not result.succeeded:
+            raise RunCutShortError(result.error)
+        results.record_with_work(member, result, clock.now())
+    return committed(result, failed)
 
 
 class NothingRanError(TypeError):
@@ -74,7 +94,7 @@ class Work:
 
     @property
     def timeout(self) -> float | None:
-        """Give the longest the run may take in seconds, ``None`` where nothing limits it."""
+        """Return the longest the run may take in seconds, ``None`` where nothing limits it."""
         timeout = None if self.declaration is None else self.declaration.timeout
         return None if timeout is None else timeout.total_seconds()
 
@@ -83,9 +103,6 @@ def invoke(work: Work) -> Any:
     """Call a callback, with ``run`` where it takes that.
 
     What it does to its arguments is its own affair: the next run has them as they were declared.
-
-    Args:
-        work: the claimed run.
 
     Returns:
         what it returned; an awaitable is not yet awaited.
@@ -97,12 +114,7 @@ def invoke(work: Work) -> Any:
 
 
 def perform(work: Work, clock: Clock) -> Result:
-    """Call a callback to its end in this thread, and say how it ended.
-
-    Args:
-        work: the claimed run.
-        clock: for the end's instant and the duration.
-    """
+    """Call a callback to its end in this thread, and say how it ended."""
     # A copy, so that nothing of the run stays in the context of its thread.
     return contextvars.copy_context().run(_performed, work, clock)
 
@@ -123,11 +135,7 @@ def _performed(work: Work, clock: Clock) -> Result:
 
 @contextmanager
 def surrounded(work: Work) -> Iterator[None]:
-    """Let code know of its run, and the run of what it logs; begin as the settings say.
-
-    Args:
-        work: whose callback is called meanwhile.
-    """
+    """Let code know of its run, and the run of what it logs; begin as the settings say."""
     translation.deactivate()
     timezone.deactivate()
     set_urlconf(None)
@@ -138,11 +146,7 @@ def surrounded(work: Work) -> Iterator[None]:
 
 @contextmanager
 def deadline(work: Work) -> Iterator[None]:
-    """Ask the run to end when its time is over.
-
-    Args:
-        work: whose callback is called meanwhile.
-    """
+    """Ask the run to end when its time is over."""
     if work.timeout is None:
         yield
         return
@@ -187,10 +191,6 @@ async def finished(
 
     Its sync parts have a thread of their own, and so database connections of their own: what
     it leaves on them, such as a tenant, reaches no other coroutine.
-
-    Args:
-        value: what a callback returned.
-        longest: returns the seconds for which cleaning up may take, ``None`` for any time.
     """
     own = ThreadSensitiveContext()
     # Leaving it would block the event loop until the thread has ended.
@@ -232,11 +232,7 @@ def _consumed(value: Any) -> Any:
 
 
 def takes_run(function: Callable[..., Any]) -> bool:
-    """Tell whether a callback wants to be told about its run.
-
-    Args:
-        function: any callable.
-    """
+    """Return whether a callback wants to be told about its run."""
     return _takes_run(function) if isinstance(function, Hashable) else _asks_for_run(function)
 
 

@@ -14,7 +14,7 @@ change of the leader, and each run carries the term under which it was claimed.
 **Renewing.** The heartbeat's thread renews the lease every ``RENEW``; each claim does too where
 ``RENEW`` has passed. A renewal counts from when it *began*: one that was under way for 3 of 15
 seconds is good for 12 more. While the database does not answer, a leader believes in its lead for
-no longer than that (``runtime.trust``), and logs it.
+no longer than that (``runtime.fencing``), and logs it.
 
 **Standing by.** A standby polls twice a second, without a lock, and at the instant at which it
 saw the lease end. When the lead is free it takes it under the lock, with a new term. It starts
@@ -26,7 +26,7 @@ is asked to stop does not take a lead that is free: a claim that waits for the l
 when it has it.
 
 **Liveness.** A sign of life is a heartbeat in the process's own row, sent by its thread or by its
-watchdog process (``runtime.companion``), which cannot renew a lease. A process that was silent
+watchdog process (``runtime.watchdog``), which cannot renew a lease. A process that was silent
 for longer than ``DEAD_AFTER`` is dead, where the deployment was observed for as long without a
 gap: an outage silences every process and kills none. A process that gives itself up, or whose
 watchdog saw its end, is dead immediately. Runs of dead processes become interrupted, and restart
@@ -35,12 +35,12 @@ and its process with it. A living process that lost only its lead keeps its runs
 
 **Observation.** A process that polls the deployment knows since when the database answers it
 without a gap, by the database's time. A leader writes that into the deployment's row with each
-renewal (``vigil``), every process into its own row with each heartbeat. A new leader continues
-the observation of those before it as far as theirs reaches to its own: leaders may be lost one
-after the other, and dead processes are found as soon as ever. A gap longer than a ``RENEW``
-begins the observation anew. After an outage, a suspended machine or a step of the database's
-clock every process has such a gap, and the living have the whole of ``DEAD_AFTER`` to send a
-heartbeat.
+renewal (``observation``), every process into its own row with each heartbeat. A new leader
+continues the observation of those before it as far as theirs reaches to its own: leaders may be
+lost one after the other, and dead processes are found as soon as ever. A gap longer than a
+``RENEW`` begins the observation anew. After an outage, a suspended machine or a step of the
+database's clock every process has such a gap, and the living have the whole of ``DEAD_AFTER`` to
+send a heartbeat.
 
 **Resuming.** A leader that was stopped or suspended polls before it does anything: its next claim
 finds another name under the lock, and it stands by. A run that it had committed and not yet

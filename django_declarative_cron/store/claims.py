@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
 
-from ..core import events, suspicion
-from ..core.declaration import Declaration
+from ..core import events, repeated_failures
+from ..core.decide import Decision, decide
+from ..core.declarations.declaration import Declaration
+from ..core.decoding import lost
+from ..core.missed import with_causes
+from ..core.overlap import ActiveRun
 from ..core.runners import EXTERNAL
-from ..models import ScheduledTask, SchedulerState
+from ..models import ScheduledTask, SchedulerState, TaskRun
 from ..signals import report
-from . import bulk, database, dead, outbox, overlaps, registrations, rows
-from .deciding import ASIDE, decide_each
-from .faults import is_lock_timeout, worded
+from . import apply_plan, database, outbox, overlaps, recovery, registration_sets, rows
+from .apply_plan import open_pauses
+from .database import is_lock_timeout, worded
 from .guard import Bid, Locked, Member, Standing, locked, stand
-from .mending import mending
+from .posted_tasks import StrangerError, declaration_of
+from .row_repair import mending
 from .starts import Claim, Started, write_starts
-
-__all__ = ["Claim", "Claimed", "Started", "claim_due", "write_starts"]
 
 BATCH = 1000
 """The most tasks considered in one transaction."""
@@ -61,16 +64,6 @@ def claim_due(
 ) -> Claimed:
     """Start every due task, as far as this instance leads.
 
-    Args:
-        member: who asks.
-        declarations: its registration set by name.
-        now: the instant of the tick.
-        reaping: look for runs of dead processes too.
-        bid: on what grounds it leads.
-        busy: runs of its own are in flight.
-        unrecorded: tasks whose runs have ended without a word of it in the database yet;
-            to the database they still run, so they are left for another time.
-
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
@@ -100,16 +93,16 @@ def _claim(
         claimed = Claimed(stand(held, member), events=held.events)
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
-                claimed.events += dead.reap(held, member, now)
+                claimed.events += recovery.reap(held, member, now)
             due = _first_due(member, now)
-            ended = dead.expire(held, member, now, due)
+            ended = recovery.expire(held, member, now, due)
             if ended:
                 claimed.events += ended
                 due = _first_due(member, now)
             is_full = len(due) > BATCH
             due = [row for row in due[:BATCH] if row.name not in unrecorded]
             claimed.more = is_full and bool(due)
-            due = suspicion.first(due, now, busy=busy, led_since=held.row.led_since)
+            due = repeated_failures.first(due, now, busy=busy, led_since=held.row.led_since)
             _claim_tasks(held, member, declarations, due, now, claimed)
     return claimed
 
@@ -195,13 +188,120 @@ def _claim_tasks(
     claimed.considered += len(due)
     if decided.begun_anew:
         # The generation of the set that these tasks begin anew under.
-        registrations.note(held, member, declarations.values(), decided.begun_anew, now)
+        registration_sets.note(held, member, declarations.values(), decided.begun_anew, now)
     replaced = overlaps.request_cancels(held, member, claimed.events)
     claimed.events += overlaps.ends_of(replaced, now)
     claims = write_starts(held, member, decided.started, decided.unserved)
     fields = [*(rows.DECLARED_FIELDS if decided.rewrites else ()), *rows.STATE_FIELDS]
-    bulk.upsert(member.using, due, fields)
+    database.upsert(member.using, due, fields)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     ended = [*decided.unserved, *replaced]
     claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
+
+
+ASIDE = timedelta(minutes=5)
+"""How long a row that cannot be considered is left alone."""
+
+_BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
+
+
+@dataclass(slots=True)
+class Decided:
+    """What was decided for due tasks, and taken into their rows.
+
+    Args:
+        started: the starts.
+        unserved: history rows of occurrences that do not run, or not yet.
+        events: what happened, in causal order.
+        begun_anew: names of declared tasks that begin anew.
+        rewrites: whether a task begins anew, declared or not.
+        strangers: whether a row of a task was met that is not in the set.
+    """
+
+    started: list[Started] = field(default_factory=list)
+    unserved: list[TaskRun] = field(default_factory=list)
+    events: list[events.Event] = field(default_factory=list)
+    begun_anew: set[str] = field(default_factory=set)
+    rewrites: bool = False
+    strangers: bool = False
+
+
+def decide_each(
+    held: Locked,
+    member: Member,
+    declarations: Mapping[str, Declaration],
+    due: list[ScheduledTask],
+    now: datetime,
+) -> Decided:
+    """Decide for due tasks, one after the other, and take what was decided into their rows."""
+    decided = Decided()
+    active = overlaps.active_runs(held, member, due)
+    for row in due:
+        considered = _considered(held, member, row, declarations, now, decided, active)
+        if considered is None:
+            continue
+        declaration, decision = considered
+        rows.take(row, decision)
+        row.wake_at = overlaps.wake_of(row, active.get(row.name, ()), now)
+        decided.events += decision.events
+        decided.unserved += rows.unserved_rows(held.row, row, decision.events)
+        decided.unserved += overlaps.waiting_rows(held.row, row, decision.events)
+        if _begins_anew(decision):
+            decided.rewrites = True
+            decided.begun_anew.update({row.name} & declarations.keys())
+        if decision.start is not None:
+            decided.started.append(Started(row, decision.start, declaration))
+    return decided
+
+
+def _begins_anew(decision: Decision) -> bool:
+    return any(isinstance(event, _BEGINS_ANEW) for event in decision.events)
+
+
+def _considered(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declarations: Mapping[str, Declaration],
+    now: datetime,
+    decided: Decided,
+    active: overlaps.Active,
+) -> tuple[Declaration, Decision] | None:
+    """Decide for one row; a row that cannot be decided for is set aside."""
+    try:
+        declaration = declaration_of(row, declarations)
+        runs = active.get(row.name, [])
+        return declaration, _decided(held, member, row, declaration, now, runs)
+    except Exception as error:
+        decided.strangers |= isinstance(error, StrangerError)
+        reason = worded(error)
+        decided.events.append(rows.set_aside(row, reason, now, ASIDE))
+        return None
+
+
+def _decided(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration,
+    now: datetime,
+    active: Sequence[ActiveRun],
+) -> Decision:
+    identity = (row.cron, row.timezone, row.retry_delay)
+    if lost(row.digest) or identity != declaration.terms.row()[:3]:
+        pause = open_pauses(held, member, now).get(row.name)
+        return apply_plan.overridden(held, member, row, declaration, now, pause)
+    state = rows.state_of(row)
+    if state.waiting:
+        state = state.but(waiting=sum(run.waiting for run in active))
+    schedule, policy = declaration.schedule, declaration.overlap_policy
+    catch_up = declaration.operating.catch_up
+    decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
+    is_broken, led_since = bool(row.broken_reason), held.row.led_since
+    told = with_causes(decision.events, is_broken=is_broken, led_since=led_since)
+    decision = replace(decision, events=told)
+    if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
+        # The names of occurrences may come a second time: not the same runs.
+        row.epoch = held.next_epoch(member.using)
+    return decision

@@ -1,22 +1,221 @@
-"""Which database is ours, what it calls the time, and our transactions in it."""
+"""What a database says when it refuses, told apart by its own codes.
+
+=============  =========================  =======================  =====================
+kind           PostgreSQL (SQLSTATE)      MariaDB, MySQL (number)  SQLite
+=============  =========================  =======================  =====================
+lock timeout   55P03                      1205, 3572               BUSY, LOCKED
+conflict       40001, 40P01               1213, 1020               (none)
+stopped        57014                      1969, 3024               (none)
+=============  =========================  =======================  =====================
+
+After a conflict the same transaction may succeed at once. A lock timeout says that
+somebody else holds a row, or on SQLite the file. After everything else that is not
+about the data, the connection is not to be trusted: a server that was made read-only by
+a failover still answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import wraps
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from math import ceil
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from django.db import Error, connections, models, router, transaction
+from django.db import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    connections,
+    models,
+    router,
+    transaction,
+)
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F
 from django.db.models.functions import Now
 
 from ..fields import InstantField
-from ..models import ScheduledTask
-from . import limits
-from .faults import is_conflict
-from .stall import watchdog
+from ..models import ScheduledTask, SchedulerState
+from .silent_connections import watchdog
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+_LOCK_TIMEOUTS = {"55P03", 1205, 3572, "SQLITE_BUSY", "SQLITE_LOCKED"}
+_CONFLICTS = {"40001", "40P01", 1213, 1020}
+_STOPPED = {"57014", 1969, 3024}
+_ABOUT_THE_DATA = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+
+
+def is_lock_timeout(error: BaseException) -> bool:
+    """Return whether a statement waited for a lock and did not get it."""
+    return _code(error) in _LOCK_TIMEOUTS
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether two transactions got into each other's way, and this one had to give in."""
+    return _code(error) in _CONFLICTS
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Return whether a statement took longer than it was allowed to."""
+    return _code(error) in _STOPPED
+
+
+def spoils_connection(error: BaseException) -> bool:
+    """Return whether to go on with a new connection."""
+    if not isinstance(error, Error) or isinstance(error, _ABOUT_THE_DATA):
+        return False
+    return not is_lock_timeout(error) and not is_conflict(error)
+
+
+def worded(error: BaseException) -> str:
+    """Return why a task is set aside, without any text of the database."""
+    if isinstance(error, DatabaseError):
+        return "The database refused to store a run of this task. The log shows its answer."
+    return f"{type(error).__name__}: {error}"
+
+
+def _code(error: BaseException) -> Any:
+    """Return the driver's code of an error: a name by psycopg and sqlite3, a number by others."""
+    cause: Any = error.__cause__
+    for name in ("sqlstate", "pgcode", "sqlite_errorname"):
+        code = getattr(cause, name, None)
+        if code is not None:
+            # SQLite tells apart more than matters here: SQLITE_BUSY_SNAPSHOT and the like.
+            return "_".join(code.split("_")[:2]) if name == "sqlite_errorname" else code
+    return error.args[0] if error.args and isinstance(error.args[0], int) else None
+
+
+LOCK = 5
+"""Seconds that a statement waits for a row that another transaction has locked."""
+
+STATEMENT = 10
+"""Seconds that a statement takes at most."""
+
+PAGE = 5
+"""Seconds that a page waits for one statement, at most."""
+
+IDLE = 15
+"""Seconds that a transaction stays open while its process does nothing, at most."""
+
+_READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_POSTGRESQL_WAITS = (
+    "SELECT set_config('lock_timeout', %s, true), set_config('statement_timeout', %s, true)"
+)
+_POSTGRESQL_ALL = (
+    f"{_POSTGRESQL_WAITS}, set_config('idle_in_transaction_session_timeout', %s, true)"
+)
+_MYSQL = (
+    "SET @declarative_cron_wait = @@innodb_lock_wait_timeout,"
+    " @declarative_cron_idle = @@wait_timeout,"
+    " SESSION innodb_lock_wait_timeout = {lock}, SESSION wait_timeout = {idle}"
+)
+_MYSQL_AS_BEFORE = (
+    "SET SESSION innodb_lock_wait_timeout = @declarative_cron_wait,"
+    " SESSION wait_timeout = @declarative_cron_idle"
+)
+
+
+def limit(connection: BaseDatabaseWrapper, idle: float = IDLE) -> None:
+    """Limit the waits of the outermost transaction, as its first statements."""
+    if connection.vendor == "postgresql":
+        waits = [f"{LOCK}s", f"{STATEMENT}s", f"{1000 * min(idle, IDLE):.0f}ms"]
+        with connection.cursor() as cursor:
+            cursor.execute(_READ_COMMITTED)
+            cursor.execute(_POSTGRESQL_ALL, waits)
+    else:
+        _lock_for_writing(connection)
+
+
+def _lock_for_writing(connection: BaseDatabaseWrapper) -> None:
+    """Take the write lock of an SQLite file: an update of no row does."""
+    if connection.vendor == "sqlite":
+        nothing = SchedulerState.objects.using(connection.alias).filter(pk__lt=0)
+        nothing.update(term=F("term"))
+
+
+@contextmanager
+def around(connection: BaseDatabaseWrapper, idle: float = IDLE) -> Iterator[None]:
+    """Limit the waits of a whole transaction where that cannot be done inside it."""
+    if connection.vendor != "mysql":
+        yield
+        return
+    _execute(connection, _MYSQL.format(lock=LOCK, idle=ceil(min(idle, IDLE))))
+    try:
+        yield
+    finally:
+        # A connection that is lost has no variables to restore.
+        with suppress(Error):
+            _execute(connection, _MYSQL_AS_BEFORE)
+
+
+def isolate(connection: BaseDatabaseWrapper) -> None:
+    """Let the next transaction, a run's own, read at its end the rows as they are stored then."""
+    if connection.vendor == "mysql":
+        _execute(connection, _READ_COMMITTED)
+
+
+def begin(connection: BaseDatabaseWrapper) -> None:
+    """Begin the transaction of a run: it may take long, and only its end is limited."""
+    if connection.vendor == "postgresql":
+        _execute(connection, _READ_COMMITTED)
+    else:
+        _lock_for_writing(connection)
+
+
+def limit_the_end(connection: BaseDatabaseWrapper) -> None:
+    """Limit the rest of the transaction of a run: its result, and its commit."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_WAITS, [f"{LOCK}s", f"{STATEMENT}s"])
+
+
+def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+@contextmanager
+def reading(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Let the server stop each statement that takes longer than ``PAGE``.
+
+    SQLite has no server and no such limit: who reads holds nobody up.
+    """
+    guards = {"postgresql": _in_transaction, "mysql": _in_session}
+    with guards.get(connection.vendor, nullcontext)(connection):
+        yield
+
+
+@contextmanager
+def _in_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    # A savepoint inside another transaction: that one is usable after a statement was stopped.
+    with transaction.atomic(connection.alias):
+        _execute(connection, f"SET LOCAL statement_timeout = '{PAGE}s'")
+        yield
+
+
+@contextmanager
+def _in_session(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    server: Any = connection
+    name, most = "max_statement_time", PAGE
+    if not server.mysql_is_mariadb:
+        name, most = "max_execution_time", 1000 * PAGE
+    _execute(connection, f"SET @declarative_cron_page = @@{name}, SESSION {name} = {most}")
+    try:
+        yield
+    finally:
+        # A connection that is lost has nothing to be put back.
+        with suppress(Error):
+            _execute(connection, f"SET SESSION {name} = @declarative_cron_page")
+
 
 _CHUNK = 1000
 _TRIES = 5
@@ -50,46 +249,34 @@ class DatabaseNow(Now):
 
 
 def alias() -> str:
-    """Give the alias that decides and writes; replicas are never asked."""
+    """Return the alias that decides and writes; replicas are never asked."""
     return router.db_for_write(ScheduledTask)
 
 
 def keeps_anything(using: str) -> bool:
-    """Tell whether any value fits into any column, so that fetching a row may fail.
-
-    Args:
-        using: database alias.
-    """
+    """Return whether any value fits into any column, so that fetching a row may fail."""
     return connections[using].vendor == "sqlite"
 
 
 @contextmanager
-def atomic(using: str, idle: float = limits.IDLE) -> Iterator[None]:
+def atomic(using: str, idle: float = IDLE) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
-
-    Args:
-        using: database alias.
-        idle: seconds that it stays open while its process does nothing, at most.
     """
     connection = connections[using]
     if _is_callers(connection):
         with transaction.atomic(using=using):
             yield
         return
-    with direct(using), limits.around(connection, idle), transaction.atomic(using=using):
-        limits.limit(connection, idle)
+    with direct(using), around(connection, idle), transaction.atomic(using=using):
+        limit(connection, idle)
         yield
 
 
 @contextmanager
 def direct(using: str) -> Iterator[None]:
-    """Speak to the database without waiting for ever, and leave no transaction open.
-
-    Args:
-        using: database alias.
-    """
+    """Speak to the database without waiting for ever, and leave no transaction open."""
     connection = connections[using]
     if connection.in_atomic_block:
         yield
@@ -99,7 +286,7 @@ def direct(using: str) -> Iterator[None]:
 
 
 def _is_callers(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether a transaction is open already, by ``atomic`` or by the caller's own hands."""
+    """Return whether a transaction is open already, by ``atomic`` or by the caller's own hands."""
     if connection.in_atomic_block:
         return True
     managed = connection.settings_dict["AUTOCOMMIT"] and connection.connection is not None
@@ -127,11 +314,7 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
 def again_after_conflict(
     function: Callable[Concatenate[A, P], R],
 ) -> Callable[Concatenate[A, P], R]:
-    """Retry a transaction that failed with a deadlock or a serialization error.
-
-    Args:
-        function: one transaction; its first argument names the database.
-    """
+    """Retry a transaction that failed with a deadlock or a serialization error."""
 
     @wraps(function)
     def call(who: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -151,12 +334,6 @@ def lock(
 ) -> tuple[list[M], set[Any]]:
     """Lock rows in the order of their keys; leave out those that somebody else holds.
 
-    Args:
-        using: database alias; in a transaction.
-        rows: the rows.
-        field: name of the field they are known by.
-        expected: the values of that field that may be found.
-
     Returns:
         the locked rows, and the values of those that somebody else holds.
     """
@@ -167,15 +344,7 @@ def lock(
 def held_elsewhere(
     using: str, rows: models.QuerySet[M], field: str, expected: Collection[Any], found: list[M]
 ) -> set[Any]:
-    """Give the values of rows that were left out as they were locked.
-
-    Args:
-        using: database alias; in the same transaction.
-        rows: the rows, without their locks.
-        field: name of the field they are known by.
-        expected: the values of that field that may be found.
-        found: the locked rows.
-    """
+    """Return the values of rows that were left out as they were locked."""
     if len(found) == len(expected) or not _skips_locked(using):
         return set()
     there = set(rows.values_list(field, flat=True))
@@ -186,10 +355,6 @@ def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
     """Lock rows as they are read, but for those that somebody else holds.
 
     A database that cannot leave them out waits for them, within its limit.
-
-    Args:
-        using: database alias; in a transaction.
-        rows: the rows.
     """
     if _skips_locked(using):
         return rows.select_for_update(skip_locked=True)
@@ -201,10 +366,6 @@ def current(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
 
     A plain read inside a caller's transaction may show what was stored when that began;
     whatever is written back has to be read like this.
-
-    Args:
-        using: database alias; in a transaction.
-        rows: the rows.
     """
     can_lock = connections[using].features.has_select_for_update
     return rows.select_for_update() if can_lock else rows
@@ -215,12 +376,98 @@ def _skips_locked(using: str) -> bool:
 
 
 def chunks(names: Iterable[T], size: int = 0) -> Iterator[list[T]]:
-    """Give names or ids in lists that fit into one statement.
-
-    Args:
-        names: any number of them.
-        size: of the lists, where they are of something larger.
-    """
+    """Return names or ids in lists that fit into one statement."""
     iterator = iter(names)
     while chunk := list(islice(iterator, size or _CHUNK)):
         yield chunk
+
+
+_BATCH = 5000
+
+
+def insert(using: str, rows: Iterable[models.Model]) -> None:
+    """Insert new rows of one model; where the database returns ids, they get theirs."""
+    rows = list(rows)
+    if rows:
+        type(rows[0])._base_manager.using(using).bulk_create(rows, batch_size=_BATCH)
+
+
+def upsert(using: str, rows: Iterable[models.Model], fields: Sequence[str]) -> None:
+    """Write rows of one model by primary key; of rows that are stored already, only ``fields``.
+
+    Django's ``bulk_update`` builds a CASE for each value, which takes it about a second for a
+    thousand tasks; an insert that updates on conflict takes a few hundredths.
+    """
+    rows = list(rows)
+    if not rows or not fields:
+        return
+    has_target = connections[using].features.supports_update_conflicts_with_target
+    type(rows[0])._base_manager.using(using).bulk_create(
+        rows,
+        batch_size=_BATCH,
+        update_conflicts=True,
+        update_fields=list(fields),
+        unique_fields=["id"] if has_target else None,
+    )
+
+
+_NAMED = 10
+
+
+class HeldError(OperationalError):
+    """Tell that somebody else holds rows that were waited for in vain; nothing was changed.
+
+    Args:
+        text: what was waited for, and what to do.
+        names: of the tasks whose rows they are, as far as that is known.
+    """
+
+    def __init__(self, text: str, names: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.names = tuple(names)
+
+
+@contextmanager
+def naming_what_is_held(using: str, deployment: str) -> Iterator[None]:
+    """Say of a wait in vain what it was for.
+
+    Raises:
+        HeldError: the block waited too long for a lock.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        if not is_lock_timeout(error) or connections[using].in_atomic_block:
+            raise
+        raise _held_error(using, deployment) from error
+
+
+def _held_error(using: str, deployment: str) -> HeldError:
+    if connections[using].vendor == "sqlite":
+        return HeldError(
+            "another process kept the database file locked for longer than this one waits"
+            " (OPTIONS['timeout'] of the database)"
+        )
+    whole = False
+    names: list[str] = []
+    with suppress(Error):
+        whole, names = _held(using, deployment)
+    found = [f"deployment {deployment!r}"] if whole else [f"task {name!r}" for name in names]
+    what = f" of {', '.join(found)}" if found else ""
+    return HeldError(
+        f"rows{what} are locked by another transaction, which did not end within {LOCK} s;"
+        " end it, then try again",
+        names,
+    )
+
+
+def _held(using: str, deployment: str) -> tuple[bool, list[str]]:
+    """Return what is locked now: the deployment's own row, or tasks."""
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__in=states.values("pk"))
+    with atomic(using):
+        _, held = lock(using, states, "deployment", [deployment])
+        if held:
+            return True, []
+        _, names = lock(using, tasks, "name", range(tasks.count()))
+    return False, sorted(names)[:_NAMED]

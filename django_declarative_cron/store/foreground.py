@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from ..core import events
 from ..core.decide import Story, settle, start_now
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..models import ScheduledTask, TaskOverride, TaskRun
-from . import bulk, claims, database, instances, outbox, overrides, rows
-from .claims import Claim, Started
+from . import database, liveness, operator_actions, outbox, rows
+from .database import naming_what_is_held
 from .guard import Locked, Member, locked
-from .held import naming_what_is_held
-from .instances import Process
-from .mending import mending
-from .overrides import Act
+from .liveness import Process
+from .operator_actions import Act
+from .row_repair import mending
+from .starts import Claim, Started, write_starts
 
 
 class NotRegisteredError(LookupError):
@@ -54,12 +54,6 @@ class Start:
 def start(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
     """Start a task now, beside its schedule; the instance need not lead, and comes with it.
 
-    Args:
-        member: who runs it.
-        process: where it runs.
-        declaration: of the task.
-        act: who asks, when, why.
-
     Raises:
         NotRegisteredError: the task has no row.
         UnreadableRowError: its row is damaged.
@@ -76,17 +70,12 @@ def _started(member: Member, process: Process, declaration: Declaration, act: Ac
         if held is None:
             raise NotRegisteredError(declaration.name)
         row = free_row(held, member, declaration.name)
-        instances.register(held, member, process)
+        liveness.register(held, member, process)
         return _start(held, member, row, declaration, act)
 
 
 def free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
-    """Give the row of a task that no run of its own keeps from starting.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who starts it.
-        name: of the task.
+    """Return the row of a task that no run of its own keeps from starting.
 
     Raises:
         NotRegisteredError: the task has no row.
@@ -118,10 +107,10 @@ def _start(
     assert decision.start is not None
     rows.take(row, decision)
     # The start closes the request again: the audit shows who asked, and when it was answered.
-    overrides.audit(held, member.using, [row], act, TaskOverride.Kind.RUN)
+    operator_actions.audit(held, member.using, [row], act, TaskOverride.Kind.RUN)
     unserved = rows.unserved_rows(held.row, row, decision.events)
     started = Started(row, decision.start, declaration)
-    [claim] = claims.write_starts(held, member, [started], unserved)
-    bulk.upsert(member.using, [row], rows.STATE_FIELDS)
+    [claim] = write_starts(held, member, [started], unserved)
+    database.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
     return Start(claim, tuple(told))

@@ -29,9 +29,9 @@ from django.db.models import QuerySet
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
-from ..core.vigil import Watch
+from ..core.liveness import Watch
 from ..models import SchedulerState
-from . import database, vigil
+from . import database, observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Member:
 
     @property
     def longest_silence(self) -> timedelta:
-        """Give how long a process may be unheard of and count as alive."""
+        """Return how long a process may be unheard of and count as alive."""
         return self.lease if self.dead_after is None else self.dead_after
 
 
@@ -136,12 +136,6 @@ def locked(
     """Hold the lock on the deployment's row to the end of one transaction.
 
     A process that is halted meanwhile keeps the row from others no longer than a lease.
-
-    Args:
-        member: who asks.
-        bid: on what grounds it leads.
-        create: create the row where the deployment is new; otherwise ``None`` is given.
-        tasks: number of tasks the transaction is about, where they may be many.
     """
     with database.atomic(member.using, _longest(member.lease, tasks)):
         row, is_new = _lock(member.using, member.deployment, member.database_time), False
@@ -158,14 +152,7 @@ def locked(
 def locked_deployment(
     using: str, deployment: str, lease: timedelta, tasks: int = 1
 ) -> Iterator[Locked | None]:
-    """Hold the lock on the deployment's row for the act of a person, who is no instance.
-
-    Args:
-        using: database alias.
-        deployment: its name.
-        lease: of its schedulers; a halted process keeps the row from them no longer.
-        tasks: number of tasks the act is about.
-    """
+    """Hold the lock on the deployment's row for the act of a person, who is no instance."""
     with database.atomic(using, _longest(lease, tasks)):
         row = _lock(using, deployment, database.DatabaseNow())
         yield None if row is None else Locked(row, row.database_now)
@@ -188,12 +175,7 @@ def _lock(using: str, deployment: str, database_time: BaseExpression) -> Any:
 
 
 def stand(held: Locked, member: Member) -> Standing:
-    """Take, keep or renew the lead where that is right; to be called under the lock.
-
-    Args:
-        held: the locked row.
-        member: who asks.
-    """
+    """Take, keep or renew the lead where that is right; to be called under the lock."""
     row = held.row
     if row.digest != member.digest:
         return Standing.SUPERSEDED
@@ -210,13 +192,8 @@ def stand(held: Locked, member: Member) -> Standing:
 
 
 def take_lead(held: Locked, member: Member) -> None:
-    """Lead from now on, under a new term.
-
-    Args:
-        held: the locked row.
-        member: who leads.
-    """
-    vigil.keep(member, held.row, held.bid.watched, held.database_now)
+    """Lead from now on, under a new term."""
+    observation.keep(member, held.row, held.bid.watched, held.database_now)
     held.row.leader_id = member.instance
     held.row.term += 1
     held.row.lease_expires_at = held.database_now + member.lease
@@ -233,17 +210,13 @@ def take_lead(held: Locked, member: Member) -> None:
 def _renew(held: Locked, member: Member) -> None:
     expires = held.database_now + member.lease
     if held.row.lease_expires_at is None or expires - held.row.lease_expires_at >= member.renew:
-        vigil.keep(member, held.row, held.bid.watched, held.database_now)
+        observation.keep(member, held.row, held.bid.watched, held.database_now)
         held.row.lease_expires_at = expires
         held.row.save(using=member.using, update_fields=_RENEWED)
 
 
 def release(member: Member) -> bool:
-    """Give up the lead, so that another takes over at once.
-
-    Args:
-        member: who leaves.
-    """
+    """Give up the lead, so that another takes over at once."""
     freed = _states(member).filter(leader=member.instance)
     return bool(freed.update(leader=None, lease_expires_at=None))
 

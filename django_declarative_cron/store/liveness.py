@@ -1,135 +1,216 @@
-"""Whether the process of a run is gone before any scheduler has noticed; nothing is written here.
-
-Without a leader nobody ends the runs of a dead process, so that pages and commands have to look
-at the heartbeat themselves.
-"""
+"""Scheduler instances: coming, living, leaving."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
-from django.utils.dateparse import parse_datetime
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
-from ..conf import options
-from ..models import Outcome, TaskRun
+from ..core.liveness import Watch
+from ..fields import InstantField
+from ..models import SchedulerInstance, SchedulerState
+from . import database, observation
+from .guard import LONG_AGO, Locked, Member, release
 
-PATIENCE = timedelta(seconds=30)
-"""How old a heartbeat may be unless the options allow more."""
+Lapse = tuple[datetime, datetime]
+"""Where a clock leapt from and to; backwards where it was set back."""
 
-ALIVE_UNTIL = "alive_until"
-"""Key in the detail of an interrupted run: the last sign of life of its process."""
+_LAPSES_KEPT = 1000
 
-
-def patience(lease: timedelta) -> timedelta:
-    """Return how old the newest heartbeat of a living deployment may be.
-
-    Args:
-        lease: of the deployment; a heartbeat comes several times within it.
-    """
-    return max(PATIENCE, lease)
-
-
-def silent_since(now: datetime) -> datetime:
-    """Return the newest heartbeat of a process that counts as gone.
-
-    Args:
-        now: the instant of looking.
-    """
-    ours = options()
-    return now - max(patience(ours.LEASE), ours.longest_silence)
+_SAID_AGAIN = [
+    *("digest", "heartbeat_at", "watched_since"),
+    *("mute_since", "stop_requested_at", "stopped_at"),
+]
 
 
-def is_gone(now: datetime) -> Q:
-    """Return the condition of the runs that nothing carries on any more.
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Where a scheduler instance runs.
 
     Args:
-        now: the instant of looking.
+        host: name of the machine or container.
+        pid: process id there.
+        release: of the project, where it says one.
     """
-    silent = Q(instance=None) | Q(instance__stopped_at__isnull=False)
-    silent |= Q(instance__heartbeat_at__lte=silent_since(now))
-    worker = Q(reservation__isnull=False, reserved_until__lte=now)
-    return Q(outcome=Outcome.RUNNING) & (worker | Q(silent, reservation=None))
+
+    host: str
+    pid: int
+    release: str = ""
 
 
-def is_interrupted(now: datetime) -> Exists:
-    """Ask, in a query on tasks, whether nothing carries on the run of a task any more.
+def register(
+    held: Locked, member: Member, process: Process, initialized_at: datetime | None = None
+) -> None:
+    """Write the row of a process that begins to schedule; a living row is kept."""
+    database.upsert(member.using, [_row(held, member, process, initialized_at)], _SAID_AGAIN)
 
-    Args:
-        now: the instant of looking.
+
+def _row(
+    held: Locked, member: Member, process: Process, initialized_at: datetime | None
+) -> SchedulerInstance:
+    return SchedulerInstance(
+        id=member.instance,
+        scheduler=held.row,
+        host=process.host,
+        pid=process.pid,
+        release=process.release,
+        digest=member.digest,
+        started_at=held.database_now,
+        heartbeat_at=held.database_now,
+        watched_since=held.database_now,
+        initialized_at=initialized_at,
+    )
+
+
+def initialized(member: Member, now: datetime) -> None:
+    """Write down that the set of an instance is the active one; the first time is kept."""
+    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    first = Coalesce("initialized_at", Value(now, InstantField()))
+    mine.update(initialized_at=first, digest=member.digest)
+
+
+@database.again_after_conflict
+def heartbeat(member: Member, watched: Watch | None = None) -> bool:
+    """Say that a process lives, and renew its lease where it leads.
+
+    Returns:
+        whether its row is still there.
     """
-    return Exists(TaskRun.objects.filter(is_gone(now), pk=OuterRef("running_run")))
+    with database.direct(member.using):
+        return _heartbeat(member, watched)
 
 
-def gone_since(run: TaskRun, now: datetime) -> datetime | None:
-    """Return the last sign of life of the process of a run, ``None`` while it lives.
-
-    Args:
-        run: with its instance.
-        now: the instant of looking.
-    """
-    if run.outcome != Outcome.RUNNING:
-        return None
-    if run.reservation is not None:
-        until: datetime | None = run.reserved_until
-        return None if until is None or until > now else until
-    instance = run.instance
-    if instance is None:
-        return last_sign_of_life(run)
-    if instance.stopped_at is None and instance.heartbeat_at > silent_since(now):
-        return None
-    return last_sign_of_life(run)
+def _briefly(member: Member) -> AbstractContextManager[object]:
+    """Open a transaction that who is halted in it keeps open no longer than a lease."""
+    return database.atomic(member.using, member.lease.total_seconds())
 
 
-def last_sign_of_life(run: TaskRun) -> datetime | None:
-    """Return when the process of a run was heard of last, no earlier than the run began.
-
-    Args:
-        run: with its instance.
-    """
-    heard = None if run.instance is None else run.instance.mute_since or run.instance.heartbeat_at
-    signs: list[datetime] = [each for each in (run.started_at, heard) if each is not None]
-    return max(signs, default=None)
-
-
-def shown_outcome(run: TaskRun, now: datetime) -> str:
-    """Return the outcome of a run for people: a run of a dead process is interrupted.
-
-    Args:
-        run: with its instance.
-        now: the instant of looking.
-    """
-    return run.outcome if gone_since(run, now) is None else Outcome.INTERRUPTED
-
-
-def shown_end(run: TaskRun, now: datetime) -> datetime | None:
-    """Return the end of a run for people: that of an interrupted run is the last sign of life.
-
-    A scheduler finds a dead process later, and ``finished_at`` is when it did.
-
-    Args:
-        run: with its instance.
-        now: the instant of looking.
-    """
-    gone = gone_since(run, now)
-    return end_of(run.outcome, run.finished_at, run.detail) if gone is None else gone
-
-
-def end_of(outcome: str, finished_at: datetime | None, detail: object) -> datetime | None:
-    """Return the end of a run from its columns, without asking for its process.
-
-    Args:
-        outcome: of the run.
-        finished_at: its recorded end.
-        detail: its column.
-    """
-    if outcome != Outcome.INTERRUPTED or not isinstance(detail, dict):
-        return finished_at
-    return _instant(detail.get(ALIVE_UNTIL)) or finished_at
-
-
-def _instant(text: object) -> datetime | None:
+def _heartbeat(member: Member, watched: Watch | None) -> bool:
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    state = states.annotate(database_now=member.database_time).first()
+    if state is None:
+        return False
+    now = state.database_now
+    living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     try:
-        return parse_datetime(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+        # Somebody may hold either row: each in a transaction with limits, and neither in vain
+        # because of the other.
+        with _briefly(member):
+            return _is_heard(living, member, now, mute_since=None, watched=watched)
+    finally:
+        if state.leader_id == member.instance:
+            observation.keep(member, state, watched, now)
+            with _briefly(member):
+                mine = states.filter(leader=member.instance, term=state.term)
+                mine.update(
+                    lease_expires_at=now + member.lease,
+                    watched_since=state.watched_since,
+                    watched_until=state.watched_until,
+                )
+
+
+@database.again_after_conflict
+def vouch(member: Member) -> bool:
+    """Say that a process lives which cannot say so itself; its lease is for itself to renew.
+
+    Returns:
+        whether it has a row, and has neither left in order nor given itself up.
+    """
+    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+    here = mine.filter(
+        # Whoever left in order was heard of at that very instant.
+        Q(stopped_at=None) | Q(heartbeat_at__lt=F("stopped_at")),
+        heartbeat_at__gt=LONG_AGO,
+    )
+    row = here.annotate(database_now=member.database_time).first()
+    if row is None:
+        return False
+    since = row.mute_since or row.heartbeat_at
+    return _is_heard(here, member, row.database_now, mute_since=since)
+
+
+def _is_heard(
+    mine: QuerySet[SchedulerInstance],
+    member: Member,
+    now: datetime,
+    *,
+    mute_since: datetime | None,
+    watched: Watch | None = None,
+) -> bool:
+    heard = mine.filter(heartbeat_at__gt=now - member.longest_silence)
+    since = observation.reaches(member, watched, now)
+    values = {"heartbeat_at": now, "watched_since": since, "mute_since": mute_since}
+    return bool(heard.update(stopped_at=None, **values)) or _comes_back(member, now, mute_since)
+
+
+def _comes_back(member: Member, now: datetime, mute_since: datetime | None) -> bool:
+    """Let a process live after all that was silent for so long that it counted as dead."""
+    with _briefly(member):
+        row = _own_row(member)
+        if row is None:
+            return False
+        if row.heartbeat_at > LONG_AGO:
+            row.lapses = _with(row.lapses, [(row.heartbeat_at, now)])
+        row.heartbeat_at, row.stopped_at, row.mute_since = now, None, mute_since
+        row.watched_since = now
+        fields = ["lapses", "heartbeat_at", "watched_since", "stopped_at", "mute_since"]
+        row.save(using=member.using, update_fields=fields)
+    return True
+
+
+@database.again_after_conflict
+def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
+    """Write down time that a process did not live through, or lived through twice."""
+    with _briefly(member):
+        row = _own_row(member)
+        if row is not None:
+            row.lapses = _with(row.lapses, lapses)
+            row.save(using=member.using, update_fields=["lapses"])
+
+
+def _own_row(member: Member) -> SchedulerInstance | None:
+    rows = SchedulerInstance.objects.using(member.using).select_for_update()
+    return rows.filter(id=member.instance).first()
+
+
+def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
+    added = [[since.isoformat(), until.isoformat()] for since, until in lapses]
+    return [*known, *added][-_LAPSES_KEPT:]
+
+
+@database.again_after_conflict
+def stop_requested(member: Member, now: datetime) -> None:
+    """Write down that a process begins to stop, and give up its lead: its runs may take long."""
+    with _briefly(member):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        mine.update(stop_requested_at=now)
+
+
+@database.again_after_conflict
+def leave(member: Member, now: datetime) -> None:
+    """Write down that a process has stopped, and give up its lead."""
+    with _briefly(member):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
+        # An orderly end is the last sign of life; whoever is found dead was silent before.
+        mine.update(stopped_at=now, heartbeat_at=now, watched_since=now)
+
+
+@database.again_after_conflict
+def give_up(member: Member) -> None:
+    """Count a process as dead from now on: it goes, and its runs go with it.
+
+    One that has left in order keeps its row as it is.
+    """
+    with _briefly(member):
+        release(member)
+        mine = SchedulerInstance.objects.using(member.using).filter(
+            id=member.instance, stopped_at=None
+        )
+        asked = Coalesce("stop_requested_at", member.database_time)
+        mine.update(heartbeat_at=LONG_AGO, stop_requested_at=asked)

@@ -7,21 +7,28 @@ under its lock, so that the order of their ids is the order of what happened.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Min, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from .. import conf
+from ..conf import job_keys
 from ..core import events
-from ..core.declaration import DEFAULT_QUEUE
-from ..core.envelope import TELLING, envelopes
+from ..core.declarations.declaration import DEFAULT_QUEUE
+from ..core.event_sink import TELLING, Sink, envelopes
 from ..core.events import Event, Facts, TaskEvent
+from ..core.http_api import job_id, run_of
 from ..core.runners import EXTERNAL
-from ..core.sink import Sink
-from ..models import OutboxEvent, Outcome, ScheduledTask, TaskRun
+from ..fields import InstantField
+from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import is_heard_outside, report
-from . import bulk
-from .guard import Locked
-from .job_names import name_of
+from . import database
+from .guard import Locked, Member
 
 
 def tell(
@@ -32,18 +39,9 @@ def tell(
     runs: Iterable[TaskRun] = (),
     starts: Iterable[events.TaskRunStarted] = (),
 ) -> list[Event]:
-    """Give events the facts that other programs ask for, and keep them for the sink.
+    """Return events the facts that other programs ask for, and keep them for the sink.
 
     Where nobody outside is told, nobody asks for facts: the events get the ids of runs only.
-
-    Args:
-        held: the locked row of the deployment.
-        using: database alias.
-        told: events of this transaction, in causal order; those that have their facts were
-            told before.
-        tasks: rows of the tasks they are about.
-        runs: rows of the runs that ended, or began to wait.
-        starts: the starts among the events, with the ids of their runs.
     """
     told = list(told)
     if not any(map(_is_fresh, told)):
@@ -56,20 +54,14 @@ def tell(
     teller = _Teller(held, sink, tasks, runs, starts)
     told = [teller.tell(event) if _is_fresh(event) else event for event in told]
     if sink is not None:
-        bulk.insert(using, _rows(held, sink, teller.told))
+        database.insert(using, _rows(held, sink, teller.told))
     return told
 
 
 def recall(
     held: Locked, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:
-    """Give starts their facts that were kept for the sink when they were committed.
-
-    Args:
-        held: the locked row of the deployment.
-        starts: with the ids of their runs.
-        tasks: rows of the tasks they are about.
-    """
+    """Return starts their facts that were kept for the sink when they were committed."""
     teller = _Teller(held, conf.options().EVENT_SINK, tasks, (), ())
     return [teller.tell(start) for start in starts]
 
@@ -79,7 +71,7 @@ def _is_fresh(event: Event) -> bool:
 
 
 def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> list[TaskRun]:
-    """Give the rows of runs that events only name; mostly none does."""
+    """Return the rows of runs that events only name; mostly none does."""
     named = {e.run for e in told if isinstance(e, events.TaskRunCancelRequested) and e.waits}
     skipped = [event for event in told if isinstance(event, events.TaskSkipped)]
     if with_blocking:
@@ -103,7 +95,7 @@ class _Named:
         }
 
     def name(self, event: Any) -> Any:
-        """Give an event the id of the run that it begins, or lets wait."""
+        """Return an event the id of the run that it begins, or lets wait."""
         if isinstance(event, events.TaskRunStarted):
             return self._starts.get(event.task_name, event)
         if isinstance(event, events.TaskRunWaiting):
@@ -130,7 +122,7 @@ class _Teller:
         self._named = _Named(self._runs.values(), starts)
 
     def tell(self, event: Any) -> TaskEvent:
-        """Give an event with its facts, and keep it."""
+        """Return an event with its facts, and keep it."""
         event = self._named.name(event)
         self.told.append(event.but(facts=self._facts(event)))
         return self.told[-1]
@@ -190,3 +182,202 @@ def _rows_of(held: Locked, sink: Sink, event: TaskEvent) -> list[OutboxEvent]:
         for envelope in envelopes(event)
         if sink.wants(envelope["type"])
     ]
+
+
+MOST = 400
+"""The most events handed out at once."""
+
+MOST_OF_ONE = 50
+"""The most events of one task handed out at once."""
+
+_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """One event in somebody's hands.
+
+    Args:
+        id: of its row.
+        event_id: the same in each attempt.
+        type: such as ``job.completed``.
+        task_name: of the task.
+        body: what is posted, JSON.
+        attempts: that have failed.
+    """
+
+    id: int
+    event_id: str
+    type: str
+    task_name: str
+    body: str
+    attempts: int
+
+
+@database.again_after_conflict
+def take(
+    member: Member, hold: timedelta, tasks: int, *, leaving: bool = False
+) -> list[list[Parcel]]:
+    """Take events to deliver, those of one task in one list, oldest first."""
+    # Looked for without a transaction, because mostly nothing is there.
+    with database.direct(member.using):
+        found = _state(member)
+        if found is None or not (leaving or found.leader_id == member.instance):
+            return []
+        now = found.database_now
+        if not _waiting(member, found).exists():
+            return []
+    with database.atomic(member.using):
+        heads = database.lockable(member.using, _due(_waiting(member, found), now).order_by("id"))
+        mine = _with_followers(member, found, list(heads[:tasks]))
+        held = OutboxEvent.objects.using(member.using).filter(pk__in=[row.pk for row in mine])
+        held.update(claimed_by=member.instance, claimed_until=now + hold)
+    return _by_task(mine)
+
+
+def _state(member: Member) -> Any:
+    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+    return states.annotate(database_now=member.database_time).first()
+
+
+def _waiting(member: Member, state: SchedulerState) -> QuerySet[OutboxEvent]:
+    rows = OutboxEvent.objects.using(member.using)
+    return rows.filter(scheduler=state, set_aside_at=None)
+
+
+def _due(waiting: QuerySet[OutboxEvent], now: datetime) -> QuerySet[OutboxEvent]:
+    """Return the oldest event of each task, as far as it may be tried now."""
+    oldest = waiting.order_by().values("task_name").annotate(oldest=Min("id")).values("oldest")
+    return waiting.filter(
+        Q(claimed_until=None) | Q(claimed_until__lte=now),
+        Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
+        pk__in=oldest,
+    )
+
+
+def _with_followers(member: Member, state: Any, heads: list[OutboxEvent]) -> list[OutboxEvent]:
+    """Add what waits behind the oldest events: nobody else is given it."""
+    if not heads:
+        return []
+    oldest = {head.task_name: head.pk for head in heads}
+    behind = _waiting(member, state).filter(task_name__in=list(oldest), pk__gt=heads[0].pk)
+    others = behind.exclude(pk__in=list(oldest.values())).order_by("id")
+    return [*heads, *others[: max(MOST - len(heads), 0)]]
+
+
+def _by_task(rows: list[OutboxEvent]) -> list[list[Parcel]]:
+    found: dict[str, list[Parcel]] = {}
+    for row in rows:
+        parcels = found.setdefault(row.task_name, [])
+        parcel = Parcel(row.pk, str(row.event_id), row.type, row.task_name, row.body, row.attempts)
+        if len(parcels) < MOST_OF_ONE:
+            parcels.append(parcel)
+    return list(found.values())
+
+
+@database.again_after_conflict
+def give_back(
+    member: Member,
+    delivered: Collection[Parcel],
+    refused: Collection[tuple[Parcel, str, timedelta]],
+) -> None:
+    """Forget what was delivered, note what was refused, and let go of everything else.
+
+    What has meanwhile been handed to somebody else is theirs.
+    """
+    with database.atomic(member.using):
+        found = _state(member)
+        if found is None:
+            return
+        mine = OutboxEvent.objects.using(member.using).filter(
+            scheduler=found, claimed_by=member.instance
+        )
+        mine.filter(pk__in=[parcel.id for parcel in delivered]).delete()
+        for parcel, error, pause in refused:
+            mine.filter(pk=parcel.id).update(
+                attempts=F("attempts") + 1,
+                error=error[:_ERROR],
+                refused_since=Coalesce("refused_since", Value(found.database_now, InstantField())),
+                next_attempt_at=found.database_now + pause,
+            )
+        mine.update(claimed_by=None, claimed_until=None)
+
+
+@database.again_after_conflict
+def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Event]:
+    """Set aside what is refused for too long, and forget the oldest where there are too many."""
+    with database.atomic(member.using):
+        found = _state(member)
+        if found is None or found.leader_id != member.instance:
+            return []
+        return [*_set_aside(member, found, give_up_after), *_forget(member, found, most)]
+
+
+def _set_aside(member: Member, state: Any, give_up_after: timedelta) -> list[events.Event]:
+    now = state.database_now
+    poison = _waiting(member, state).filter(
+        attempts__gt=0, refused_since__lt=now - give_up_after, claimed_by=None
+    )
+    rows = list(database.lockable(member.using, poison.order_by("id"))[:MOST])
+    ours = OutboxEvent.objects.using(member.using).filter(pk__in=[row.pk for row in rows])
+    if rows:
+        ours.update(set_aside_at=now)
+    return [
+        events.EventSetAside(
+            at=now,
+            event_id=str(row.event_id),
+            type=row.type,
+            about=row.task_name,
+            attempts=row.attempts,
+            error=row.error,
+        )
+        for row in rows
+    ]
+
+
+def _forget(member: Member, state: Any, most: int) -> list[events.Event]:
+    everything = OutboxEvent.objects.using(member.using).filter(scheduler=state)
+    surplus = everything.count() - most
+    if surplus <= 0:
+        return []
+    [newest] = everything.order_by("id").values_list("pk", flat=True)[surplus - 1 : surplus]
+    everything.filter(pk__lte=newest).delete()
+    return [events.EventsForgotten(at=state.database_now, count=surplus, most=most)]
+
+
+def try_again(using: str, deployment: str) -> int:
+    """Let events that were set aside be delivered after all, with as much time as new ones.
+
+    Returns:
+        how many there were.
+    """
+    rows = OutboxEvent.objects.using(using).filter(
+        scheduler__deployment=deployment, set_aside_at__isnull=False
+    )
+    with database.atomic(using):
+        found = list(rows.values_list("pk", flat=True))
+        mine = OutboxEvent.objects.using(using).filter(pk__in=found)
+        return mine.update(set_aside_at=None, next_attempt_at=None, refused_since=None, attempts=0)
+
+
+def name_of(run: int | None, scheduled_for: datetime | None) -> UUID | None:
+    """Return the name of a run, ``None`` if its row does not say enough."""
+    if run is None or scheduled_for is None:
+        return None
+    try:
+        return job_id(run, scheduled_for, job_keys()[0])
+    except ValueError:
+        return None
+
+
+def runs_of(name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the id of the row that a name may stand for, with each key that may have made it."""
+    for key in job_keys():
+        run = run_of(name, key)
+        if run is not None:
+            yield run, key
+
+
+def is_name_of(name: str, run: int, scheduled_for: datetime, key: bytes) -> bool:
+    """Return whether a name is the one that a key gives to a run."""
+    return str(job_id(run, scheduled_for, key)) == name.lower()

@@ -13,14 +13,13 @@ from django.db.models import Case, F, QuerySet, Value, When
 
 from ..core import events
 from ..core.decide import CONCURRENT
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.overlap import ActiveRun, Policy
-from ..core.starting import BACKFILL
+from ..core.start import BACKFILL
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from .active import ACTIVE
 from .guard import Locked, Member
-from .rows import runs_beside, told_row
+from .rows import ACTIVE, runs_beside, told_row
 
 Active = Mapping[str, list[ActiveRun]]
 
@@ -32,63 +31,33 @@ _APART = "\n"
 
 
 def slot_of(name: str, policy: Policy) -> str:
-    """Give the slot of a run that starts: the name, unless its task may run beside itself.
-
-    Args:
-        name: of the task.
-        policy: of the task.
-    """
+    """Return the slot of a run that starts: the name, unless its task may run beside itself."""
     return own_slot(name) if policy in CONCURRENT else name
 
 
 def own_slot(name: str) -> str:
-    """Give a slot that no other run has.
-
-    Args:
-        name: of the task.
-    """
+    """Return a slot that no other run has."""
     return f"{name}{_APART}{uuid.uuid4().hex}"
 
 
 def is_apart(run: TaskRun) -> bool:
-    """Tell whether a run was started so that others may go on beside it.
-
-    Args:
-        run: as it is while it runs.
-    """
+    """Return whether a run was started so that others may go on beside it."""
     return _APART in (run.running_slot or "")
 
 
 def may_have_others(run: TaskRun, task: ScheduledTask, known: Declaration | None = None) -> bool:
-    """Tell whether further runs of a task may go on beside one of them.
-
-    Args:
-        run: as it is while it runs.
-        task: its task.
-        known: a declaration that is asked where the task's row says the same.
-    """
+    """Return whether further runs of a task may go on beside one of them."""
     return is_apart(run) or runs_beside(task, known)
 
 
 def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
-    """Tell whether a newer occurrence of a task was started beside a run, if only to end before it.
-
-    Args:
-        run: that others may go on beside.
-        task: its task.
-    """
+    """Return whether a newer occurrence was started beside a run, even if that one has ended."""
     newest = task.occurrence_at
     return newest is not None and run.scheduled_for < newest and run.reason != BACKFILL
 
 
 def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) -> Active:
-    """Give the runs that run or wait, of those tasks whose next decision asks for them.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who leads.
-        tasks: rows that are considered.
-    """
+    """Return the runs that run or wait, of those tasks whose next decision asks for them."""
     # Who coalesces is not considered while it runs.
     asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
     if not asked:
@@ -111,13 +80,7 @@ def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) ->
 
 
 def wake_of(row: ScheduledTask, active: Sequence[ActiveRun], now: datetime) -> datetime | None:
-    """Give when to look at a task again: not after the end of a worker's reservation.
-
-    Args:
-        row: of the task, its own instant decided.
-        active: its runs that run or wait.
-        now: the instant of the tick.
-    """
+    """Return when to look at a task again: not after the end of a worker's reservation."""
     ends = [max(run.reserved_until, now + _LATER) for run in active if run.reserved_until]
     return min([*ends, *filter(None, [row.wake_at])], default=None)
 
@@ -129,14 +92,7 @@ def _active(held: Locked, member: Member) -> QuerySet[TaskRun]:
 def others(
     held: Locked, member: Member, names: Collection[str], ended: Collection[int]
 ) -> dict[str, int]:
-    """Give the newest run that goes on, of each task that has one.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who asks.
-        names: of the tasks.
-        ended: runs that do not count any more.
-    """
+    """Return the newest run that goes on, of each task that has one."""
     if not names:
         return {}
     going_on = _active(held, member).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
@@ -146,13 +102,7 @@ def others(
 def waiting_rows(
     scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
 ) -> list[TaskRun]:
-    """Give the rows of runs that begin to wait.
-
-    Args:
-        scheduler: the deployment's row.
-        row: the task's row.
-        told: events of one decision.
-    """
+    """Return the rows of runs that begin to wait."""
     return [
         told_row(
             scheduler,
@@ -170,11 +120,6 @@ def waiting_rows(
 
 def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) -> list[TaskRun]:
     """Write down which runs are asked to end; those that wait end with it.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who leads.
-        told: events of the decisions.
 
     Returns:
         those that no external worker had fetched: they have ended too, and no event says so yet.
@@ -198,12 +143,6 @@ def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) 
 def withdraw(held: Locked, member: Member, names: Collection[str], now: datetime) -> list[TaskRun]:
     """End runs that no external worker has fetched yet: their tasks are not theirs any more.
 
-    Args:
-        held: the locked row of the deployment.
-        member: who acts.
-        names: of the tasks.
-        now: the instant the runs end.
-
     Returns:
         their rows; no event says so yet.
     """
@@ -215,12 +154,7 @@ def withdraw(held: Locked, member: Member, names: Collection[str], now: datetime
 
 
 def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCancelled]:
-    """Tell that runs have ended before any external worker fetched them.
-
-    Args:
-        offered: their rows.
-        now: the instant they ended.
-    """
+    """Tell that runs have ended before any external worker fetched them."""
     return [
         events.TaskRunCancelled(
             at=now,
@@ -237,28 +171,14 @@ def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCan
 def drop_waiting(
     held: Locked, member: Member, name: str, now: datetime
 ) -> list[events.TaskRunCancelRequested]:
-    """End every run of a task that waits: nothing is owed for its past any more.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who reconciles.
-        name: of the task.
-        now: the instant it ends.
-    """
+    """End every run of a task that waits: nothing is owed for its past any more."""
     return _drop(_behind(held, member, name), name, now, "overridden")
 
 
 def drop_one_waiting(
     held: Locked, member: Member, run: TaskRun, now: datetime
 ) -> list[events.TaskRunCancelRequested]:
-    """End a run that waits behind another one, where somebody asks for it.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who asks.
-        run: its row.
-        now: the instant it ends.
-    """
+    """End a run that waits behind another one, where somebody asks for it."""
     mine = _behind(held, member, run.task_name).filter(pk=run.pk)
     return _drop(mine, run.task_name, now, "requested")
 
@@ -291,13 +211,7 @@ def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
 def begin(
     held: Locked, member: Member, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]
 ) -> None:
-    """Start runs that have waited.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who runs them.
-        begun: each task's row with the start of its run; others are left alone.
-    """
+    """Start runs that have waited."""
     begun = [(row, event) for row, event in begun if event.waited is not None]
     for row, event in begun:
         row.running_run = event.waited

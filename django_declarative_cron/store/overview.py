@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
 from ..core.schedule import Schedule
 from ..core.status import Status
-from ..models import Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from .attendance import MOST, SCHEDULES, spoke_at
-from .liveness import end_of, gone_since, is_gone
-from .shapes import shapes
-from .status import status_word
+from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
+from .instance_status import MOST, SCHEDULES, spoke_at
+from .queries import shapes
+from .task_status import end_of, gone_since, is_gone, status_word
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
 
@@ -72,13 +71,6 @@ def health(
 ) -> Health | None:
     """Look who is at work, in one query.
 
-    Args:
-        using: database alias.
-        deployment: its name.
-        within: how lately one that lives spoke for itself.
-        now: the instant of looking.
-        database_time: expression of the database's time.
-
     Returns:
         what was found, ``None`` where no scheduler has checked in and not checked out.
     """
@@ -108,12 +100,7 @@ def health(
 
 
 def failed_lately(deployment: str, now: datetime) -> Q:
-    """Say in a query on a deployment's tasks that a run went wrong within a day.
-
-    Args:
-        deployment: its name.
-        now: the instant of looking.
-    """
+    """Say in a query on a deployment's tasks that a run went wrong within a day."""
     wrong = _went_wrong(now).filter(scheduler__deployment=deployment).order_by()
     return Q(name__in=Subquery(wrong.values("task_name")))
 
@@ -123,12 +110,7 @@ def _went_wrong(now: datetime) -> QuerySet[TaskRun]:
 
 
 def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[ScheduledTask]:
-    """Keep the tasks whose newest run ended in one way.
-
-    Args:
-        tasks: to be filtered.
-        outcome: the way.
-    """
+    """Keep the tasks whose newest run ended in one way."""
     newest = tasks.order_by().annotate(newest=Subquery(_newest_runs().values("outcome")[:1]))
     # A list counts its rows, and then shows some: each task's history is asked once for both.
     alike: dict[bool, list[int]] = {True: [], False: []}
@@ -158,12 +140,7 @@ class Kind(NamedTuple):
 
 
 def kinds(tasks: QuerySet[ScheduledTask], now: datetime) -> list[Kind]:
-    """Give what kinds of tasks there are, in one query.
-
-    Args:
-        tasks: to be looked at.
-        now: the instant of looking.
-    """
+    """Return what kinds of tasks there are, in one query."""
     named = tasks.order_by().annotate(word=status_word(now))
     columns = ("callback", "timezone", "declaration__tags", "word")
     counted = named.values(*columns).annotate(number=Count("pk"))
@@ -171,24 +148,14 @@ def kinds(tasks: QuerySet[ScheduledTask], now: datetime) -> list[Kind]:
 
 
 def tally(tasks: QuerySet[ScheduledTask], now: datetime) -> dict[Status, int]:
-    """Count tasks by their status word, in one query.
-
-    Args:
-        tasks: to be counted.
-        now: the instant of looking.
-    """
+    """Count tasks by their status word, in one query."""
     counted = tasks.order_by().values(word=status_word(now)).annotate(number=Count("pk"))
     found = dict(counted.values_list("word", "number"))
     return {status: found.get(str(status), 0) for status in Status}
 
 
 def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple[Schedule, int]]:
-    """Give the schedules of the tasks that run before an instant, and how many have each.
-
-    Args:
-        tasks: to be looked at.
-        until: the instant.
-    """
+    """Return the schedules of the tasks that run before an instant, and how many have each."""
     for shape in shapes(tasks.filter(next_run_at__lte=until)):
         yield shape.schedule, shape.number
 
@@ -207,13 +174,7 @@ def oldest_recent() -> Subquery:
 def recent_runs(
     tasks: Iterable[ScheduledTask], oldest: dict[str, int | None], now: datetime
 ) -> dict[str, list[Ran]]:
-    """Return the newest runs of tasks, oldest first, in one query; one more where any runs.
-
-    Args:
-        tasks: of one deployment.
-        oldest: by name, the key that ``oldest_recent`` gives.
-        now: the instant of looking.
-    """
+    """Return the newest runs of tasks, oldest first, in one query; one more where any runs."""
     # The deployment stands in each alternative, or SQLite reads all of its runs.
     named = Q()
     for task in tasks:
@@ -228,15 +189,7 @@ def recent_runs(
 def day_of(
     scheduler: int, names: Collection[str], since: datetime, until: datetime, now: datetime
 ) -> dict[str, list[Ran]]:
-    """Return the runs in a span of time, oldest first, in one query; one more where any runs.
-
-    Args:
-        scheduler: key of the deployment.
-        names: of tasks.
-        since: the instant at which the span begins.
-        until: the instant at which it ends.
-        now: the instant of looking.
-    """
+    """Return the runs in a span of time, oldest first, in one query; one more where any runs."""
     if not names:
         return {}
     runs = TaskRun.objects.filter(scheduler=scheduler, task_name__in=names)
@@ -273,3 +226,136 @@ def _gone(running: Collection[int], now: datetime) -> dict[int, datetime | None]
     runs = TaskRun.objects.filter(is_gone(now), pk__in=running).select_related("instance")
     needed = runs.only("outcome", "started_at", "reservation", "reserved_until", *_SIGNS)
     return {run.pk: gone_since(run, now) for run in needed}
+
+
+SPAN = timedelta(days=30)
+MOST_IN_DAY = 5000
+"""How far the runs of one day of a calendar are counted."""
+
+MOST_RUNS = 3000
+"""How many runs the days are counted from; a task that runs more often shows fewer days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """Occurrences that did not run, for one reason.
+
+    Args:
+        outcome: ``skipped`` or ``missed``.
+        reason: why.
+        number: how many.
+        first: the first of them.
+        last: the last of them.
+    """
+
+    outcome: str
+    reason: str
+    number: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What became of the occurrences since an instant.
+
+    Args:
+        since: the instant.
+        named: how many the schedule names.
+        ran: how many have a run.
+        unserved: what did not run, the newest reason first.
+    """
+
+    since: datetime
+    named: int
+    ran: int
+    unserved: tuple[Unserved, ...]
+
+
+def coverage(task: ScheduledTask, schedule: Schedule, now: datetime) -> Coverage:
+    """Account for a task's occurrences, in two queries."""
+    known = [now - SPAN, task.registered_at]
+    since = max([*known, task.history_from] if task.history_from else known)
+    rows = _history(task).filter(scheduled_for__gt=since)
+    ran = rows.filter(started_at__isnull=False).exclude(reason="manual")
+    told = (
+        rows.filter(started_at=None, finished_at__isnull=False)
+        .order_by()
+        .values("outcome", "reason")
+        .annotate(
+            number=Sum("count"),
+            first=Min(Coalesce("scheduled_from", "scheduled_for")),
+            last=Max("scheduled_for"),
+        )
+        .order_by("-last")
+    )
+    return Coverage(
+        since=since,
+        named=schedule.count_between(since, now),
+        ran=ran.aggregate(found=Count("scheduled_for", distinct=True))["found"],
+        unserved=tuple(Unserved(**each) for each in told),
+    )
+
+
+def days_of(task: ScheduledTask, now: datetime, zone: tzinfo) -> dict[str, Counter[str]]:
+    """Count how the runs of each of the last days ended, in one query."""
+    today = now.astimezone(zone).date()
+    days = {
+        (today - timedelta(days=back)).isoformat(): Counter[str]()
+        for back in range(SPAN.days - 1, -1, -1)
+    }
+    rows = _history(task).filter(scheduled_for__gt=now - SPAN)
+    newest = rows.order_by("-id").values_list("scheduled_for", "outcome", "count")[:MOST_RUNS]
+    for at, outcome, number in newest:
+        day = at.astimezone(zone).date().isoformat()
+        if day in days:
+            days[day][outcome] += number
+    return days
+
+
+def _history(task: ScheduledTask) -> QuerySet[TaskRun]:
+    return TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+
+
+class Ended(NamedTuple):
+    """How the runs of one day ended, counted up to ``MOST_IN_DAY`` of each kind.
+
+    Args:
+        succeeded: number of runs.
+        failed: number of runs that went wrong.
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+
+
+class _CountOf(Subquery):
+    """Count the rows of a query that has a limit, and read no more of them than that."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) ddc_counted)"
+    output_field = IntegerField()
+
+
+def ended_by_day(
+    deployment: str, days: Mapping[date, tuple[datetime, datetime]]
+) -> dict[date, Ended]:
+    """Count how runs ended on each day, in two queries whatever their number."""
+    states = SchedulerState.objects.filter(deployment=deployment)
+    scheduler = states.values_list("pk", flat=True).first()
+    if scheduler is None or not days:
+        return {}
+    kinds = {"succeeded": (Outcome.SUCCEEDED,), "failed": WENT_WRONG}
+    counts = {
+        f"{kind}_{day:%Y%m%d}": _ended(scheduler, outcomes, *days[day])
+        for kind, outcomes in kinds.items()
+        for day in days
+    }
+    found = states.annotate(**counts).values(*counts)[0]
+    return {day: Ended(*(found[f"{kind}_{day:%Y%m%d}"] for kind in kinds)) for day in days}
+
+
+def _ended(scheduler: int, outcomes: Collection[str], begin: datetime, end: datetime) -> _CountOf:
+    runs = TaskRun.objects.filter(
+        scheduler=scheduler, outcome__in=outcomes, finished_at__gte=begin, finished_at__lt=end
+    )
+    return _CountOf(runs.order_by().values("finished_at")[:MOST_IN_DAY])

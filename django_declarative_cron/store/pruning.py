@@ -13,9 +13,9 @@ from datetime import datetime
 from django.db.models import Max, Q, QuerySet
 
 from ..models import Outcome, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
-from . import database, registrations
-from .active import is_over
+from . import database, registration_sets
 from .guard import Member
+from .rows import is_over
 
 BATCH = 500
 """The most rows deleted in one transaction."""
@@ -28,11 +28,6 @@ def prune_old(member: Member, before: datetime, after: int = 0) -> int:
 
     What is kept for ever is passed over: however much that is, the rest is reached.
 
-    Args:
-        member: whose deployment.
-        before: the instant.
-        after: the id of the run after which to go on.
-
     Returns:
         the id after which to go on, 0 when nothing old is left to be looked at.
     """
@@ -43,13 +38,9 @@ def prune_old(member: Member, before: datetime, after: int = 0) -> int:
 
 
 def behind(member: Member, now: datetime) -> datetime:
-    """Give the time by which history grows old: the host's or the database's, whichever is behind.
+    """Return the time by which history ages: the earlier of the host's and the database's.
 
     By the clock of a host that is years ahead for a minute, all of it would be old.
-
-    Args:
-        member: whose deployment.
-        now: the instant by the host's clock.
     """
     states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
     # Of the row nothing else: what is damaged in it keeps nobody from forgetting.
@@ -60,11 +51,6 @@ def behind(member: Member, now: datetime) -> datetime:
 
 def prune_surplus(member: Member, name: str, keep: int) -> int:
     """Delete a batch of a task's runs beyond its newest ones.
-
-    Args:
-        member: whose deployment.
-        name: of the task.
-        keep: how many are kept.
 
     Returns:
         how many were deleted.
@@ -84,7 +70,7 @@ def _history(member: Member) -> QuerySet[TaskRun]:
 
 
 def _of_tasks(member: Member, names: Iterable[str]) -> QuerySet[TaskRun]:
-    """Give what is over of some tasks, by the index of their histories."""
+    """Return what is over of some tasks, by the index of their histories."""
     states = SchedulerState.objects.filter(deployment=member.deployment)
     runs = TaskRun.objects.using(member.using).filter(scheduler=states.values("pk")[:1])
     return runs.filter(is_over(), task_name__in=set(names))
@@ -126,4 +112,4 @@ def _forget_sets(member: Member, before: datetime) -> None:
     newest = ours.filter(registered_at__lt=before).aggregate(newest=Max("generation"))["newest"]
     if newest is not None:
         ours.filter(generation__lt=newest).delete()
-        registrations.forget_parts(member)
+        registration_sets.forget_parts(member)

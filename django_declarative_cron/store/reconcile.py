@@ -1,21 +1,162 @@
-"""Reconciling the rows with what is declared, in one transaction."""
+"""Which registration set may take the place of which (semantics 2 and 9).
+
+The newest successful initialisation wins: its set is the active one, and who holds another
+set is superseded. There are two exceptions.
+
+- ``RELEASE`` is set on both sides, and the one that comes is the older one: it does not take
+  the set back when it merely restarts. Of two releases made of numbers the smaller one is
+  older; of others, such as hashes of commits, the one that was active first.
+- Nobody who lives holds the active set: whoever lives takes his own back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
+
+from django.db.models import BooleanField, ExpressionWrapper, Min, QuerySet
 
 from ..core import events
-from ..core.declaration import Declaration
-from ..core.reconcile import Plan
-from ..models import ScheduledTask
-from . import applying, database, dead, instances, marks, registrations
+from ..core.declarations.declaration import Declaration
+from ..core.reconcile import Plan, Row, is_older, plan
+from ..exceptions import TaskListMismatchError
+from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
+from . import (
+    apply_plan,
+    database,
+    high_water_marks,
+    liveness,
+    observation,
+    recovery,
+    registration_sets,
+)
+from .database import naming_what_is_held
 from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
-from .held import naming_what_is_held
-from .instances import Process
-from .succession import Terms, is_newer, may_take
-from .survey import require_match, survey
+from .liveness import Process
+
+
+class Terms(Enum):
+    """On what terms a registration set takes the place of another one."""
+
+    UNLESS_OLDER = "unless it is of an older release"
+    BY_FORCE = "in any case"
+    ORPHANED = "where nobody holds the active one"
+
+
+def may_take(held: Locked, member: Member, release: str, terms: Terms) -> bool:
+    """Return whether a set may become the active one."""
+    active = held.row.digest
+    if terms is Terms.BY_FORCE or active in ("", member.digest):
+        return True
+    if terms is Terms.UNLESS_OLDER:
+        return not _is_older_release(held, member, release)
+    own, now = held.bid.watched, held.database_now
+    return not recovery.has_living_holder(member, active, observation.kept_in(held.row), own, now)
+
+
+def is_newer(held: Locked, member: Member, release: str) -> bool:
+    """Return whether a release is another one than that of the active set, and no older one."""
+    is_other = release not in ("", held.row.release)
+    return is_other and not _is_older_release(held, member, release)
+
+
+def _is_older_release(held: Locked, member: Member, release: str) -> bool:
+    active = held.row.release
+    if not release or not active or release == active:
+        return False
+    older = is_older(release, active)
+    if older is not None:
+        return older
+    first, first_of_active = (_first(held, member, each) for each in (release, active))
+    return first is not None and (first_of_active is None or first < first_of_active)
+
+
+def _first(held: Locked, member: Member, release: str) -> datetime | None:
+    """Return when a release was active first."""
+    known = SchedulerInstance.objects.using(member.using).filter(
+        scheduler=held.row, release=release
+    )
+    first: datetime | None = known.aggregate(first=Min("initialized_at"))["first"]
+    return first
+
+
+_CHUNK = 2000
+_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
+
+
+def plan_for(using: str, deployment: str, declarations: Collection[Declaration]) -> Plan:
+    """Compare what is declared with the rows; write nothing."""
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    stored = tasks.order_by().values_list(*_PLANNED)
+    return plan(declarations, stored.iterator(chunk_size=_CHUNK))
+
+
+def active_digest(using: str, deployment: str) -> str | None:
+    """Return the digest of the active registration set in one query."""
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    return states.values_list("digest", flat=True).first()
+
+
+def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMismatchError | None:
+    """Return how the rows differ from a registration set in their names, or ``None``."""
+    tasks = ScheduledTask.objects.using(member.using)
+    try:
+        require_match(tasks.filter(scheduler__deployment=member.deployment), declarations)
+    except TaskListMismatchError as error:
+        return error
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What an initialisation finds.
+
+    Args:
+        plan: what the rows are to become.
+        is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
+            lies ahead of the clock: beside the plan, there is nothing to be done.
+    """
+
+    plan: Plan
+    is_calm: bool
+
+
+def survey(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> Survey:
+    """Compare what is declared with the rows, and see whether that is all."""
+    if held.is_new:
+        return Survey(plan(declarations, ()), is_calm=False)
+    # What is asked of no row in particular is found out once, and said beside each of them.
+    is_to_do = (
+        high_water_marks.ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held, member)
+    )
+    flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row).order_by()
+    asked = tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do")
+    flags: set[bool | None] = set()
+
+    def rows() -> Iterator[Row]:
+        for row in asked.iterator(chunk_size=_CHUNK):
+            flags.add(row[-1])
+            yield row[:-1]
+
+    todo = plan(declarations, rows())
+    return Survey(todo, is_calm=bool(flags) and not any(flags))
+
+
+def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:
+    """Demand that there is a row for each declared task and, of settings, for no other.
+
+    Raises:
+        TaskListMismatchError: it is not so.
+    """
+    expected = {declaration.name for declaration in declarations}
+    actual = set(tasks.filter(origin=Origin.SETTINGS).values_list("name", flat=True))
+    if expected != actual:
+        raise TaskListMismatchError(expected, actual)
 
 
 @dataclass(slots=True)
@@ -45,15 +186,6 @@ def reconcile(
 ) -> Reconciled:
     """Make the declared set the active one (001 Override Resolution, Override Atomicity).
 
-    Args:
-        member: who initialises.
-        process: where it runs.
-        declarations: the whole set, validated.
-        now: the instant of the initialisation.
-        terms: on which the set takes the place of another one; where it may not, nothing
-            is written but that the instance is there.
-        bid: on what grounds it leads.
-
     Raises:
         ScheduleTaskError: one task cannot be scheduled.
         TaskListMismatchError: the database did not keep what was written.
@@ -76,13 +208,13 @@ def _reconcile(
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         if not may_take(held, member, process.release, terms):
-            instances.register(held, member, process)
+            liveness.register(held, member, process)
             return _superseded(held, terms, now)
         found = survey(held, member, declarations, now)
         todo = found.plan
         if held.is_new or found.is_calm:
-            instances.register(held, member, process, initialized_at=now)
-            told = applying.apply(held, member, todo, now)
+            liveness.register(held, member, process, initialized_at=now)
+            told = apply_plan.apply(held, member, todo, now)
         else:
             told = _in_full(held, member, process, todo, now)
         if not todo.is_empty:
@@ -96,13 +228,13 @@ def _in_full(
     held: Locked, member: Member, process: Process, todo: Plan, now: datetime
 ) -> list[events.Event]:
     """Write a plan, and see to what the dead and clocks that were set back have left."""
-    instances.register(held, member, process)
+    liveness.register(held, member, process)
     # First, because a run of the dead holds up no task that begins anew.
-    told = dead.reap(held, member, now)
-    told += applying.apply(held, member, todo, now)
-    marks.reconsider(held, member, now)
-    dead.free_of_lost_runs(held, member, now)
-    instances.initialized(member, now)
+    told = recovery.reap(held, member, now)
+    told += apply_plan.apply(held, member, todo, now)
+    high_water_marks.reconsider(held, member, now)
+    recovery.free_of_lost_runs(held, member, now)
+    liveness.initialized(member, now)
     return told
 
 
@@ -130,7 +262,7 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
-        registrations.note(held, member, declarations, fresh, now)
+        registration_sets.note(held, member, declarations, fresh, now)
     elif is_newer(held, member, process.release):
         row.release = process.release
         row.save(using=member.using, update_fields=["release"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ..models import Origin, RegistrationSet, ScheduledTask, TaskRun
-from .registrations import of_set
+from .registration_sets import of_set
 
 _SETS = 50
 """How many of the newest registration sets are searched for the name."""
@@ -27,13 +27,7 @@ class Removal:
 
 
 def removal_of(using: str, deployment: str, name: str) -> Removal | None:
-    """Return the removal of a task, ``None`` for a task that is registered or never ran.
-
-    Args:
-        using: database alias.
-        deployment: of the task.
-        name: of the task.
-    """
+    """Return the removal of a task, ``None`` for a task that is registered or never ran."""
     tasks = ScheduledTask.objects.using(using)
     if tasks.filter(scheduler__deployment=deployment, name=name).exists():
         return None
@@ -48,15 +42,7 @@ def removal_of(using: str, deployment: str, name: str) -> Removal | None:
 def newest_runs(
     using: str, deployment: str, name: str, number: int, at: datetime | None = None
 ) -> list[TaskRun]:
-    """Return the newest runs of a name, the newest first.
-
-    Args:
-        using: database alias.
-        deployment: of the task.
-        name: of the task.
-        number: how many.
-        at: an instant; only occurrences up to its minute.
-    """
+    """Return the newest runs of a name, the newest first."""
     runs = TaskRun.objects.using(using).filter(scheduler__deployment=deployment, task_name=name)
     if at is not None:
         minute = at.replace(second=0, microsecond=0)

@@ -6,22 +6,27 @@ keeps no other result from being recorded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
-from django.db import DataError, IntegrityError, OperationalError
+from django.db import DataError, IntegrityError, OperationalError, connections, transaction
 
 from ..core import events
-from ..models import Outcome, ScheduledTask, TaskRun
-from . import autopause, bulk, database, outbox, overlaps, rows
-from .endings import Place, Result, end, late, settled
-from .faults import is_lock_timeout
+from ..core.decide import Story, settle
+from ..core.declarations.declaration import Declaration
+from ..core.repeated_failures import too_many
+from ..core.retry import Retried, Retry, chance_of
+from ..core.start import BACKFILL
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import database, operator_actions, outbox, overlaps, rows
+from .database import is_lock_timeout
 from .guard import Locked, Member, locked
-from .mending import mending
-
-__all__ = ["Recorded", "Result", "is_open", "record"]
+from .operator_actions import Act
+from .row_repair import mending
 
 _RUN_FIELDS = [
     *("outcome", "finished_at", "running_slot", "error", "traceback", "detail"),
@@ -43,12 +48,7 @@ class Recorded:
 
 
 def is_open(member: Member, run: int) -> bool:
-    """Tell whether a run in progress is still this instance's.
-
-    Args:
-        member: who claimed it.
-        run: id of its row.
-    """
+    """Return whether a run in progress is still this instance's."""
     with database.direct(member.using):
         mine = TaskRun.objects.using(member.using).filter(pk=run, instance=member.instance)
         return mine.filter(outcome=Outcome.RUNNING).exists()
@@ -56,11 +56,6 @@ def is_open(member: Member, run: int) -> bool:
 
 def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
     """Write results, fenced: only a run that is still this instance's is ended.
-
-    Args:
-        member: whose runs ended; it need not lead.
-        results: one for each run.
-        now: the instant of the tick.
 
     Raises:
         django.db.Error: nothing was written; the results must be kept.
@@ -78,11 +73,6 @@ def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded
 
 def record_here(member: Member, result: Result, now: datetime) -> Recorded:
     """Write a result in the transaction that is open, without a second try.
-
-    Args:
-        member: whose run ended.
-        result: of the run.
-        now: the instant.
 
     Raises:
         django.db.Error: the transaction is lost.
@@ -134,9 +124,9 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        bulk.upsert(member.using, free.runs, _RUN_FIELDS)
-        bulk.upsert(member.using, free.tasks, rows.STATE_FIELDS)
-        autopause.note(held, member.using, recorded.events, free.tasks)
+        database.upsert(member.using, free.runs, _RUN_FIELDS)
+        database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
+        note(held, member.using, recorded.events, free.tasks)
         recorded.events = outbox.tell(
             held, member.using, recorded.events, free.tasks, runs.values()
         )
@@ -220,3 +210,264 @@ def _late(member: Member, result: Result) -> list[events.Event]:
     if result.recorded and result.error:
         mine.update(error=result.error, traceback=result.traceback)
     return late(mine.first(), result)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one run ended.
+
+    Args:
+        run: id of its row.
+        task_name: of the task.
+        finished_at: when the callback returned or raised.
+        succeeded: whether it returned.
+        error: one line, empty on success.
+        traceback: empty on success.
+        duration: in seconds, by the monotonic clock.
+        errors: every name its error goes by, for a retry policy.
+        outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
+        value: what it returned, JSON-native.
+        log: the end of what it logged.
+        output: the end of what its process printed.
+        recorded: it is written already, together with the run's own work; an error beside
+            success is that of a function which the run gave to ``on_commit``.
+        is_final: it is not to be tried again, whatever the policy says.
+        declaration: what was called, as who called it has understood it.
+    """
+
+    run: int
+    task_name: str
+    finished_at: datetime
+    succeeded: bool
+    error: str = ""
+    traceback: str = ""
+    duration: float = 0.0
+    errors: tuple[str, ...] = ()
+    outcome: str = ""
+    value: Any = None
+    log: str = ""
+    output: str = ""
+    recorded: bool = False
+    is_final: bool = False
+    declaration: Declaration | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stands among those of its task.
+
+    Args:
+        task: the task's row, ``None`` where it has forgotten this run.
+        is_newest: no run of the task was started after it.
+        other: the newest of those that go on.
+    """
+
+    task: ScheduledTask | None
+    is_newest: bool = True
+    other: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What an end means for the task."""
+
+    history_only: bool = True
+    others: bool = False
+    overtaken: bool = False
+    retried: Retried | None = None
+    max_attempts: int | None = None
+
+
+def end(run: TaskRun, result: Result) -> None:
+    """Write an end into the row of its run, in memory."""
+    outcome = Outcome(result.outcome or ("succeeded" if result.succeeded else "failed"))
+    run.outcome = outcome if run.cancel_requested_at is None else Outcome.CANCELLED
+    run.finished_at = result.finished_at
+    run.running_slot = None
+    run.error = result.error
+    run.traceback = result.traceback
+    run.result = result.value
+    run.log = result.log
+    run.output = result.output
+
+
+def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[events.Event]:
+    """Fold an end into the state of its task, in memory, unless the task forgot this run."""
+    task = place.task
+    if task is None:
+        return [_ended(run, result, _Meaning())]
+    try:
+        terms = rows.terms_of(task, result.declaration)
+        meaning = _meaning(run, result, task, place, terms.retry)
+        ended = _ended(run, result, meaning)
+        story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
+        story = story.then(*too_many(story.state, ended, terms.operating))
+        rows.take(task, settle(story, terms.schedule, now, terms.overlap_policy))
+    except rows.DAMAGE as damage:
+        task.running_run = None
+        return [_ended(run, result, _Meaning()), rows.set_aside(task, str(damage), now)]
+    if place.other is not None:
+        task.running_run = place.other
+    return list(story.events)
+
+
+def _meaning(
+    run: TaskRun, result: Result, task: ScheduledTask, place: Place, retry: Retry
+) -> _Meaning:
+    return _Meaning(
+        history_only=task.epoch != run.epoch or run.reason == BACKFILL,
+        others=place.other is not None,
+        overtaken=not place.is_newest,
+        retried=None if result.succeeded else _retried(run, result, task, retry),
+        max_attempts=retry.max_attempts,
+    )
+
+
+def _retried(run: TaskRun, result: Result, task: ScheduledTask, retry: Retry) -> Retried:
+    if result.is_final:
+        return Retried(None, "discard", "non_retryable")
+    chance = chance_of(str(task.scheduler_identifier), run.pk)
+    return retry.after(result.finished_at, run.attempt, result.errors, chance)
+
+
+def _ended(
+    run: TaskRun, result: Result, meaning: _Meaning
+) -> events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunCancelled:
+    common = {
+        "at": result.finished_at,
+        "task_name": run.task_name,
+        "duration": result.duration,
+        "history_only": meaning.history_only,
+        "run": run.pk,
+        "others": meaning.others,
+    }
+    if run.outcome == Outcome.CANCELLED:
+        return events.TaskRunCancelled(**common)
+    if result.succeeded:
+        return events.TaskRunCompleted(**common)
+    is_last = meaning.history_only or meaning.overtaken or meaning.retried is None
+    return events.TaskRunFailed(
+        **common,
+        error=result.error,
+        next_retry_at=None if is_last or meaning.retried is None else meaning.retried.at,
+        overtaken=meaning.overtaken,
+        attempt=run.attempt,
+        max_attempts=meaning.max_attempts,
+    )
+
+
+def _given_up(
+    run: TaskRun, result: Result, meaning: _Meaning
+) -> tuple[events.TaskRetriesExhausted, ...]:
+    """Tell of a failure that is not tried again, and keep with the run why."""
+    retried = meaning.retried
+    failed = run.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+    if not failed or meaning.history_only or retried is None:
+        return ()
+    if meaning.overtaken:
+        run.detail = {**(run.detail or {}), "given_up": "overtaken"}
+        return ()
+    if meaning.max_attempts is not None:
+        run.detail = {**(run.detail or {}), "max_attempts": meaning.max_attempts}
+    if retried.ends_as is None:
+        return ()
+    given_up = {"given_up": retried.reason, "ends_as": retried.ends_as}
+    run.detail = {**(run.detail or {}), **given_up}
+    return (
+        events.TaskRetriesExhausted(
+            at=result.finished_at,
+            task_name=run.task_name,
+            scheduled_time=run.scheduled_for,
+            attempt=run.attempt,
+            reason=retried.reason,
+            ends_as=retried.ends_as,
+            error=result.error,
+            run=run.pk,
+        ),
+    )
+
+
+def late(run: TaskRun | None, result: Result) -> list[events.Event]:
+    """Tell of a result that finds its run ended: by somebody else, or by itself before."""
+    at, name = result.finished_at, result.task_name
+    if run is None:
+        return [events.TaskRunLate(at=at, task_name=name, run=result.run, success=result.succeeded)]
+    ended = _ended(run, result, _Meaning(history_only=False))
+    if not (result.recorded and result.error):
+        return [ended]
+    return [
+        ended,
+        events.TaskCommitHookFailed(at=at, task_name=name, error=result.error, run=run.pk),
+    ]
+
+
+class RunTakenOverError(RuntimeError):
+    """Tell that a run is not this instance's any more, so that its work is rolled back."""
+
+
+class UnbalancedTransactionError(RuntimeError):
+    """Tell that a callback left a transaction or savepoint open within that of its run."""
+
+
+@contextmanager
+def transaction_of_run(using: str, failed: list[BaseException]) -> Iterator[None]:
+    """Open the transaction in which a callback works."""
+    connection = connections[using]
+    with database.committing(connection):
+        database.isolate(connection)
+        with transaction.atomic(using=using, durable=True):
+            database.begin(connection)
+            yield
+            hooks: list[Any] = connection.run_on_commit
+            hooks[:] = [
+                (savepoints, hook if is_robust else partial(_outlived, hook, failed), is_robust)
+                for savepoints, hook, is_robust in hooks
+            ]
+
+
+def _outlived(hook: Callable[[], object], failed: list[BaseException]) -> None:
+    try:
+        hook()
+    except BaseException as error:
+        failed.append(error)
+
+
+def record_with_work(member: Member, result: Result, now: datetime) -> None:
+    """Write the success of a run in the transaction of its work.
+
+    Raises:
+        RunTakenOverError: the run is somebody else's by now, or somebody holds its rows.
+        UnbalancedTransactionError: the callback left a savepoint open.
+        django.db.Error: nothing was written.
+    """
+    connection = connections[member.using]
+    if not connection.in_atomic_block or connection.savepoint_ids:
+        raise UnbalancedTransactionError(
+            "the callback left a transaction open or closed that of its run; "
+            "what it wrote is rolled back"
+        )
+    database.limit_the_end(connection)
+    recorded = record_here(member, result, now)
+    if not any(isinstance(each, events.TaskRunCompleted) for each in recorded.events):
+        raise RunTakenOverError(
+            "the run was taken over or cancelled meanwhile, its rows are locked, or the callback "
+            "left another tenant or schema set on the connection; its writes are rolled back"
+        )
+
+
+REASON = "failures"
+
+
+def note(
+    held: Locked, using: str, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]
+) -> None:
+    """Write an act for each task that its failures paused."""
+    acts = {
+        event.task_name: Act(author="", at=event.at, note=event.error, reason=REASON)
+        for event in told
+        if isinstance(event, events.TaskPausedByFailures)
+    }
+    if acts:
+        paused = [task for task in tasks if task.name in acts]
+        kind = TaskOverride.Kind.PAUSE
+        operator_actions.audit(held, using, paused, lambda task: acts[str(task.name)], kind)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.db.models import CharField, Q, Value
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
+
 from ..conf import calendars
 from ..core import events
-from ..core.damage import flaw, lost
 from ..core.decide import CONCURRENT, Decision
-from ..core.declaration import Declaration, Terms
-from ..core.operating import Operating, of_data
+from ..core.declarations.declaration import Declaration, Terms
+from ..core.decoding import flaw, lost
+from ..core.operating import Operating, of_data, offset_of
 from ..core.overlap import POLICIES, Policy
-from ..core.retry import FixedDelay, Retry
-from ..core.retry_policy import read_policy
+from ..core.retry import FixedDelay, Retry, read_policy
 from ..core.schedule import Schedule
-from ..core.spread import offset_of
 from ..core.state import TaskState
 from ..cron import parse
 from ..exceptions import DeclarativeCronError
@@ -68,11 +70,7 @@ DECLARED_FIELDS = [
 
 
 def state_of(row: ScheduledTask) -> TaskState:
-    """Read the state of a task from its row.
-
-    Args:
-        row: complete, as stored.
-    """
+    """Read the state of a task from its row."""
     shared = dict(zip(_SHARED, _shared(row), strict=True))
     shared.update(name=row.name, running=row.running_run is not None)
     return TaskState.having(shared)
@@ -80,9 +78,6 @@ def state_of(row: ScheduledTask) -> TaskState:
 
 def schedule_of(row: ScheduledTask) -> Schedule:
     """Read the schedule of a task from its row.
-
-    Args:
-        row: as stored.
 
     Raises:
         InvalidCronExpressionError: the stored text is damaged.
@@ -98,12 +93,6 @@ def schedule_of(row: ScheduledTask) -> Schedule:
 
 def declared_schedule(name: str, cron: str, zone: str, options: Mapping[str, Any]) -> Schedule:
     """Read a schedule from what is stored of a declaration.
-
-    Args:
-        name: of the task, which decides by how much a spread moves it.
-        cron: the expression.
-        zone: its IANA name.
-        options: the declaration; other keys are left alone.
 
     Raises:
         InvalidCronExpressionError: the stored text is damaged.
@@ -127,9 +116,6 @@ def declared_schedule(name: str, cron: str, zone: str, options: Mapping[str, Any
 def operating_of(row: ScheduledTask) -> Operating:
     """Read how a task is operated from its row.
 
-    Args:
-        row: as stored.
-
     Raises:
         ValueError: what is stored means nothing.
         TypeError: likewise.
@@ -141,9 +127,6 @@ def operating_of(row: ScheduledTask) -> Operating:
 
 def retry_of(row: ScheduledTask) -> Retry:
     """Read the retry rule of a task from its row.
-
-    Args:
-        row: as stored.
 
     Raises:
         ValueError: the stored delay is negative.
@@ -168,11 +151,6 @@ class StoredTerms(NamedTuple):
 def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | StoredTerms:
     """Read from its row on what terms a task runs.
 
-    Args:
-        row: as stored.
-        known: a declaration whose terms are taken where they are those of the row, for they
-            are understood already.
-
     Raises:
         DeclarativeCronError: what is stored is damaged.
         ValueError: likewise.
@@ -190,10 +168,6 @@ def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | St
 def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
     """Read the overlap policy of a task from its row.
 
-    Args:
-        row: as stored.
-        known: a declaration that is asked where the row says the same.
-
     Raises:
         ValueError: the stored policy is none.
     """
@@ -206,12 +180,7 @@ def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
 
 
 def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
-    """Tell whether a run of a task keeps no other one from starting.
-
-    Args:
-        row: as stored, damaged or not.
-        known: a declaration that is asked where the row says the same.
-    """
+    """Return whether a run of a task keeps no other one from starting."""
     if known is not None and row.digest == known.digest():
         return known.overlap_policy in CONCURRENT
     said = row.declaration.get("overlap_policy") if isinstance(row.declaration, dict) else None
@@ -219,12 +188,7 @@ def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
 
 
 def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
-    """Tell what keeps a row's schedule from being read, in an event or none.
-
-    Args:
-        row: as stored.
-        now: the instant it is found.
-    """
+    """Return what keeps a row's schedule from being read, in an event or none."""
     error = lost(row.digest) or flaw(row.cron, row.timezone, row.retry_delay, row.declaration)
     if error is None:
         return []
@@ -233,13 +197,7 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
 
 
 def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:
-    """Write a declaration into a row in memory.
-
-    Args:
-        row: the task's row.
-        declaration: what is declared now.
-        identifier: of the deployment (001 Scheduler Identifier).
-    """
+    """Write a declaration into a row in memory."""
     terms, manner = declaration.terms, declaration.terms.manner
     row.name = declaration.name
     row.cron, row.timezone, row.retry_delay, row.digest, row.origin = terms.row()
@@ -251,12 +209,7 @@ def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> N
 
 
 def take(row: ScheduledTask, decision: Decision) -> None:
-    """Write a decision's state into a row in memory.
-
-    Args:
-        row: the task's row; a run in progress is left to the caller.
-        decision: what was decided for it.
-    """
+    """Write a decision's state into a row in memory."""
     vars(row).update(zip(_SHARED, _shared(decision.state), strict=True))
     row.next_run_at = decision.next_run_at
     row.wake_at = decision.wake_at
@@ -268,13 +221,7 @@ def take(row: ScheduledTask, decision: Decision) -> None:
 def unserved_rows(
     scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
 ) -> list[TaskRun]:
-    """Give the history rows of occurrences that did not run.
-
-    Args:
-        scheduler: the deployment's row.
-        row: the task's row.
-        told: events of one decision.
-    """
+    """Return the history rows of occurrences that did not run."""
     return [
         told_row(
             scheduler,
@@ -297,14 +244,7 @@ def told_row(
     event: events.TaskSkipped | events.TaskRunWaiting,
     **values: Any,
 ) -> TaskRun:
-    """Give the row of an occurrence that does not run, or not yet.
-
-    Args:
-        scheduler: the deployment's row.
-        row: the task's row.
-        event: what became of the occurrence.
-        values: of the columns that are no other row's.
-    """
+    """Return the row of an occurrence that does not run, or not yet."""
     return TaskRun(
         scheduler=scheduler,
         task_name=event.task_name,
@@ -329,14 +269,17 @@ def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
 def set_aside(
     row: ScheduledTask, reason: str, now: datetime, delay: timedelta = timedelta(0)
 ) -> events.TaskBroken:
-    """Take a row that cannot be considered out of the way, with its reason.
-
-    Args:
-        row: the task's row.
-        reason: one line for people.
-        now: the instant.
-        delay: until it is tried again.
-    """
+    """Take a row that cannot be considered out of the way, with its reason."""
     row.broken_reason = reason
     row.wake_at = now + delay
     return events.TaskBroken(at=now, task_name=row.name, reason=reason)
+
+
+ACTIVE: Final = Q(running_slot__gte="")
+"""Holds a slot: of a deployment, found by the index of the slots, in which nobody else is."""
+
+
+def is_over() -> Q:
+    """Ask whether a run holds no slot, where something else is to find it."""
+    slot = Coalesce("running_slot", Value(""), output_field=CharField())
+    return Q(Exact(slot, ""))

@@ -1,14 +1,18 @@
-"""The one place that words the answers of ``core.why``, for pages and commands alike."""
+"""The one place that words the answers of ``core.explain``, for pages and commands alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
+from typing import Any
 
 from django.utils.translation import gettext as _
+from django.views.debug import (
+    SafeExceptionReporterFilter,
+    get_default_exception_reporter_filter,
+)
 
-from ..core.facts import Row, Skip
-from ..core.why import Cause, Why
+from ..core.explain import Cause, Row, Skip, Why
 
 Worded = Callable[[Why, "Times"], str]
 
@@ -31,12 +35,7 @@ class Times:
 
 
 def sentence(answer: Why, zone: tzinfo) -> str:
-    """Put an answer into one sentence, in the active language.
-
-    Args:
-        answer: of ``why``.
-        zone: of the task.
-    """
+    """Put an answer into one sentence, in the active language."""
     times = Times(zone)
     words = _WORDED[answer.cause](answer, times)
     if answer.skip is None or answer.cause is Cause.SKIPPED_ONCE:
@@ -342,3 +341,36 @@ _WORDED: dict[Cause, Worded] = {
     Cause.PAUSED_BY_FAILURES: _paused_by_failures,
     Cause.REMOVED: _removed,
 }
+
+
+def masked(value: Any) -> Any:
+    """Replace values whose key says that they are secret, as Django's error pages do.
+
+    The project's ``DEFAULT_EXCEPTION_REPORTER_FILTER`` says which keys those are.
+    """
+    reporter = _reporter()
+    if isinstance(value, Mapping):
+        return {key: masked(reporter.cleanse_setting(key, each)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [masked(each) for each in value]
+    return value
+
+
+def has_masks(value: Any) -> bool:
+    """Return whether a mask is where a secret should be, as in an answer that is sent back."""
+    reporter = _reporter()
+    if isinstance(value, Mapping):
+        hidden = reporter.cleansed_substitute
+        return any(
+            has_masks(each) or each == hidden == reporter.cleanse_setting(key, each)
+            for key, each in value.items()
+        )
+    return isinstance(value, list) and any(map(has_masks, value))
+
+
+def _reporter() -> Any:
+    reporter: Any = get_default_exception_reporter_filter()
+    if isinstance(reporter, SafeExceptionReporterFilter):
+        return reporter
+    # The project's filter may be of any kind, and secrets are masked all the same.
+    return SafeExceptionReporterFilter()

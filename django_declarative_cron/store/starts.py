@@ -1,19 +1,40 @@
-"""Starts that were decided, written: the rows of their runs, and what is to be called."""
+"""A run as it is offered to external workers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connections
 
 from ..core import events
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import bulk, overlaps, passing, rows
+from . import database, operator_actions, overlaps, rows
 from .guard import Locked, Member
-from .offering import offer
+
+
+def offer(run: TaskRun, declaration: Declaration) -> TaskRun:
+    """Let a run that was decided wait for a worker, in memory."""
+    run.outcome, run.started_at, run.instance_id = Outcome.WAITING, None, None
+    run.waits_in = declaration.queue
+    run.job = job_of(declaration)
+    return run
+
+
+def job_of(declaration: Declaration) -> dict[str, Any]:
+    """Return what a worker is told of a task's runs, JSON-native."""
+    return {
+        "type": declaration.target.text,
+        "args": list(declaration.target.args),
+        "queue": declaration.queue,
+        "tags": list(declaration.tags),
+        "meta": dict(declaration.meta),
+        "timeout": None if declaration.timeout is None else declaration.timeout.total_seconds(),
+        "max_attempts": declaration.retry.max_attempts,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +74,14 @@ class Started:
 def write_starts(
     held: Locked, member: Member, started: list[Started], unserved: list[TaskRun]
 ) -> list[Claim]:
-    """Write the runs that start; their tasks' rows point at them and are still to be saved.
-
-    Args:
-        held: the locked row of the deployment.
-        member: who runs them.
-        started: each task's start, already taken into its row.
-        unserved: history rows of occurrences that did not run.
-    """
-    passing.sign(held, member.using, unserved)
+    """Write the runs that start; their tasks' rows point at them and are still to be saved."""
+    operator_actions.sign(held, member.using, unserved)
     overlaps.begin(held, member, [(each.row, each.event) for each in started])
     _offer_waited(member, started)
     fresh = [each for each in started if each.event.waited is None]
     runs = [_run_row(held, member, each) for each in fresh]
     new = [*unserved, *runs]
-    bulk.insert(member.using, new)
+    database.insert(member.using, new)
     _with_ids(held, member, [run for run in new if run.running_slot])
     for each, run in zip(fresh, runs, strict=True):
         each.row.running_run = run.pk

@@ -13,11 +13,7 @@ REFUSED = "The database refused. `--traceback` shows its answer."
 
 
 def flaw_of_tables(using: str) -> str | None:
-    """Return what keeps the tables from being used, or ``None``.
-
-    Args:
-        using: database alias.
-    """
+    """Return what keeps the tables from being used, or ``None``."""
     if not _are_there(using):
         return "The tables of scheduled tasks are not there yet"
     if not _are_up_to_date(using):
@@ -26,22 +22,13 @@ def flaw_of_tables(using: str) -> str | None:
 
 
 def with_cure(flaw: str, using: str) -> str:
-    """Return a flaw of the tables as a sentence that names the command to run.
-
-    Args:
-        flaw: as ``flaw_of_tables`` returns it.
-        using: database alias.
-    """
+    """Return a flaw of the tables as a sentence that names the command to run."""
     where = "" if using == DEFAULT_DB_ALIAS else f" --database {using}"
     return f"{flaw}: run `python manage.py migrate{where}` first."
 
 
 def why_unavailable(using: str) -> str | None:
-    """Return in one sentence why the database cannot be used, ``None`` if it can.
-
-    Args:
-        using: database alias, after it has raised an error.
-    """
+    """Return in one sentence why the database cannot be used, ``None`` if it can."""
     try:
         flaw = flaw_of_tables(using)
     except DatabaseError:

@@ -16,22 +16,13 @@ _TAG = re.compile(r"<(table|thead|tbody|tr|td|th)(\s[^>]*)?>")
 
 @register.filter(is_safe=True)
 def table_roles(html: str) -> str:
-    """Let the parts of a table keep their roles where style sheets make cards of its rows.
-
-    Args:
-        html: of a list.
-    """
+    """Let the parts of a table keep their roles where style sheets make cards of its rows."""
     return _TAG.sub(_with_role, html)
 
 
 @register.filter(is_safe=True)
 def told_as_counted(html: str, changes: Any) -> str:
-    """Say of a history that it has more rows, where counting them ended at the deepest shown.
-
-    Args:
-        html: of a part of a list.
-        changes: the list.
-    """
+    """Say of a history that it has more rows, where counting them ended at the deepest shown."""
     counted = getattr(changes.paginator, "counted", "")
     said = re.escape(str(localize(changes.result_count)))
     return re.sub(rf"(?<!\w){said}(?=\s)", counted, html) if counted else html

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..core.declaration import Declaration
-from ..runtime.inside import inside
+from ..core.declarations.declaration import Declaration
+from ..runtime.outcome import failed, succeeded
+from ..runtime.reentrancy import inside
 from ..runtime.runners import Load
-from ..runtime.work import Run, Work, failed, invoke, succeeded
+from ..runtime.work import Run, Work, invoke
 from ..store.results import Result
 
 if TYPE_CHECKING:

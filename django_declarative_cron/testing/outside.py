@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import conf
-from ..core.posting import entry_of
+from ..core.http_api import entry_of
 from ..exceptions import InvalidRegistrationError
-from ..store import posting
+from ..store import posted_tasks
 from .simulation import Simulation
 
 
@@ -29,4 +29,4 @@ def post_task(sim: Simulation, task: Mapping[str, Any]) -> None:
     declaration, problems = conf.posted(entry)
     if declaration is None:
         raise next(each.error for each in problems if each.error is not None)
-    posting.post(declaration, sim.now)
+    posted_tasks.post(declaration, sim.now)

@@ -16,8 +16,8 @@ from django.test import override_settings
 
 from .. import conf
 from ..checks import TAG
-from ..core.declaration import Declaration
-from ..core.nearest import nearest
+from ..core.declarations.declaration import Declaration
+from ..core.declarations.values import nearest
 from .clock import Instant
 from .instants import in_zone, shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import conf
-from ..core.yearbook import difference, first_day, yearbook
+from ..core.schedule_snapshot import difference, first_day, yearbook
 from ..runtime.clock import system_clock
 from .schedules import all_declared
 

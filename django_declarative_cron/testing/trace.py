@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 
 Record = dict[str, Any]
 

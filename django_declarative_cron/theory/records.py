@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
-from ..core.nearest import nearest
+from ..core.declarations.values import nearest
 
 Kind = Literal[
     "IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf", "Crash", "Freeze", "Due", "Tick", "RetryDue"

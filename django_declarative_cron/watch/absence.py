@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from django.core.cache import cache
 
 from .. import conf
-from ..core.channel import Channel
-from ..core.notices import MOST_LINES, Message, Notice
+from ..core.channels import Channel
+from ..core.notifications import MOST_LINES, Message, Notice
 from ..runtime.clock import Clock
 from ..signals import report
-from ..store import watching
-from ..store.liveness import patience
+from ..store import metrics_queries
+from ..store.task_status import patience
 from .channels import deliver
 from .courier import SendingError
 
@@ -41,13 +41,7 @@ class Absence:
 
 
 def tell_absence(using: str, channels: Iterable[Channel], clock: Clock) -> Absence:
-    """Tell people that nobody leads, and what is overdue.
-
-    Args:
-        using: database alias.
-        channels: the ways to people.
-        clock: by which it is looked.
-    """
+    """Tell people that nobody leads, and what is overdue."""
     options = conf.options()
     found = tuple(_found(using, options.DEPLOYMENT, clock))
     told, errors = 0, []
@@ -69,7 +63,7 @@ def tell_absence(using: str, channels: Iterable[Channel], clock: Clock) -> Absen
 
 def _found(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     at, within = clock.now(), patience(conf.options().LEASE).total_seconds()
-    lead = watching.lead_of(using, deployment, clock.database_time())
+    lead = metrics_queries.lead_of(using, deployment, clock.database_time())
     if lead is None:
         yield Notice("no_leader", "", at, "no scheduler has ever checked in")
         return
@@ -80,13 +74,13 @@ def _found(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     elif leaderless is not None and leaderless >= within:
         words = f"no scheduler has led for {leaderless:.0f} s: nothing starts"
         yield Notice("no_leader", "", at, words)
-    for task, since in watching.troubles_of(using, deployment, at).overdue.items():
+    for task, since in metrics_queries.troubles_of(using, deployment, at).overdue.items():
         words = "it should have started" + (f" at {since:%H:%M:%S} UTC" if since else "")
         yield Notice("overdue", task, at, words)
 
 
 def _is_fresh(deployment: str, channel: Channel, notice: Notice) -> bool:
-    """Tell whether a channel has not told of something lately; where unknown, it has not."""
+    """Return whether a channel has not told of something lately; where unknown, it has not."""
     try:
         seconds = channel.again_after.total_seconds()
         return bool(cache.add(_key(deployment, channel, notice), 1, seconds))

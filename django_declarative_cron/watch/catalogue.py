@@ -35,7 +35,7 @@ class Metric:
 
     @property
     def exposed(self) -> str:
-        """Give the name under which it is asked for in queries."""
+        """Return the name under which it is asked for in queries."""
         return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
 
 

@@ -6,9 +6,8 @@ import json
 import uuid
 from datetime import datetime
 
-from ..core.channel import Channel
-from ..core.notices import Message
-from ..core.webhook import headers
+from ..core.channels import Channel, signature_headers
+from ..core.notifications import Message
 from ..exceptions import words_of
 from .courier import SendingError
 from .posting import ask
@@ -16,12 +15,6 @@ from .posting import ask
 
 def deliver(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
     """Hand a message to a channel.
-
-    Args:
-        channel: the way to people.
-        message: what they are told.
-        message_id: the same in each attempt.
-        now: the instant of this attempt.
 
     Raises:
         SendingError: it was not taken.
@@ -60,6 +53,6 @@ def _escaped(text: str) -> str:
 
 def _webhook(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
     body = json.dumps(message.as_data()).encode()
-    signed = headers(str(message_id), body, now, channel.secrets)
+    signed = signature_headers(str(message_id), body, now, channel.secrets)
     sent = {**channel.headers, **signed, "content-type": "application/json"}
     ask(channel.url, channel.timeout, body=body, headers=sent)

@@ -45,9 +45,6 @@ def to_sentry(checkin: CheckIn) -> None:
 
     The definition goes with it, so that the monitor is made, and kept as it is declared.
 
-    Args:
-        checkin: of a run.
-
     Raises:
         SendingError: the SDK is not installed, or not set up.
     """
@@ -69,11 +66,7 @@ def to_sentry(checkin: CheckIn) -> None:
 
 
 def sentry_config(definition: Definition) -> dict[str, Any]:
-    """Give the definition as Sentry's SDK takes it.
-
-    Args:
-        definition: of a monitor.
-    """
+    """Return the definition as Sentry's SDK takes it."""
     schedule: dict[str, Any] = {"type": "crontab", "value": definition.cron}
     if definition.is_heartbeat:
         minutes = definition.every // _MINUTE
@@ -93,10 +86,6 @@ def sentry_config(definition: Definition) -> dict[str, Any]:
 def ping(checkin: CheckIn, timeout: timedelta) -> None:
     """Ask for the address of a check, as Healthchecks has it: ``/start``, nothing, ``/fail``.
 
-    Args:
-        checkin: of a run.
-        timeout: how long the address may take to answer.
-
     Raises:
         SendingError: it was not taken.
     """
@@ -109,10 +98,6 @@ def ping(checkin: CheckIn, timeout: timedelta) -> None:
 
 def define_check(definition: Definition, option: Monitoring) -> None:
     """Make a check, or bring it in step, by the management API of Healthchecks (v3).
-
-    Args:
-        definition: of the check.
-        option: says where the API is.
 
     Raises:
         SendingError: it was not taken.
@@ -133,12 +118,7 @@ def define_check(definition: Definition, option: Monitoring) -> None:
 
 
 def is_of_api(definition: Definition, option: Monitoring) -> bool:
-    """Tell whether a check has the common address, and so a definition that we keep.
-
-    Args:
-        definition: of a check.
-        option: the project's.
-    """
+    """Return whether a check has the common address, and so a definition that we keep."""
     return bool(option.api) and definition.ping == option.ping.replace("{slug}", definition.slug)
 
 

@@ -84,26 +84,17 @@ class Courier:
 
     @property
     def waiting(self) -> int:
-        """Give how much waits, or is being sent."""
+        """Return how much waits, or is being sent."""
         return len(self._waiting) + self._is_busy
 
     def holds(self, whose: str) -> bool:
-        """Tell whether something of somebody waits, or is being sent.
-
-        Args:
-            whose: as it was given with it.
-        """
+        """Return whether something of somebody waits, or is being sent."""
         with self._news:
             is_sent = self._is_busy and self._sending == whose
             return is_sent or any(each == whose for each, _ in self._waiting)
 
     def send(self, attempt: Callable[[], None], whose: str = "") -> None:
-        """Queue something; never block, never raise.
-
-        Args:
-            attempt: sends it, and may be called again; raises ``SendingError``.
-            whose: what it tells of.
-        """
+        """Queue something; never block, never raise."""
         with self._news:
             if len(self._waiting) >= MOST:
                 self._waiting.popleft()
@@ -117,9 +108,6 @@ class Courier:
 
     def finish(self, seconds: float) -> bool:
         """Send what waits.
-
-        Args:
-            seconds: the longest that may take; a receiver that fails is not tried again.
 
         Returns:
             whether nothing waits any more.

@@ -45,10 +45,6 @@ class Exporter:
     def start(self, host: str, port: int) -> None:
         """Count from now on, and answer until the process ends.
 
-        Args:
-            host: address or name to listen on; every address if empty.
-            port: port number; 0 for any free one.
-
         Raises:
             OSError: the address is not available.
         """

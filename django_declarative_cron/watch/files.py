@@ -9,9 +9,5 @@ FILES: Final = {"dashboard": "grafana-dashboard.json", "alerts": "prometheus-ale
 
 
 def text_of(name: str) -> str:
-    """Give the text of a file.
-
-    Args:
-        name: ``dashboard`` or ``alerts``.
-    """
+    """Return the text of a file."""
     return (files(__package__) / "files" / FILES[name]).read_text(encoding="utf-8")

@@ -26,34 +26,22 @@ class Names:
 
     @property
     def known(self) -> Collection[str]:
-        """Give the names that have a label of their own now."""
+        """Return the names that have a label of their own now."""
         return frozenset(self._known)
 
     def on_freed(self, hook: Callable[[str], None]) -> None:
-        """Call a function with each name whose label is freed.
-
-        Args:
-            hook: forgets what was counted under it.
-        """
+        """Call a function with each name whose label is freed."""
         self._freed.append(hook)
 
     def free(self, names: Iterable[str]) -> None:
-        """Give the labels of tasks that are gone to others.
-
-        Args:
-            names: of the tasks.
-        """
+        """Return the labels of tasks that are gone to others."""
         for name in self._known.intersection(names):
             self._known.discard(name)
             for hook in self._freed:
                 hook(name)
 
     def label(self, name: str) -> str:
-        """Give the label of a task.
-
-        Args:
-            name: of the task.
-        """
+        """Return the label of a task."""
         if name in self._known:
             return name
         if len(self._known) < self._most:

@@ -28,12 +28,7 @@ class Lanes:
         self.couriers: list[Courier] = []
 
     def send(self, attempt: Callable[[], None], whose: str) -> None:
-        """Queue something; never block, never raise.
-
-        Args:
-            attempt: sends it, and may be called again; raises ``SendingError``.
-            whose: what it tells of.
-        """
+        """Queue something; never block, never raise."""
         with self._choosing:
             self._courier(whose).send(attempt, whose)
 

@@ -43,17 +43,13 @@ class Latest(Generic[T]):
 
     @classmethod
     def of(cls, value: T | None) -> Latest[T]:
-        """Make one that has its answer.
-
-        Args:
-            value: the answer.
-        """
+        """Make one that has its answer."""
         made = cls(lambda: value)
         made._value, made._read_at = value, made._clock.monotonic()
         return made
 
     def get(self) -> tuple[T | None, float, bool]:
-        """Give the newest answer, how old it is in seconds, and whether it is new."""
+        """Return the newest answer, how old it is in seconds, and whether it is new."""
         with self._news:
             if not self._is_fresh():
                 self._is_asked = True

@@ -14,15 +14,15 @@ from typing import Any
 
 from .. import conf
 from ..core import events
-from ..runtime import health
+from ..runtime import probes
 from ..runtime.clock import Clock, system_clock
 from ..runtime.runners import Load
 from ..runtime.scheduler import Scheduler
 from ..signals import signal_of
 from ..store import database
 from ..store.guard import Standing
-from ..store.liveness import patience
-from ..store.watching import Counts, counts_of
+from ..store.metrics_queries import Counts, counts_of
+from ..store.task_status import patience
 from .catalogue import BY_NAME, METRICS, OTHER, PREFIX
 from .labels import Names
 from .latest import Latest
@@ -35,7 +35,7 @@ class MetricsUnavailableError(RuntimeError):
 
 
 def library() -> Any:
-    """Give the client library.
+    """Return the client library.
 
     Raises:
         MetricsUnavailableError: it is not installed.
@@ -154,9 +154,9 @@ class Memory:
         self._scheduler = scheduler
 
     def collect(self) -> Iterator[Any]:
-        """Give the metrics, for the client library."""
+        """Return the metrics, for the client library."""
         scheduler = self._scheduler
-        found = health.report(scheduler)
+        found = probes.report(scheduler)
         numbers = {
             "leading": scheduler.standing is Standing.LEADING,
             "live": found.live,
@@ -195,7 +195,7 @@ class Rows:
         self._names = names
 
     def collect(self) -> Iterator[Any]:
-        """Give the metrics, for the client library."""
+        """Return the metrics, for the client library."""
         counts, age, is_new = self._latest.get()
         yield family("rows_read", [((), is_new)])
         if counts is None:
@@ -207,11 +207,7 @@ class Rows:
 
 
 def of_lead(counts: Counts) -> Iterator[Any]:
-    """Give the metrics of a deployment as a whole.
-
-    Args:
-        counts: what the rows say.
-    """
+    """Return the metrics of a deployment as a whole."""
     lead, leaderless = counts.lead, counts.lead.leaderless()
     within = patience(conf.options().LEASE).total_seconds()
     numbers: dict[str, float] = {
@@ -235,12 +231,7 @@ def of_lead(counts: Counts) -> Iterator[Any]:
 
 
 def of_tasks(counts: Counts, names: Names) -> Iterator[Any]:
-    """Give the metrics of single tasks, of those that have a label of their own.
-
-    Args:
-        counts: what the rows say.
-        names: labels of tasks.
-    """
+    """Return the metrics of single tasks, of those that have a label of their own."""
     labelled = [(names.label(task.name or ""), task) for task in counts.tasks]
     own = [(label, task) for label, task in labelled if label != OTHER]
     for name, field in _OF_TASKS.items():
@@ -263,12 +254,7 @@ def _number(value: Any) -> float:
 
 
 def family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Any:
-    """Make a metric of the client library.
-
-    Args:
-        name: one of the catalogue.
-        samples: values, each with its labels.
-    """
+    """Make a metric of the client library."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     metric = BY_NAME[name]
@@ -280,12 +266,7 @@ def family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Any:
 
 
 def read_rows(clock: Clock = system_clock, asked: Collection[str] = ()) -> Counts | None:
-    """Count what the rows say of this project's deployment.
-
-    Args:
-        clock: by which it is looked.
-        asked: names of tasks of which it is asked whether they are still there.
-    """
+    """Count what the rows say of this project's deployment."""
     options = conf.options()
     using, deployment = database.alias(), options.DEPLOYMENT
     return counts_of(using, deployment, clock.now(), clock, options.METRICS_TASKS + 1, asked)
@@ -293,10 +274,6 @@ def read_rows(clock: Clock = system_clock, asked: Collection[str] = ()) -> Count
 
 def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes, str]:
     """Write what the rows say as Prometheus reads it.
-
-    Args:
-        counts: what they say, ``None`` where no scheduler ever came.
-        openmetrics: in the newer format, for whoever asked for it.
 
     Returns:
         the text, and its content type.

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from .. import conf
 from ..core import events
-from ..core.declaration import Declaration
+from ..core.declarations.declaration import Declaration
 from ..core.monitor import Definition, Monitoring, define
 from ..runtime.clock import Clock, system_clock
 from ..runtime.watchers import Whose
@@ -43,12 +43,7 @@ class Monitors:
         self._sent: dict[str, Definition] = {}
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
-        """Hear of runs from now on, where a task is watched.
-
-        Args:
-            declarations: the registration set, ``None`` where the settings have it.
-            whose: gives the instance of this process.
-        """
+        """Hear of runs from now on, where a task is watched."""
         option = conf.options().MONITOR
         if declarations is None:
             declarations = _declared(option)
@@ -65,11 +60,7 @@ class Monitors:
             self._keep()
 
     def end(self, seconds: float) -> None:
-        """Send what waits, and hear no more.
-
-        Args:
-            seconds: the longest that may take.
-        """
+        """Send what waits, and hear no more."""
         for kind in _STATES:
             signal_of(kind).disconnect(self._hear)
         until = self._clock.monotonic() + seconds

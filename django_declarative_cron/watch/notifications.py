@@ -17,19 +17,18 @@ from django.db import connections
 
 from .. import conf
 from ..core import events
-from ..core.channel import Channel
-from ..core.declaration import Declaration
-from ..core.notices import Ledger, Message, Notice
-from ..core.observing import Look, Observer
+from ..core.channels import Channel
+from ..core.declarations.declaration import Declaration
+from ..core.notifications import Ledger, Look, Message, Notice, Observer
 from ..core.options import Options
 from ..runtime.clock import Clock, system_clock
 from ..runtime.connections import leave_pool, renew
 from ..runtime.watchers import Whose
 from ..signals import report, signal_of
-from ..store import watching
+from ..store import metrics_queries
 from ..store.database import alias
 from ..store.guard import Member
-from ..store.liveness import patience
+from ..store.task_status import patience
 from .channels import deliver
 from .courier import Courier, Failure
 
@@ -69,13 +68,7 @@ class Notifications:
         self._looked: float | None = None
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
-        """Tell people from now on, where the options name channels and this process may lead.
-
-        Args:
-            declarations: the registration set, ``None`` in the worker of an engine, of whose
-                runs a scheduler's look tells.
-            whose: gives the instance of this process.
-        """
+        """Tell people from now on, where the options name channels and this process may lead."""
         options = conf.options()
         if declarations is None or not options.NOTIFY:
             return
@@ -95,11 +88,7 @@ class Notifications:
             self._thread.start()
 
     def end(self, seconds: float) -> None:
-        """Send what waits, and hear no more.
-
-        Args:
-            seconds: the longest that may take.
-        """
+        """Send what waits, and hear no more."""
         for kind in _HEARD:
             signal_of(kind).disconnect(self._hear)
         self._ending.set()
@@ -113,11 +102,7 @@ class Notifications:
             courier.finish(until - self._clock.monotonic())
 
     def add(self, notice: Notice) -> None:
-        """Take in something that people are to be told.
-
-        Args:
-            notice: what.
-        """
+        """Take in something that people are to be told."""
         now = self._clock.monotonic()
         with self._busy:
             for ledger in self._ledgers:
@@ -188,7 +173,7 @@ class Notifications:
 
     def _look(self, member: Member, options: Options) -> Look | None:
         using, deployment = member.using, member.deployment
-        lead = watching.lead_of(using, deployment, member.database_time)
+        lead = metrics_queries.lead_of(using, deployment, member.database_time)
         if lead is None:
             return None
         at = self._clock.now()
@@ -200,9 +185,9 @@ class Notifications:
         speaks = member.instance == min(living, default=None)
         if lead.leader != member.instance:
             return Look(at, leads=False, speaks=speaks, leaderless=leaderless)
-        troubles = watching.troubles_of(using, deployment, at)
+        troubles = metrics_queries.troubles_of(using, deployment, at)
         news = self._observer.unknown(troubles.failing)
-        errors = watching.errors_of(using, deployment, news)
+        errors = metrics_queries.errors_of(using, deployment, news)
         failing = {name: (n, errors.get(name, "")) for name, n in troubles.failing.items()}
         return Look(at, True, speaks, leaderless, failing, troubles.overdue)
 

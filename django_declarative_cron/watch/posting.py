@@ -23,12 +23,6 @@ def ask(
 ) -> None:
     """Post something.
 
-    Args:
-        url: the address.
-        timeout: for the whole of it.
-        body: what is posted.
-        headers: sent with it.
-
     Raises:
         SendingError: it was not taken; without the address, which may be a secret.
     """
@@ -64,7 +58,7 @@ def _without(url: str, words: str) -> str:
 
 
 def _exchanges() -> Any:
-    from ..runtime.exchange import Exchanges
+    from ..runtime.event_delivery import Exchanges
 
     return Exchanges()
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import coverage
+from django_declarative_cron.store import overview
 
 from . import pages, rows
 from .rows import NOW
@@ -118,7 +118,7 @@ def test_a_calendar_takes_as_many_statements_for_many_tasks(root: Client, page: 
 
 
 def test_a_day_with_more_runs_than_are_counted_says_so(root: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(coverage, "MOST_IN_DAY", 3)
+    monkeypatch.setattr(overview, "MOST_IN_DAY", 3)
     monkeypatch.setattr("django_declarative_cron.admin.calendar.MOST_IN_DAY", 3)
     for hours in range(4):
         rows.run(scheduled_for=NOW - timedelta(hours=hours))

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django_declarative_cron import conf
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import posting
+from django_declarative_cron.store import posted_tasks
 
 from ..http.reports import tasks as reports
 
@@ -23,7 +23,7 @@ def test_a_task_of_http_says_so_and_can_be_filtered(
     entry = {"name": "daily", "cron": "0 9 * * *", "type": "report.generate"}
     declaration, _ = conf.posted(entry)
     assert declaration is not None
-    posting.post(declaration, system_clock.now())
+    posted_tasks.post(declaration, system_clock.now())
     row = ScheduledTask.objects.get()
     page = reverse("admin:django_declarative_cron_scheduledtask_change", args=[row.pk])
     assert "Declared by: HTTP" in text(root.get(page))

@@ -12,7 +12,7 @@ import pytest
 from django_declarative_cron.admin import calendar
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse
-from django_declarative_cron.store.shapes import Shape
+from django_declarative_cron.store.queries import Shape
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 DAYS = [date(2026, 3, day) for day in range(25, 32)]

@@ -11,10 +11,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from django_declarative_cron.core.rights import Right
+from django_declarative_cron.core.http_api import Right
 from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import tokens
+from django_declarative_cron.store import access_tokens
 
 ADD = "admin:django_declarative_cron_accesstoken_add"
 LIST = "admin:django_declarative_cron_accesstoken_changelist"
@@ -26,9 +26,9 @@ def test_a_token_is_shown_once_and_works(root: Client) -> None:
     page = root.post(reverse(ADD), FORM)
     (made,) = re.findall(r"ddc_[0-9a-f]{12}_[\w-]{43}", page.content.decode())
     assert "no-store" in page["Cache-Control"]
-    row = tokens.bearer(made, system_clock.now())
+    row = access_tokens.bearer(made, system_clock.now())
     assert row is not None
-    assert (row.name, tokens.rights_of(row)) == ("ci", {Right.READ, Right.WORK})
+    assert (row.name, access_tokens.rights_of(row)) == ("ci", {Right.READ, Right.WORK})
     assert row.author == "root"
     assert made[-43:] not in root.get(reverse(LIST)).content.decode()
     assert LogEntry.objects.get().object_repr == "ci"
@@ -55,7 +55,7 @@ def test_making_and_revoking_have_permissions_of_their_own(login: Callable[..., 
     assert reader.get(reverse(LIST)).status_code == 200
     assert reader.get(reverse(ADD)).status_code == 403
     assert reader.post(reverse(ADD), FORM).status_code == 403
-    tokens.create("ci", [Right.READ], system_clock.now())
+    access_tokens.create("ci", [Right.READ], system_clock.now())
     chosen = {"action": "revoke", "_selected_action": [AccessToken.objects.get().pk]}
     reader.post(reverse(LIST), chosen | CONFIRMED)
     assert AccessToken.objects.get().revoked_at is None
@@ -64,8 +64,8 @@ def test_making_and_revoking_have_permissions_of_their_own(login: Callable[..., 
 
 
 def test_revoking_asks_first(root: Client) -> None:
-    tokens.create("ci", [Right.READ], system_clock.now())
-    tokens.create("cd", [Right.READ], system_clock.now())
+    access_tokens.create("ci", [Right.READ], system_clock.now())
+    access_tokens.create("cd", [Right.READ], system_clock.now())
     row = AccessToken.objects.get(name="ci")
     chosen = {"action": "revoke", "_selected_action": [row.pk]}
     page = root.post(reverse(LIST), chosen).content.decode()
@@ -91,4 +91,4 @@ def test_a_person_grants_only_rights_that_they_hold(login: Callable[..., Client]
         assert "errornote" in refused
     assert not AccessToken.objects.exists()
     reader.post(reverse(ADD), FORM | {"rights": ["read"]})
-    assert tokens.rights_of(AccessToken.objects.get()) == {Right.READ}
+    assert access_tokens.rights_of(AccessToken.objects.get()) == {Right.READ}

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from django_declarative_cron.admin.readonly import ReadOnlyAdmin
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import limits, tables
+from django_declarative_cron.store import database, tables
 
 from . import pages, rows
 
@@ -64,7 +64,7 @@ def test_a_page_that_takes_too_long_is_stopped(
 ) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no limit for a statement")
-    monkeypatch.setattr(limits, "PAGE", 1)
+    monkeypatch.setattr(database, "PAGE", 1)
     monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", lambda *_: _sleeping())
     page = root.get(pages.changelist("taskrun"))
     assert page.status_code == 503

@@ -12,7 +12,7 @@ from django.db import connection, models
 from django.test import Client
 
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
-from django_declarative_cron.store.mending import mend
+from django_declarative_cron.store.row_repair import mend
 from django_declarative_cron.testing import Simulation
 
 from ..scenarios.test_unreadable import COLUMNS, MODELS, damage

@@ -82,15 +82,17 @@ def main() -> None:
         sys.exit("no chromium is installed")
     prepare(themed=False)
     from django_declarative_cron import Scheduler
-    from django_declarative_cron.store import overrides
-    from django_declarative_cron.store.overrides import Act
+    from django_declarative_cron.store import operator_actions
+    from django_declarative_cron.store.operator_actions import Act
 
     scheduler = Scheduler()
     scheduler.initialize([("exchange-rates", "0 0 1 1 *", fetch_rates, timedelta(hours=1))])
     try:
         from django_declarative_cron.runtime.clock import system_clock
 
-        overrides.request_run(["exchange-rates"], Act(author="nobody", at=system_clock.now()))
+        operator_actions.request_run(
+            ["exchange-rates"], Act(author="nobody", at=system_clock.now())
+        )
         with served() as base:
             browser = Chromium(executable)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration
+from django_declarative_cron.core.declarations.declaration import Declaration
 from django_declarative_cron.core.reconcile import Row, plan
 
 FIVE = timedelta(minutes=5)

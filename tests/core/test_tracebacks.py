@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from django_declarative_cron.core.plain import exceeds
+from django_declarative_cron.core.declarations.values import exceeds
 from django_declarative_cron.core.tracebacks import traceback_of
 from django_declarative_cron.exceptions import LONGEST_TEXT, text_of, words_of
 

@@ -23,17 +23,17 @@ from django_declarative_cron.admin.acts import ACTS
 from django_declarative_cron.admin.marks import REASON_WORDS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
-from django_declarative_cron.core.entry_keys import CHOICES, DIALECT, KINDS
-from django_declarative_cron.core.entry_options import JobOptions
+from django_declarative_cron.core.declarations.entry import CHOICES, DIALECT, KINDS
+from django_declarative_cron.core.declarations.item import LINTED, Check
+from django_declarative_cron.core.declarations.options import JobOptions
+from django_declarative_cron.core.missed import MISSED
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.core.problem import LINTED, Check
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.status import Status
-from django_declarative_cron.core.unserved import MISSED
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
+from django_declarative_cron.runtime.loop import LIMIT
 from django_declarative_cron.runtime.probes import PATHS
-from django_declarative_cron.runtime.pulse import LIMIT
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.testing import Simulation
 

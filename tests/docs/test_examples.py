@@ -30,10 +30,9 @@ from django.test import TestCase
 from django_declarative_cron import signals
 from django_declarative_cron.checks import TAG
 from django_declarative_cron.core import events
-from django_declarative_cron.core.envelope import TYPES, envelopes
-from django_declarative_cron.core.problem import Check
-from django_declarative_cron.core.sink import Sink
-from django_declarative_cron.core.webhook import headers
+from django_declarative_cron.core.channels import signature_headers
+from django_declarative_cron.core.declarations.item import Check
+from django_declarative_cron.core.event_sink import TYPES, Sink, envelopes
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import running
@@ -311,13 +310,13 @@ def test_the_signature_is_verified_as_shown(find: Find) -> None:
     is_ours = find("def is_ours")["is_ours"]
     secret, old = "whsec_" + "a" * 32, "whsec_" + "b" * 32
     now = system_clock.now()
-    sent = headers("some-id", b"{}", now, [secret, old])
+    sent = signature_headers("some-id", b"{}", now, [secret, old])
     assert is_ours(sent, b"{}", secret)
     assert is_ours(sent, b"{}", old)
     assert not is_ours(sent, b"{ }", secret)
     assert not is_ours(sent, b"{}", "whsec_" + "c" * 32)
     assert not is_ours({**sent, "webhook-id": "another"}, b"{}", secret)
-    late = headers("some-id", b"{}", now - timedelta(minutes=6), [secret])
+    late = signature_headers("some-id", b"{}", now - timedelta(minutes=6), [secret])
     assert not is_ours(late, b"{}", secret)
 
 

@@ -12,11 +12,11 @@ import pytest
 from django.test import Client
 
 from django_declarative_cron import handlers
-from django_declarative_cron.core.rights import PERMISSIONS, Right
+from django_declarative_cron.core.http_api import PERMISSIONS, Right
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import clock
-from django_declarative_cron.store import tokens
-from django_declarative_cron.store.job_names import name_of
+from django_declarative_cron.store import access_tokens
+from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.testing import Simulation
 
 from ..http.reports import tasks as reports
@@ -62,7 +62,7 @@ def test_every_command_is_answered_well(
     monkeypatch.setattr(clock.SystemClock, "database_time", lambda self: sim.clock.database_time())
     sim.initialize([])
     client = Client()
-    token = str(tokens.create("ci", list(Right), sim.now))
+    token = str(access_tokens.create("ci", list(Right), sim.now))
     job, reservation, answered = "", "", []
     for command in COMMANDS:
         if "/workers/fetch" in command:

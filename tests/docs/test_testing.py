@@ -10,7 +10,7 @@ import pytest
 from _pytest.fixtures import FixtureFunctionDefinition
 
 from django_declarative_cron import conf, testing
-from django_declarative_cron.core.yearbook import yearbook
+from django_declarative_cron.core.schedule_snapshot import yearbook
 from django_declarative_cron.testing import CronTestMixin, assert_fires, plugin
 
 from .pages import DOCS, code

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from django_declarative_cron import signals
-from django_declarative_cron.core import channel, events, monitor
-from django_declarative_cron.core.channel import OCCASIONS, Channel
-from django_declarative_cron.core.declaration import Target
+from django_declarative_cron.core import channels, events, monitor
+from django_declarative_cron.core.channels import OCCASIONS, Channel
+from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.core.monitor import Monitoring
 from django_declarative_cron.runtime import tracing
 from django_declarative_cron.runtime.work import Run, Work
@@ -59,8 +59,8 @@ def test_the_table_of_channels_is_that_of_the_code() -> None:
         code(row["key of `NOTIFY`"]): row
         for row in PAGE.table("key of `NOTIFY`", "default", "what")
     }
-    assert set(rows) == set(channel._READERS)
-    assert set(codes(rows["kind"]["what"])) == set(channel.KINDS)
+    assert set(rows) == set(channels._READERS)
+    assert set(codes(rows["kind"]["what"])) == set(channels.KINDS)
     for field in fields(Channel):
         if isinstance(field.default, timedelta):
             assert rows[field.name]["default"] == f"{field.default.total_seconds():g} s"

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from django.test import RequestFactory
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.plain import flaw_of_data
+from django_declarative_cron.core.declarations.values import flaw_of_data
 from django_declarative_cron.core.state import deserialize, serialize
 from django_declarative_cron.cron import describe, parse, posix_equivalent
 from django_declarative_cron.exceptions import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.rights import Right
+from django_declarative_cron.core.http_api import Right
 from django_declarative_cron.http.callers import digests, rates
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import tokens
+from django_declarative_cron.store import access_tokens
 from django_declarative_cron.testing import Simulation
 
 from .client import Caller
@@ -50,5 +50,5 @@ def binding(settings: Any, db: None) -> None:
 @pytest.fixture
 def caller(binding: None) -> Caller:
     """Give somebody with a token that grants everything."""
-    token = tokens.create("everything", list(Right), system_clock.now())
+    token = access_tokens.create("everything", list(Right), system_clock.now())
     return Caller(str(token))

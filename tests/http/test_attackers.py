@@ -10,11 +10,11 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from django_declarative_cron.core.rights import Right
+from django_declarative_cron.core.http_api import Right
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import tokens
-from django_declarative_cron.store.job_names import name_of
+from django_declarative_cron.store import access_tokens
+from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.testing import Simulation
 
 from .client import ENTRY, Answer, Caller
@@ -30,7 +30,7 @@ WORKERS = ("fetch", "ack", "nack", "heartbeat")
 
 
 def token(*granted: Right) -> Caller:
-    return Caller(str(tokens.create("-".join(granted), granted, system_clock.now())))
+    return Caller(str(access_tokens.create("-".join(granted), granted, system_clock.now())))
 
 
 def user(*codenames: str) -> Caller:

@@ -13,12 +13,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core import rights
-from django_declarative_cron.core.rights import Right, Token, read_token
+from django_declarative_cron.core import http_api
+from django_declarative_cron.core.http_api import Right, Token, read_token
 from django_declarative_cron.http.rates import Rates
 from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import tokens
+from django_declarative_cron.store import access_tokens
 
 from .client import ENTRY, Caller
 
@@ -26,7 +26,7 @@ LIST = "/v1/cron"
 
 
 def token(name: str, *granted: Right, **how: Any) -> str:
-    return str(tokens.create(name, granted, system_clock.now(), **how))
+    return str(access_tokens.create(name, granted, system_clock.now(), **how))
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_secrets_are_compared_in_constant_time(
     binding: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[Any, Any]] = []
-    real = rights.hmac.compare_digest
+    real = http_api.hmac.compare_digest
     monkeypatch.setattr(
-        rights.hmac, "compare_digest", lambda a, b: seen.append((a, b)) or real(a, b)
+        http_api.hmac, "compare_digest", lambda a, b: seen.append((a, b)) or real(a, b)
     )
     made = read_token(token("t", Right.READ))
     assert made is not None
@@ -100,10 +100,10 @@ def test_a_token_ends_by_time_and_by_being_revoked(binding: None) -> None:
     new = Caller(token("new", Right.READ, expires_at=now + timedelta(hours=1)))
     assert old.get(LIST).status == 401
     assert new.get(LIST).status == 200
-    assert tokens.revoke("new", now) is True
+    assert access_tokens.revoke("new", now) is True
     assert new.get(LIST).status == 401
-    assert tokens.revoke("new", now) is False
-    with pytest.raises(tokens.TakenError):
+    assert access_tokens.revoke("new", now) is False
+    with pytest.raises(access_tokens.TakenError):
         token("new")
 
 
@@ -272,7 +272,7 @@ def test_guessing_costs_no_query_each(binding: None, monkeypatch: pytest.MonkeyP
     assert len(queries) == 1
     # Whoever has a token goes on, from the same address too, until it is revoked.
     assert Caller(str(made)).get(LIST).status == 200
-    assert tokens.revoke("t", system_clock.now())
+    assert access_tokens.revoke("t", system_clock.now())
     assert Caller(str(made)).get(LIST).status == 429
 
 

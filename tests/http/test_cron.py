@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
-from django_declarative_cron.core.posting import FORBIDDEN
+from django_declarative_cron.core.http_api import FORBIDDEN
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .client import ENTRY, Caller
@@ -449,7 +449,7 @@ def test_the_list_can_be_filtered(caller: Caller) -> None:
     for letter in "abc":
         caller.post("/v1/cron", {**ENTRY, "name": letter})
     caller.patch("/v1/cron/b", {"enabled": False})
-    overrides.pause(["c"], Act(author="Ada", at=system_clock.now()))
+    operator_actions.pause(["c"], Act(author="Ada", at=system_clock.now()))
     on = caller.get("/v1/cron?enabled=true").data
     off = caller.get("/v1/cron?enabled=false").data
     assert [job["name"] for job in on["cron_jobs"]] == ["a"]

@@ -16,9 +16,9 @@ from django_declarative_cron.http import shapes
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
-from django_declarative_cron.store import overrides, posting
-from django_declarative_cron.store.overrides import Act
-from django_declarative_cron.store.posting import AbsentError, OwnedError, Posted
+from django_declarative_cron.store import operator_actions, posted_tasks
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.posted_tasks import AbsentError, OwnedError, Posted
 from django_declarative_cron.testing import Simulation
 
 from .reports import tasks as reports
@@ -32,7 +32,7 @@ def post(sim: Simulation, name: str = "daily", **keys: Any) -> Posted:
     entry = {"name": name, "cron": HOURLY, "type": "report.generate", "args": [7], **keys}
     declaration, problems = conf.posted(entry)
     assert declaration is not None, problems
-    return posting.post(declaration, sim.now)
+    return posted_tasks.post(declaration, sim.now)
 
 
 def act(sim: Simulation) -> Act:
@@ -74,7 +74,7 @@ def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
     sim.advance_to("2024-01-01T12:00:01Z", at_least_every=FIVE_MINUTES)
     assert sim.starts("daily") == [at(11), at(12)]
     assert sim[0].scheduler.polling is Polling.ACTIVE
-    posting.remove("daily", act(sim))
+    posted_tasks.remove("daily", act(sim))
     sim.advance_to("2024-01-01T12:00:05Z", at_least_every=timedelta(seconds=1))
     assert sim[0].scheduler.polling is Polling.INACTIVE
 
@@ -139,10 +139,10 @@ def test_a_disabled_task_does_not_run_and_says_so(simulation: Simulate) -> None:
     sim = simulation("10:59:50")
     post(sim)
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
-    row = posting.switch("daily", False, act(sim))
+    row = posted_tasks.switch("daily", False, act(sim))
     assert (row.enabled, row.next_run_at) == (False, None)
     sim.advance_to("2024-01-01T11:30:00Z")
-    row = posting.switch("daily", True, act(sim))
+    row = posted_tasks.switch("daily", True, act(sim))
     assert (row.enabled, row.next_run_at) == (True, at(12))
     sim.advance_to("2024-01-01T12:00:01Z")
     assert outcomes("daily") == [("skipped", "disabled"), ("succeeded", "due")]
@@ -153,33 +153,33 @@ def test_a_task_of_settings_is_not_switched_from_outside(simulation: Simulate) -
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
     for enabled in (False, True):
         with pytest.raises(OwnedError):
-            posting.switch("a", enabled, act(sim))
+            posted_tasks.switch("a", enabled, act(sim))
     assert ScheduledTask.objects.get(name="a").paused_since is None
 
 
 def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
     post(sim)
-    overrides.pause(["daily"], act(sim))
-    row = posting.switch("daily", True, act(sim))
+    operator_actions.pause(["daily"], act(sim))
+    row = posted_tasks.switch("daily", True, act(sim))
     assert (row.paused_since, row.next_run_at) == (None, at(11))
 
 
 def test_a_switch_is_one_transaction(simulation: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     sim = simulation("10:10:30")
     post(sim, enabled=False)
-    overrides.pause(["daily"], act(sim))
+    operator_actions.pause(["daily"], act(sim))
 
     def refuse(*args: Any) -> Any:
         raise DatabaseError("the second half fails")
 
     with monkeypatch.context() as patch:
-        patch.setattr(overrides, "resume", refuse)
+        patch.setattr(operator_actions, "resume", refuse)
         with pytest.raises(DatabaseError):
-            posting.switch("daily", True, act(sim))
+            posted_tasks.switch("daily", True, act(sim))
     row = ScheduledTask.objects.get(name="daily")
     assert (row.enabled, row.paused_since is None) == (False, False)
-    row = posting.switch("daily", True, act(sim))
+    row = posted_tasks.switch("daily", True, act(sim))
     assert (row.enabled, row.paused_since) == (True, None)
 
 
@@ -190,7 +190,7 @@ def test_a_task_that_settings_disable_cannot_be_enabled_from_outside(
     entry = {"name": "a", "cron": HOURLY, "callback": reports.generate, "enabled": False}
     sim.initialize([entry])
     with pytest.raises(OwnedError):
-        posting.switch("a", True, act(sim))
+        posted_tasks.switch("a", True, act(sim))
 
 
 def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> None:
@@ -199,7 +199,7 @@ def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> No
     with pytest.raises(OwnedError):
         post(sim)
     with pytest.raises(OwnedError):
-        posting.remove("daily", act(sim))
+        posted_tasks.remove("daily", act(sim))
     assert ScheduledTask.objects.get(name="daily").origin == "settings"
 
 
@@ -221,13 +221,13 @@ def test_removing_lets_the_history_stand(simulation: Simulate) -> None:
     post(sim)
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T11:30:00Z")
-    posting.remove("daily", act(sim))
+    posted_tasks.remove("daily", act(sim))
     assert not ScheduledTask.objects.filter(name="daily").exists()
     assert outcomes("daily") == [(Outcome.SUCCEEDED, "due")]
     for absent in (
-        lambda: posting.remove("daily", act(sim)),
-        lambda: posting.switch("daily", True, act(sim)),
-        lambda: posting.read("daily"),
+        lambda: posted_tasks.remove("daily", act(sim)),
+        lambda: posted_tasks.switch("daily", True, act(sim)),
+        lambda: posted_tasks.read("daily"),
     ):
         with pytest.raises(AbsentError):
             absent()
@@ -237,13 +237,13 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
     simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any]
 ) -> None:
     from django_declarative_cron import handlers
-    from django_declarative_cron.store import declared
+    from django_declarative_cron.store import posted_tasks
 
     sim = simulation("10:59:50")
     post(sim)
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
     with monkeypatch.context() as another_process:
-        another_process.setattr(declared, "_understood", {})
+        another_process.setattr(posted_tasks, "_understood", {})
         another_process.setattr(handlers, "find", lambda name: None)
         sim.advance_to("2024-01-01T11:00:01Z")
         assert sim.starts("a") == [at(11)]
@@ -263,9 +263,9 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
 def test_nothing_is_imported_for_a_row_that_somebody_wrote(
     simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any], path: str
 ) -> None:
-    from django_declarative_cron.store import declared
+    from django_declarative_cron.store import posted_tasks
 
-    monkeypatch.setattr(declared, "_understood", {})
+    monkeypatch.setattr(posted_tasks, "_understood", {})
     sim = simulation("10:59:50")
     post(sim)
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -308,7 +308,7 @@ def test_it_can_be_run_in_the_foreground(calls: list[Any]) -> None:
     entry = {"name": "daily", "cron": "0 0 1 1 *", "type": "report.generate", "args": [7]}
     declaration, _ = conf.posted(entry)
     assert declaration is not None
-    posting.post(declaration, system_clock.now())
+    posted_tasks.post(declaration, system_clock.now())
     call_command("cron", "run", "daily")
     assert calls == [(7,)]
     assert outcomes("daily") == [("succeeded", "manual")]
@@ -321,7 +321,7 @@ def test_a_person_may_ask_for_a_run(simulation: Simulate, calls: list[Any]) -> N
     sim = simulation()
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
     post(sim)
-    overrides.request_run(["daily"], act(sim))
+    operator_actions.request_run(["daily"], act(sim))
     sim.advance_to("2024-01-01T10:10:35Z", at_least_every=timedelta(seconds=1))
     assert outcomes("daily") == [("succeeded", "manual")]
 

@@ -169,7 +169,7 @@ def test_a_database_that_refuses_is_told_as_such(
     def refuse(*_: object) -> None:
         raise OperationalError("gone")
 
-    monkeypatch.setattr(cron.posting, "read", refuse)
+    monkeypatch.setattr(cron.posted_tasks, "read", refuse)
     answer = caller.get(ONE)
     assert answer.code == (503, "backend_error")
     assert answer.data["error"]["retryable"] is True
@@ -188,7 +188,7 @@ def test_what_nobody_foresaw_is_an_error_without_its_text(
     def fail(*_: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(cron.posting, "read", fail)
+    monkeypatch.setattr(cron.posted_tasks, "read", fail)
     caller.client.raise_request_exception = False
     answer = caller.get(ONE)
     assert answer.code == (500, "internal_error")

@@ -19,8 +19,8 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
+from django_declarative_cron.core.explain import Cause
 from django_declarative_cron.core.status import Status
-from django_declarative_cron.core.why import Cause
 from django_declarative_cron.models import (
     OutboxEvent,
     Outcome,
@@ -29,16 +29,15 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 from django_declarative_cron.runtime import clock
-from django_declarative_cron.store import cancels, jobs, results
-from django_declarative_cron.store.cancels import Effect
-from django_declarative_cron.store.explaining import explain
-from django_declarative_cron.store.job_names import name_of
-from django_declarative_cron.store.jobs import Claimant, Report, StateError
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import cancellation, external_jobs, results
+from django_declarative_cron.store.cancellation import Effect
+from django_declarative_cron.store.external_jobs import Claimant, Report, StateError
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.store.overview import tally
-from django_declarative_cron.store.reading import read, with_runs
+from django_declarative_cron.store.queries import explain, read, with_runs
 from django_declarative_cron.store.sentences import sentence
-from django_declarative_cron.store.status import status_query
+from django_declarative_cron.store.task_status import status_query
 from django_declarative_cron.testing import Simulation, post_task
 
 from ..threads import elsewhere
@@ -604,7 +603,7 @@ def test_a_scheduler_that_finds_the_dead_leaves_reserved_runs_alone(place: Place
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_never_get_one_run(settings: Any) -> None:
     from django_declarative_cron import conf
-    from django_declarative_cron.store import posting
+    from django_declarative_cron.store import posted_tasks
 
     settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
     start = datetime(2024, 1, 1, 10, 10, tzinfo=UTC)
@@ -613,7 +612,7 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
     for number in range(6):
         declaration, _ = conf.posted({**ENTRY, "name": f"t{number}"})
         assert declaration is not None
-        posting.post(declaration, sim.now)
+        posted_tasks.post(declaration, sim.now)
     sim.advance_to("2024-01-01T11:00:01Z")
     assert TaskRun.objects.filter(outcome=Outcome.WAITING).count() == 6
     found: list[list[int]] = []
@@ -624,7 +623,7 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
         mine: list[int] = []
         try:
             for _ in range(6):
-                mine += [run.pk for run in jobs.fetch(["slow"], 1, name, MINUTE)]
+                mine += [run.pk for run in external_jobs.fetch(["slow"], 1, name, MINUTE)]
         finally:
             connections.close_all()
         found.append(mine)
@@ -656,7 +655,7 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
     sim = _waiting_beside_others(settings)
     with transaction.atomic(), elsewhere() as submit:
         list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
-        found = submit(lambda: jobs.fetch(["slow"], 1, "w", MINUTE)).result(TIMEOUT)
+        found = submit(lambda: external_jobs.fetch(["slow"], 1, "w", MINUTE)).result(TIMEOUT)
     assert found == []
     sim.crash()
 
@@ -667,7 +666,7 @@ def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings
     run, act = TaskRun.objects.get(task_name="sync"), Act("gardener", sim.now)
     with transaction.atomic(), elsewhere() as submit:
         list(ScheduledTask.objects.filter(name="sync").select_for_update())
-        effect = submit(lambda: cancels.cancel(run, act, sim.clock.database_time()))
+        effect = submit(lambda: cancellation.cancel(run, act, sim.clock.database_time()))
         assert effect.result(TIMEOUT) is Effect.ASKED
     sim.advance_to("2024-01-01T11:00:10Z")
     run.refresh_from_db()
@@ -682,9 +681,11 @@ def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
     place.to("11:00:01")
     [job] = place.fetch()
     time = place.sim.clock.database_time()
-    jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
+    external_jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
     with pytest.raises(StateError):
-        jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(error="x: y"), time)
+        external_jobs.end(
+            job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(error="x: y"), time
+        )
     assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
 
 
@@ -703,11 +704,13 @@ def test_an_end_is_told_once_it_is_committed(
     with listening(signals.task_run_completed, listen):
         # What a caller takes back was nothing to tell of.
         with suppress(TakenBackError), transaction.atomic():
-            jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
+            external_jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
             raise TakenBackError
         assert heard == []
         with django_capture_on_commit_callbacks(execute=True):
-            run, _ = jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
+            run, _ = external_jobs.end(
+                job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time
+            )
     assert heard == [run.pk]
 
 

@@ -13,11 +13,10 @@ import pytest
 from django_declarative_cron import conf
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 from django_declarative_cron.runtime import watchers
-from django_declarative_cron.runtime.backfill import Backfill
 from django_declarative_cron.runtime.clock import SystemClock
-from django_declarative_cron.runtime.foreground import this_process
+from django_declarative_cron.runtime.foreground import Backfill, this_process
 from django_declarative_cron.runtime.scheduler import Scheduler
-from django_declarative_cron.store import backfilling, guard
+from django_declarative_cron.store import backfill, guard
 from django_declarative_cron.store.foreground import AlreadyRunningError
 
 from . import callbacks
@@ -291,7 +290,7 @@ def test_a_silent_process_is_dead_once_it_was_watched_for_long_enough(
 
     def start(watched: tuple[datetime, datetime] | None) -> None:
         bid = guard.Bid(watched)
-        backfilling.start(work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid)
+        backfill.start(work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid)
 
     with pytest.raises(AlreadyRunningError):
         start(None)

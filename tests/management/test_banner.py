@@ -12,8 +12,8 @@ from django.db import DatabaseError
 from django_declarative_cron import conf
 from django_declarative_cron.management.cli import banner
 from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import database, overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import database, operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from ..timezones import local_time
@@ -48,9 +48,9 @@ def test_six_lines_say_who_where_what_how_and_how_it_is_stopped(sim: Simulation)
 
 
 def test_what_is_paused_is_not_next(sim: Simulation) -> None:
-    overrides.pause(["a"], Act(author="ada", at=sim.now))
+    operator_actions.pause(["a"], Act(author="ada", at=sim.now))
     assert said(sim)[2].endswith(f"the next at {local_time('2024-01-01 12:00')}")
-    overrides.pause(["b"], Act(author="ada", at=sim.now))
+    operator_actions.pause(["b"], Act(author="ada", at=sim.now))
     assert said(sim)[2] == "  tasks     2 tasks"
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .conftest import DELAY, Answer, Cron
@@ -45,7 +45,7 @@ def test_what_never_ran_says_so(cron: Cron, sim: Simulation) -> None:
 
 
 def test_a_pending_skip_is_said_with_its_author(cron: Cron, hourly: Simulation) -> None:
-    overrides.skip_next(["a"], Act(author="ada", at=hourly.now, note="stocktaking"))
+    operator_actions.skip_next(["a"], Act(author="ada", at=hourly.now, note="stocktaking"))
     skipped = (
         "The occurrence of 2024-01-01 11:00 UTC does not run because ada skipped it (stocktaking)."
     )
@@ -95,11 +95,11 @@ def test_a_failure_and_what_lies_before_its_retry(cron: Cron, sim: Simulation) -
 
 def test_a_pause_names_who_made_it_and_why(cron: Cron, hourly: Simulation) -> None:
     act = Act(author="ada", at=hourly.now, note="stocktaking")
-    overrides.pause(["a"], act)
+    operator_actions.pause(["a"], act)
     hourly.advance_to("2024-01-01T12:30Z")
     assert asked(cron, hourly, "2024-01-01T12:00Z").data["paused_by"] == "ada"
     assert "because ada paused it" in asked(cron, hourly).data["explanation"]
-    overrides.resume(["a"], Act(author="bob", at=hourly.now))
+    operator_actions.resume(["a"], Act(author="bob", at=hourly.now))
     hourly.advance_to("2024-01-01T12:40Z")
     then = asked(cron, hourly, "2024-01-01T12:00Z").data
     assert (then["cause"], then["note"]) == ("paused", "stocktaking")

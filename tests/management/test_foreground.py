@@ -15,7 +15,7 @@ from django_declarative_cron.models import (
     TaskOverride,
     TaskRun,
 )
-from django_declarative_cron.store import foreground, instances, overrides, results
+from django_declarative_cron.store import foreground, liveness, operator_actions, results
 from django_declarative_cron.store.foreground import (
     AlreadyRunningError,
     NotRegisteredError,
@@ -23,8 +23,8 @@ from django_declarative_cron.store.foreground import (
     UnreadableRowError,
 )
 from django_declarative_cron.store.guard import Member
-from django_declarative_cron.store.instances import Process
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.liveness import Process
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import Simulation
 
@@ -66,7 +66,7 @@ class Person:
             error=error,
         )
         results.record(self.member, [result], self.sim.now)
-        instances.leave(self.member, self.sim.now)
+        liveness.leave(self.member, self.sim.now)
 
 
 def _utc(hour: int, minute: int = 0, second: int = 0) -> datetime:
@@ -124,7 +124,7 @@ def test_who_asked_is_in_the_audit(person: Person) -> None:
 
 
 def test_a_request_that_was_open_is_answered(person: Person) -> None:
-    overrides.request_run(["t"], person.act)
+    operator_actions.request_run(["t"], person.act)
     start = person.start()
     assert not TaskOverride.objects.filter(ended_at=None).exists()
     person.end(start)
@@ -159,7 +159,7 @@ def test_a_pending_retry_is_preempted(person: Person) -> None:
 
 
 def test_a_paused_task_runs_and_stays_paused(person: Person) -> None:
-    overrides.pause(["t"], person.act)
+    operator_actions.pause(["t"], person.act)
     person.end(person.start())
     task = person.sim.task("t")
     assert (task.last_success_at, task.next_run_at) == (_utc(10, 10), None)
@@ -217,14 +217,14 @@ def test_while_it_lives_the_leader_leaves_it_alone(person: Person) -> None:
     start = person.start()
     for minute in range(11, 20):
         person.sim.clock.advance(_utc(10, minute))
-        instances.heartbeat(person.member)
+        liveness.heartbeat(person.member)
         person.sim.poll()
     assert TaskRun.objects.get(pk=start.claim.run).outcome == "running"
 
 
 def test_when_it_dies_the_run_is_interrupted_and_restarted(person: Person) -> None:
     start = person.start()
-    instances.give_up(person.member)
+    liveness.give_up(person.member)
     person.sim.poll()
     assert TaskRun.objects.get(pk=start.claim.run).outcome == "interrupted"
     person.sim.poll()

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import OutboxEvent
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store.backlog import undelivered
+from django_declarative_cron.store.metrics_queries import undelivered
 from django_declarative_cron.testing import Simulation
 
 from ..receiver import Post

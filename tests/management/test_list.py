@@ -10,8 +10,8 @@ import pytest
 
 from django_declarative_cron.management.cli.table import columns
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from .conftest import DELAY, Cron
@@ -42,8 +42,8 @@ def crowd(sim: Simulation) -> Simulation:
         ]
     )
     act = Act(author="an operator", at=sim.now)
-    overrides.pause(["paused"], act)
-    overrides.pause(["resting"], act, until=datetime(2024, 1, 3, tzinfo=UTC))
+    operator_actions.pause(["paused"], act)
+    operator_actions.pause(["resting"], act, until=datetime(2024, 1, 3, tzinfo=UTC))
     sim.advance_to("2024-01-01T12:00:30Z")
     sim.clock.advance(datetime(2024, 1, 1, 12, 17, tzinfo=UTC))
     SchedulerInstance.objects.update(heartbeat_at=sim.now)
@@ -97,7 +97,7 @@ def test_what_ran_before_its_schedule_changed_says_so(cron: Cron, sim: Simulatio
 
 
 def test_a_retry_waits_for_the_end_of_a_pause(cron: Cron, crowd: Simulation) -> None:
-    overrides.pause(["failing"], Act(author="an operator", at=crowd.now))
+    operator_actions.pause(["failing"], Act(author="an operator", at=crowd.now))
     assert "retry when resumed" in cron("list", clock=crowd.clock).out
 
 
@@ -143,7 +143,7 @@ def test_a_run_whose_process_is_gone_is_not_called_running(cron: Cron, crowd: Si
 
 
 def test_a_request_is_shown(cron: Cron, crowd: Simulation) -> None:
-    overrides.request_run(["long"], Act(author="an operator", at=crowd.now))
+    operator_actions.request_run(["long"], Act(author="an operator", at=crowd.now))
     assert "asked for now" in cron("list", clock=crowd.clock).out
 
 

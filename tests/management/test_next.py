@@ -11,8 +11,8 @@ from django.db import OperationalError, connection
 
 from django_declarative_cron.management.cli.words import iso
 from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..timezones import PROJECT, instant_of, local_time
@@ -133,7 +133,7 @@ def test_a_pause_is_mentioned(
     until: datetime | None, note: str, cron: Cron, declare: Declare, sim: Simulation
 ) -> None:
     sim.initialize(declare(t="0 12 * * *"))
-    overrides.pause(["t"], Act(author="an operator", at=sim.now), until=until)
+    operator_actions.pause(["t"], Act(author="an operator", at=sim.now), until=until)
     assert note in cron("next", "t", clock=sim.clock).lines
 
 

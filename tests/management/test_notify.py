@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from django_declarative_cron.store import watching
+from django_declarative_cron.store import metrics_queries
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..receiver import Receiver
@@ -127,7 +127,7 @@ def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
     later = ManualClock(sim.clock.now() + timedelta(minutes=5))
     told = " ".join(cron("notify", "--check", clock=later).err.split())
     assert "none was heard of for 300 s" in told
-    lead = watching.lead_of("default", "default", later.database_time())
+    lead = metrics_queries.lead_of("default", "default", later.database_time())
     assert lead is not None
     assert (lead.present, lead.leaderless()) == ({}, 300.0)
 

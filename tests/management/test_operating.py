@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.spread import offset_of
+from django_declarative_cron.core.operating import offset_of
 from django_declarative_cron.models import TaskOverride
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from ..timezones import local_time
@@ -42,7 +42,7 @@ def operated(sim: Simulation, settings: Any) -> Simulation:
         _task(sim, "spread", spread=1800),
     ]
     sim.initialize(tasks)
-    overrides.skip_next(["skipped"], Act(author="ada", at=sim.now, note="inventory"))
+    operator_actions.skip_next(["skipped"], Act(author="ada", at=sim.now, note="inventory"))
     sim.advance_to("2024-01-01T14:30:00Z", at_least_every=HOUR)
     sim.stop()
     sim.clock.advance(sim.now + 3 * HOUR)

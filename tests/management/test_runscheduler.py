@@ -21,7 +21,7 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.exceptions import StopSchedulerError
 from django_declarative_cron.management.commands import runscheduler
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk
+from django_declarative_cron.store import database
 
 from .conftest import Answer, Screen
 
@@ -110,7 +110,7 @@ def test_p79_a_database_that_is_away_at_the_start_is_1_and_one_sentence(
 def test_a_database_that_refuses_the_tasks_is_1_and_says_which(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "insert", _refuse)
+    monkeypatch.setattr(database, "insert", _refuse)
     answer = run()
     assert (answer.code, answer.err) == (1, "Failed to schedule task 't': the server is gone")
     assert not SchedulerInstance.objects.exists()
@@ -119,7 +119,7 @@ def test_a_database_that_refuses_the_tasks_is_1_and_says_which(
 def test_who_is_asked_to_end_before_the_tasks_are_taken_ends_as_asked(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "insert", _refuse)
+    monkeypatch.setattr(database, "insert", _refuse)
     monkeypatch.setattr(Asked, "received", signal.SIGTERM, raising=False)
     monkeypatch.setattr(Asked, "__init__", lambda self, at_first: None)
     assert run().code == 0

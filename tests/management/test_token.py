@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from django_declarative_cron.core.rights import Right
+from django_declarative_cron.core.http_api import Right
 from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store import tokens
+from django_declarative_cron.store import access_tokens
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 Say = Callable[..., str]
@@ -29,9 +29,9 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
 
 def test_a_token_is_shown_once_and_works(say: Say) -> None:
     made = say("create", "ci", "--right", "read", "--right", "register", "--as", "Ada")
-    row = tokens.bearer(made, system_clock.now())
+    row = access_tokens.bearer(made, system_clock.now())
     assert row is not None
-    assert tokens.rights_of(row) == {Right.READ, Right.REGISTER}
+    assert access_tokens.rights_of(row) == {Right.READ, Right.REGISTER}
     assert (row.name, row.author) == ("ci", "Ada")
     listed = say("list")
     assert made not in listed
@@ -40,15 +40,15 @@ def test_a_token_is_shown_once_and_works(say: Say) -> None:
 
 
 def test_the_least_right_is_given_where_none_is_named(say: Say) -> None:
-    row = tokens.bearer(say("create", "ci"), system_clock.now())
+    row = access_tokens.bearer(say("create", "ci"), system_clock.now())
     assert row is not None
-    assert tokens.rights_of(row) == {Right.READ}
+    assert access_tokens.rights_of(row) == {Right.READ}
 
 
 def test_a_revoked_token_is_void(say: Say) -> None:
     made = say("create", "ci")
     assert say("revoke", "ci", "--yes") == "Revoked: ci"
-    assert tokens.bearer(made, system_clock.now()) is None
+    assert access_tokens.bearer(made, system_clock.now()) is None
     [record] = json.loads(say("list", "--format", "json"))
     assert (record["name"], record["state"], record["rights"]) == ("ci", "revoked", ["read"])
     assert AccessToken.objects.count() == 1
@@ -66,7 +66,7 @@ def test_revoking_asks_first(
     told = say("revoke", "ci").splitlines()
     assert told[0] == "Programs that use the token 'ci' are refused from then on."
     assert told[1] == ("Revoked: ci" if is_void else "Nothing was changed.")
-    assert (tokens.bearer(made, system_clock.now()) is None) is is_void
+    assert (access_tokens.bearer(made, system_clock.now()) is None) is is_void
 
 
 @pytest.mark.parametrize(

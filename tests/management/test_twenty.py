@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .conftest import Cron
@@ -58,20 +58,20 @@ def retried(sim: Simulation) -> None:
 
 def paused(sim: Simulation) -> None:
     start(sim)
-    overrides.pause(["a"], act(sim, "stocktaking"))
+    operator_actions.pause(["a"], act(sim, "stocktaking"))
     until(sim, "12:30")
 
 
 def paused_for_a_while(sim: Simulation) -> None:
     start(sim)
     until(sim, "10:30")
-    overrides.pause(["a"], act(sim), until=sim.now + 60 * MINUTES)
+    operator_actions.pause(["a"], act(sim), until=sim.now + 60 * MINUTES)
     until(sim, "11:10")
 
 
 def was_paused(sim: Simulation) -> None:
     paused(sim)
-    overrides.resume(["a"], Act(author="bob", at=sim.now))
+    operator_actions.resume(["a"], Act(author="bob", at=sim.now))
     until(sim, "13:30")
 
 
@@ -131,7 +131,7 @@ def broken_import(sim: Simulation) -> None:
 
 def asked_for(sim: Simulation) -> None:
     start(sim)
-    overrides.request_run(["a"], act(sim))
+    operator_actions.request_run(["a"], act(sim))
 
 
 def ran_by_hand(sim: Simulation) -> None:

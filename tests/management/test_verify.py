@@ -15,8 +15,8 @@ from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.models import (
     TaskRun,
 )
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..timezones import local_time
@@ -32,9 +32,9 @@ def history(sim: Simulation) -> Simulation:
     failing = ("b", HOURLY, sim.job(["fail"]), timedelta(hours=3))
     sim.initialize([("a", HOURLY, sim.job(), DELAY), failing])
     sim.advance_to("2024-01-01T11:02:00Z")
-    overrides.pause(["b"], Act(author="an operator", at=sim.now))
+    operator_actions.pause(["b"], Act(author="an operator", at=sim.now))
     sim.advance_to("2024-01-01T12:30:00Z")
-    overrides.request_run(["b"], Act(author="an operator", at=sim.now))
+    operator_actions.request_run(["b"], Act(author="an operator", at=sim.now))
     sim.advance_to("2024-01-01T13:30:00Z")
     _beat(sim)
     return sim
@@ -180,7 +180,7 @@ def test_another_deployment_is_not_ours(cron: Cron, history: Simulation, setting
 
 def test_names_of_tasks_are_shown_safely(cron: Cron, sim: Simulation) -> None:
     sim.initialize([("evil\u202e", HOURLY, sim.job(), DELAY)])
-    overrides.pause(["evil\u202e"], Act(author="an operator", at=sim.now))
+    operator_actions.pause(["evil\u202e"], Act(author="an operator", at=sim.now))
     _beat(sim)
     assert "\u202e" not in cron("verify", clock=sim.clock).out
 
@@ -231,7 +231,7 @@ def test_rows_are_read_a_little_at_a_time(
     cron: Cron, db: None, at_the_end: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(5, MINUTES)
-    monkeypatch.setattr("django_declarative_cron.store.history.reading.CHUNK", 50)
+    monkeypatch.setattr("django_declarative_cron.store.trace.reading.CHUNK", 50)
     longest = 0
 
     def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

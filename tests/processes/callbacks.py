@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from django_declarative_cron.runtime import heartbeat
-from django_declarative_cron.runtime.companion import Companion
 from django_declarative_cron.runtime.engine import Engine
 from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.shutdown import Shutdown
-from django_declarative_cron.store import instances
+from django_declarative_cron.runtime.watchdog import Companion
+from django_declarative_cron.store import liveness
 
 from ..runtime.callbacks import _note
 
@@ -74,7 +74,7 @@ def break_the_watch_for_signals() -> None:
 def break_a_few_passes() -> None:
     """Plant errors that end a thread, in what is called again and again."""
     broken = iter([SystemExit(3), KeyboardInterrupt(), MemoryError()])
-    ticks, beats = Engine.tick, instances.heartbeat
+    ticks, beats = Engine.tick, liveness.heartbeat
 
     def tick(engine: Engine, now: datetime) -> Any:
         for error in broken:
@@ -82,11 +82,11 @@ def break_a_few_passes() -> None:
         return ticks(engine, now)
 
     def beat(member: Any) -> bool:
-        instances.heartbeat = beats
+        liveness.heartbeat = beats
         raise SystemExit(3)
 
     Engine.tick = tick  # type: ignore[method-assign]
-    instances.heartbeat = beat
+    liveness.heartbeat = beat
 
 
 def _raise(*_: object) -> Any:

@@ -7,12 +7,12 @@ import threading
 from pathlib import Path
 
 from django_declarative_cron.runtime.work import Run
-from django_declarative_cron.store import limits, stall
+from django_declarative_cron.store import database, silent_connections
 from tests.timeouts import TIMEOUT
 
 if longest := os.environ.get("DDC_TEST_LONGEST_WAIT"):
     # Seconds that the process waits for the database; its settings cannot import this.
-    limits.LOCK = limits.STATEMENT = limits.IDLE = stall.PATIENCE = int(longest)
+    database.LOCK = database.STATEMENT = database.IDLE = silent_connections.PATIENCE = int(longest)
 
 
 def _note(line: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from django_declarative_cron import Scheduler, signals
 from django_declarative_cron.runtime import engine
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 
 from ..timeouts import TIMEOUT
 
@@ -86,6 +86,6 @@ def run_now() -> Callable[..., None]:
 
     def ask(*names: str) -> None:
         act = Act(author="an operator", at=datetime.now(UTC))
-        assert sorted(overrides.request_run(names, act)) == sorted(names)
+        assert sorted(operator_actions.request_run(names, act)) == sorted(names)
 
     return ask

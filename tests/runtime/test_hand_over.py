@@ -13,9 +13,9 @@ from django.db import OperationalError, connections
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
-from django_declarative_cron.runtime.watch import patience_for
-from django_declarative_cron.store import claims, instances
-from django_declarative_cron.store.peek import Peek
+from django_declarative_cron.runtime.observation import patience_for
+from django_declarative_cron.store import claims, liveness
+from django_declarative_cron.store.poll_query import Peek
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
@@ -48,7 +48,7 @@ def test_a_claim_that_a_stop_overtakes_does_not_take_the_lead_back(
         nonlocal calls
         calls += 1
         scheduler.request_stop()
-        instances.stop_requested(member, datetime.now(UTC))
+        liveness.stop_requested(member, datetime.now(UTC))
         return real(member, *args, **kwargs)
 
     monkeypatch.setattr(claims, "claim_due", overtaken)
@@ -65,7 +65,7 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
 ) -> None:
     """The run in flight is waited for; the lead is free long before its end."""
     may_end, refusals = threading.Event(), []
-    real = instances.stop_requested
+    real = liveness.stop_requested
 
     def refused_once(*args: Any) -> None:
         if not refusals:
@@ -73,7 +73,7 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
             raise OperationalError("terminating connection due to administrator command")
         real(*args)
 
-    monkeypatch.setattr(instances, "stop_requested", refused_once)
+    monkeypatch.setattr(liveness, "stop_requested", refused_once)
     scheduler.initialize([("t", NEVER_TODAY, lambda: may_end.wait(TIMEOUT), FIVE_MINUTES)])
     run_now("t")
     heard.wait_for("TaskRunStarted")

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.runtime import probes
-from django_declarative_cron.runtime.health import Report
-from django_declarative_cron.runtime.probes import Listener, probe_pages
+from django_declarative_cron.runtime.probes import Listener, Report, probe_pages
 
 from .conftest import TIMEOUT
 

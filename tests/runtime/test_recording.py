@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from django_declarative_cron import Run
-from django_declarative_cron.core.declaration import Target
+from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.runtime import recording
 from django_declarative_cron.runtime.calls import Calls
 from django_declarative_cron.runtime.recording import BATCH, Recording

@@ -13,7 +13,7 @@ import pytest
 from django.db import OperationalError, connections
 
 from django_declarative_cron import Scheduler, conf, signals
-from django_declarative_cron.core.declarations import digest_of_set
+from django_declarative_cron.core.declarations.declaration import digest_of_set
 from django_declarative_cron.exceptions import (
     DeclarativeCronError,
     ScheduleTaskError,
@@ -25,8 +25,8 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.runtime import activation, drain, watch
-from django_declarative_cron.store import instances, results
+from django_declarative_cron.runtime import activation, drain, observation
+from django_declarative_cron.store import liveness, results
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
@@ -589,7 +589,7 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auditing = Held(lambda *_: False)
-    monkeypatch.setattr(watch, "is_whole", auditing)
+    monkeypatch.setattr(observation, "is_whole", auditing)
     scheduler.initialize(_registrations(t=_nothing))
     auditing.wait()
     stop = Call(scheduler.stop)
@@ -623,7 +623,7 @@ def test_a_deployment_that_cannot_be_left_is_told_and_the_scheduler_has_stopped(
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler.initialize(_registrations(t=_nothing))
-    monkeypatch.setattr(instances, "leave", _refuse)
+    monkeypatch.setattr(liveness, "leave", _refuse)
     with pytest.raises(StopSchedulerError) as caught:
         scheduler.stop()
     assert caught.value.message == "Failed to stop scheduler: the server is gone"

@@ -14,7 +14,7 @@ import pytest
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.watch import Vigil
+from django_declarative_cron.runtime.observation import Vigil
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 

@@ -13,9 +13,9 @@ import pytest
 
 from django_declarative_cron import conf
 from django_declarative_cron.core import events
-from django_declarative_cron.core.envelope import TELLING, envelopes
+from django_declarative_cron.core.event_sink import TELLING, envelopes
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.runtime.sink import SinkThread
+from django_declarative_cron.runtime.event_delivery import SinkThread
 from django_declarative_cron.signals import signal_of
 
 from ..receiver import Post

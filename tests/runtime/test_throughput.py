@@ -14,7 +14,7 @@ import pytest
 
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import recording
-from django_declarative_cron.runtime.ended import succeeded
+from django_declarative_cron.runtime.outcome import succeeded
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock, Simulation

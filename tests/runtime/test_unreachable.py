@@ -18,9 +18,9 @@ from django.db import connection
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime import health
+from django_declarative_cron.runtime import probes
 from django_declarative_cron.runtime.work import Run
-from django_declarative_cron.store import database, limits, stall
+from django_declarative_cron.store import database, silent_connections
 
 from .. import proxy
 from ..proxy import Proxy
@@ -156,11 +156,11 @@ TROUBLES: dict[str, Callable[[Proxy], Trouble]] = {
 @pytest.fixture
 def network(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """Let all new connections lead through a network; this thread's own is open already."""
-    monkeypatch.setattr(stall, "STEP", 0.05)
-    monkeypatch.setattr(stall, "PATIENCE", 20)
-    monkeypatch.setattr(stall, "watchdog", stall.Watchdog())
-    monkeypatch.setattr(database, "watchdog", stall.watchdog)
-    monkeypatch.setattr(limits, "IDLE", 2)
+    monkeypatch.setattr(silent_connections, "STEP", 0.05)
+    monkeypatch.setattr(silent_connections, "PATIENCE", 20)
+    monkeypatch.setattr(silent_connections, "watchdog", silent_connections.Watchdog())
+    monkeypatch.setattr(database, "watchdog", silent_connections.watchdog)
+    monkeypatch.setattr(database, "IDLE", 2)
     _calls.clear()
     connection.ensure_connection()
     settings = connection.settings_dict
@@ -202,14 +202,14 @@ def test_a_database_that_cannot_be_reached_is_outlived_and_nothing_is_doubled(
         _wait_until(lambda: _runs() >= 3, "runs before")
         trouble.begin()
         try:
-            _wait_until(lambda: not health.report(scheduler).ready, "it knows")
-            told, before = health.report(scheduler), _runs()
+            _wait_until(lambda: not probes.report(scheduler).ready, "it knows")
+            told, before = probes.report(scheduler), _runs()
             assert told.live and "the database refused the newest pass" in told.line
             _wait_until(lambda: _is_told(heard, trouble.words), f"one of {trouble.words}")
         finally:
             trouble.end()
         _wait_until(lambda: _runs() >= before + 6, "runs afterwards")
-        _wait_until(lambda: health.report(scheduler).ready, "ready again")
+        _wait_until(lambda: probes.report(scheduler).ready, "ready again")
     finally:
         assert scheduler.stop()
     rows = TaskRun.objects.exclude(started_at=None)

@@ -8,8 +8,8 @@ import pytest
 
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -32,9 +32,9 @@ def sim(simulation: Started) -> Simulation:
 
 
 def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulation) -> None:
-    assert overrides.pause(["t"], _act(sim, "inventory")) == ["t"]
+    assert operator_actions.pause(["t"], _act(sim, "inventory")) == ["t"]
     sim.advance_to("2024-01-01T13:30:00Z")
-    assert overrides.resume(["t"], _act(sim)) == ["t"]
+    assert operator_actions.resume(["t"], _act(sim)) == ["t"]
     sim.advance_to("2024-01-01T14:00:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("14:00")]
     skipped = TaskRun.objects.get(outcome="skipped")
@@ -43,7 +43,7 @@ def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulatio
 
 
 def test_the_next_occurrence_is_skipped_and_the_one_after_it_runs(sim: Simulation) -> None:
-    assert overrides.skip_next(["t"], _act(sim, "inventory")) == ["t"]
+    assert operator_actions.skip_next(["t"], _act(sim, "inventory")) == ["t"]
     assert sim.task("t").next_run_at == utc("12:00")
     sim.advance_to("2024-01-01T12:30:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("12:00")]
@@ -55,18 +55,18 @@ def test_the_next_occurrence_is_skipped_and_the_one_after_it_runs(sim: Simulatio
 
 
 def test_what_rests_or_never_runs_again_has_no_next_run_to_skip(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim))
-    assert overrides.skip_next(["t"], _act(sim)) == []
+    operator_actions.pause(["t"], _act(sim))
+    assert operator_actions.skip_next(["t"], _act(sim)) == []
     assert TaskOverride.objects.count() == 1
 
 
 def test_a_paused_task_has_no_next_run(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim))
+    operator_actions.pause(["t"], _act(sim))
     assert (sim.task("t").next_run_at, sim.task("t").wake_at) == (None, None)
 
 
 def test_a_pause_with_an_end_ends_by_itself(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim), until=utc("12:30"))
+    operator_actions.pause(["t"], _act(sim), until=utc("12:30"))
     assert sim.task("t").next_run_at == utc("13:00")
     sim.advance_to("2024-01-01T13:00:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("13:00")]
@@ -74,7 +74,7 @@ def test_a_pause_with_an_end_ends_by_itself(sim: Simulation) -> None:
 
 
 def test_a_pause_survives_override_removal_and_return(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim))
+    operator_actions.pause(["t"], _act(sim))
     job = sim.job()
     sim.initialize([("t", "30 * * * *", job, FIVE_MINUTES)])
     sim.advance_to("2024-01-01T11:45:00Z")
@@ -82,7 +82,7 @@ def test_a_pause_survives_override_removal_and_return(sim: Simulation) -> None:
     sim.initialize([("t", "30 * * * *", job, FIVE_MINUTES)])
     sim.advance_to("2024-01-01T13:45:00Z")
     assert job.runs == []
-    overrides.resume(["t"], _act(sim))
+    operator_actions.resume(["t"], _act(sim))
     sim.advance_to("2024-01-01T14:30:00Z")
     assert len(job.runs) == 1
 
@@ -92,7 +92,7 @@ def test_a_pause_survives_being_disabled_and_enabled(simulation: Started, delay:
     sim = simulation("10:30:00")
     task = {"name": "t", "cron": HOURLY, "callback": sim.job(), "retry_delay": FIVE_MINUTES}
     sim.initialize([{**task, "enabled": False}])
-    overrides.pause(["t"], _act(sim), until=utc("12:30"))
+    operator_actions.pause(["t"], _act(sim), until=utc("12:30"))
     sim.initialize([{**task, "retry_delay": delay}])
     assert (sim.task("t").paused_until, sim.starts("t")) == (utc("12:30"), [])
     sim.advance_to("2024-01-01T13:30:00Z")
@@ -102,17 +102,17 @@ def test_a_pause_survives_being_disabled_and_enabled(simulation: Started, delay:
 def test_a_retry_pending_at_the_pause_runs_after_resume(simulation: Started) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", "0 10 * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)])
-    overrides.pause(["t"], _act(sim))
+    operator_actions.pause(["t"], _act(sim))
     sim.advance_to("2024-01-01T10:30:00Z")
     assert len(sim.starts("t")) == 1
-    overrides.resume(["t"], _act(sim))
+    operator_actions.resume(["t"], _act(sim))
     sim.poll()
     assert [run.reason for run in sim.runs("t")] == ["boot", "retry"]
 
 
 def test_run_now_runs_once_and_answers_the_request(sim: Simulation) -> None:
     sim.advance_to("2024-01-01T10:20:00Z")
-    assert overrides.request_run(["t", "unknown"], _act(sim, "please")) == ["t"]
+    assert operator_actions.request_run(["t", "unknown"], _act(sim, "please")) == ["t"]
     sim.poll()
     run = sim.runs("t")[-1]
     assert (run.reason, run.outcome, run.started_at) == ("manual", "succeeded", utc("10:20"))
@@ -124,9 +124,9 @@ def test_run_now_runs_once_and_answers_the_request(sim: Simulation) -> None:
 
 
 def test_run_now_runs_a_paused_task_too(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim))
+    operator_actions.pause(["t"], _act(sim))
     sim.advance_to("2024-01-01T11:20:00Z")
-    overrides.request_run(["t"], _act(sim))
+    operator_actions.request_run(["t"], _act(sim))
     sim.poll()
     assert sim.starts("t") == [utc("10:00"), utc("11:20")]
     assert sim.task("t").paused_since == utc("10:00")
@@ -137,7 +137,7 @@ def test_run_now_waits_for_a_run_in_progress(simulation: Started) -> None:
     job = sim.job(duration=timedelta(minutes=10))
     sim.initialize([("t", "0 10 * * *", job, FIVE_MINUTES)])
     sim.advance_to("2024-01-01T10:05:00Z")
-    overrides.request_run(["t"], _act(sim))
+    operator_actions.request_run(["t"], _act(sim))
     sim.advance_to("2024-01-01T10:11:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("10:10")]
 
@@ -145,8 +145,8 @@ def test_run_now_waits_for_a_run_in_progress(simulation: Started) -> None:
 def test_clear_retry_forgets_the_retry(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([("t", HOURLY, sim.job(["fail", "ok"]), FIVE_MINUTES)])
-    assert overrides.clear_retry(["t"], _act(sim)) == ["t"]
-    assert overrides.clear_retry(["t"], _act(sim)) == []
+    assert operator_actions.clear_retry(["t"], _act(sim)) == ["t"]
+    assert operator_actions.clear_retry(["t"], _act(sim)) == []
     sim.advance_to("2024-01-01T10:59:00Z")
     assert len(sim.starts("t")) == 1
     sim.advance_to("2024-01-01T11:00:00Z")
@@ -162,9 +162,9 @@ def test_p66_acts_right_before_a_minute_keep_nothing_from_starting_in_it(
     for hour in (11, 12):
         sim.advance_to(utc(f"{hour - 1}:59:58"), at_least_every=FIVE_MINUTES)
         for name in named:
-            overrides.pause([name], _act(sim))
+            operator_actions.pause([name], _act(sim))
             sim.poll()
-            overrides.resume([name], _act(sim))
+            operator_actions.resume([name], _act(sim))
         sim.advance_to(utc(f"{hour}:00"))
     assert [sim.starts(name) for name in (*named, "other")] == [[utc("11:00"), utc("12:00")]] * 6
     assert not TaskRun.objects.exclude(outcome="succeeded").exists()
@@ -175,11 +175,11 @@ def test_p66_acts_right_before_a_minute_keep_nothing_from_starting_in_it(
 )
 def test_acts_leave_a_damaged_row_alone(sim: Simulation, damage: dict[str, object]) -> None:
     ScheduledTask.objects.update(**damage)
-    assert overrides.pause(["t"], _act(sim)) == []
+    assert operator_actions.pause(["t"], _act(sim)) == []
 
 
 def test_an_act_wakes_the_task_at_once(sim: Simulation) -> None:
-    overrides.request_run(["t"], _act(sim))
+    operator_actions.request_run(["t"], _act(sim))
     assert sim.task("t").wake_at == sim.now
 
 
@@ -189,8 +189,8 @@ def test_an_act_wakes_the_task_at_once(sim: Simulation) -> None:
 def test_a_new_pause_replaces_the_one_before(
     sim: Simulation, until: datetime | None, expected: datetime | None
 ) -> None:
-    overrides.pause(["t"], _act(sim), until=utc("2024-01-01T18:00"))
-    overrides.pause(["t"], _act(sim), until=until)
+    operator_actions.pause(["t"], _act(sim), until=utc("2024-01-01T18:00"))
+    operator_actions.pause(["t"], _act(sim), until=until)
     assert sim.task("t").paused_until == expected
     assert TaskOverride.objects.filter(kind="pause", ended_at=None).count() == 1
 
@@ -201,7 +201,7 @@ def _rows() -> list[tuple[datetime, str, str]]:
 
 
 def test_a_pause_ends_before_the_occurrence_at_its_end(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim), until=utc("13:00"))
+    operator_actions.pause(["t"], _act(sim), until=utc("13:00"))
     assert sim.task("t").next_run_at == utc("13:00")
     sim.advance_to("2024-01-01T13:30:00Z")
     assert _rows() == [
@@ -211,9 +211,9 @@ def test_a_pause_ends_before_the_occurrence_at_its_end(sim: Simulation) -> None:
 
 
 def test_a_resume_after_the_end_of_a_pause_leaves_what_came_after_it(sim: Simulation) -> None:
-    overrides.pause(["t"], _act(sim), until=utc("11:30"))
+    operator_actions.pause(["t"], _act(sim), until=utc("11:30"))
     sim.clock.advance(utc("12:10"))
-    overrides.resume(["t"], _act(sim))
+    operator_actions.resume(["t"], _act(sim))
     sim.advance_to("2024-01-01T12:20:00Z")
     assert _rows() == [
         (utc("11:00"), "skipped", "disabled"),

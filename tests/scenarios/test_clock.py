@@ -10,7 +10,7 @@ import pytest
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import overrides
+from django_declarative_cron.store import operator_actions
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -112,7 +112,7 @@ def test_what_is_owed_at_once_does_not_wait_for_the_old_time_after_a_step_back(
     ]
     sim.initialize(registrations)
     sim.advance_to("2024-01-01T10:30:00Z")
-    overrides.request_run(["asked"], overrides.Act(author="somebody", at=sim.now))
+    operator_actions.request_run(["asked"], operator_actions.Act(author="somebody", at=sim.now))
     sim.crash()
     sim.jump_to("2024-01-01T10:27:00Z")
     sim.initialize(registrations)

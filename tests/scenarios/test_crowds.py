@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import bulk, claims
+from django_declarative_cron.store import claims, database
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -58,6 +58,6 @@ def test_where_one_row_spoils_its_batch_all_the_others_start(
 
         return insert
 
-    monkeypatch.setattr(bulk, "insert", refusing(bulk.insert))
+    monkeypatch.setattr(database, "insert", refusing(database.insert))
     crowd.advance_to(utc("11:00"), at_least_every=timedelta(minutes=30))
     assert _starts(crowd) == [[] if name == "t4" else ["11:00:00"] for name in NAMES]

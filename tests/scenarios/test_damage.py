@@ -21,7 +21,7 @@ from django_declarative_cron.exceptions import (
     TaskTryDeserializeError,
 )
 from django_declarative_cron.models import ScheduledTask, SchedulerState
-from django_declarative_cron.store import bulk
+from django_declarative_cron.store import database
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -154,7 +154,7 @@ def test_a_database_that_keeps_less_than_was_written_is_found_out(
     simulation: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sim = simulation("10:00:00")
-    monkeypatch.setattr(bulk, "insert", _losing(bulk.insert, "b"))
+    monkeypatch.setattr(database, "insert", _losing(database.insert, "b"))
     registrations = [(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")]
     with pytest.raises(ScheduleTaskError) as caught:
         sim.initialize(registrations)

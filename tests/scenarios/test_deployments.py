@@ -21,8 +21,8 @@ from django_declarative_cron.models import (
     TaskOverride,
     TaskRun,
 )
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -140,9 +140,9 @@ ACTS: dict[str, Callable[[Simulation], object]] = {
     "an override": lambda sim: sim.initialize([("t", "5 * * * *", sim.job(), FIVE_MINUTES)]),
     "another task": lambda sim: sim.initialize([("u", HOURLY, sim.job(), FIVE_MINUTES)]),
     "a mistake": lambda sim: _refused(sim, "no list"),
-    "a pause": lambda sim: overrides.pause(["t"], _act(sim)),
-    "a request": lambda sim: (overrides.request_run(["t"], _act(sim)), sim.poll()),
-    "a cleared retry": lambda sim: overrides.clear_retry(["t"], _act(sim)),
+    "a pause": lambda sim: operator_actions.pause(["t"], _act(sim)),
+    "a request": lambda sim: (operator_actions.request_run(["t"], _act(sim)), sim.poll()),
+    "a cleared retry": lambda sim: operator_actions.clear_retry(["t"], _act(sim)),
 }
 
 
@@ -186,11 +186,11 @@ def test_acts_reach_the_deployment_of_the_settings_only(
     pair: Callable[..., Pair], settings: Any
 ) -> None:
     ours, theirs = pair("10:10:00")
-    assert overrides.pause(["t"], _act(ours)) == ["t"]
+    assert operator_actions.pause(["t"], _act(ours)) == ["t"]
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "theirs"}
-    assert overrides.request_run(["t"], _act(theirs)) == ["t"]
+    assert operator_actions.request_run(["t"], _act(theirs)) == ["t"]
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "nobody's"}
-    assert overrides.pause(["t"], _act(theirs)) == []
+    assert operator_actions.pause(["t"], _act(theirs)) == []
     assert TaskOverride.objects.filter(scheduler__deployment="default").get().kind == "pause"
     assert TaskOverride.objects.filter(scheduler__deployment="theirs").get().kind == "run"
     assert (ours.task("t").paused_since, theirs.task("t").paused_since) == (utc("10:10"), None)
@@ -199,7 +199,7 @@ def test_acts_reach_the_deployment_of_the_settings_only(
 @pytest.mark.beyond_the_theory
 def test_a_pause_survives_removal_in_its_own_deployment_only(pair: Callable[..., Pair]) -> None:
     ours, theirs = pair("10:10:00")
-    overrides.pause(["t"], _act(ours))
+    operator_actions.pause(["t"], _act(ours))
     for sim in (ours, theirs):
         sim.initialize([])
         sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])

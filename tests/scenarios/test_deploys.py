@@ -10,10 +10,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core.spread import offset_of
+from django_declarative_cron.core.operating import offset_of
 from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -77,7 +77,7 @@ def test_p44_what_a_person_decided_outlives_every_restart(simulation: Started) -
     sim = simulation("10:30:00")
     tasks = [_task(sim), _task(sim, name="other")]
     sim.initialize(tasks)
-    overrides.pause(["t"], Act("an operator", sim.now, "inventory"))
+    operator_actions.pause(["t"], Act("an operator", sim.now, "inventory"))
     for hour in (11, 12, 13):
         sim.advance_to(utc(f"{hour}:10"), at_least_every=QUARTER)
         (sim.stop if hour == 12 else sim.crash)()
@@ -98,7 +98,7 @@ def test_p49_a_deploy_deletes_the_rows_of_names_that_are_gone_and_nothing_else(
     sim = simulation("10:00:00")
     sim.initialize([_task(sim, name=name) for name in ("kept", "changed", "gone", "damaged")])
     for name in ("kept", "changed", "gone"):
-        overrides.pause([name], Act("an operator", sim.now))
+        operator_actions.pause([name], Act("an operator", sim.now))
     ScheduledTask.objects.filter(name="damaged").update(cron="garbage")
     runs, acts = _keys(TaskRun), _keys(TaskOverride)
     sim.stop()

@@ -188,12 +188,12 @@ def test_a_duration_is_told_to_the_microsecond(
 def test_events_of_an_act_come_after_the_commit(
     simulation: Started, told: list[Event], django_capture_on_commit_callbacks: Any
 ) -> None:
-    from django_declarative_cron.store import overrides
+    from django_declarative_cron.store import operator_actions
 
     sim = simulation("10:10:00")
     sim.initialize([("t", "0 * * * *", sim.job(), timedelta(minutes=1))])
     told.clear()
     with django_capture_on_commit_callbacks(execute=True):
-        overrides.pause(["t"], overrides.Act(author="an operator", at=sim.now))
+        operator_actions.pause(["t"], operator_actions.Act(author="an operator", at=sim.now))
         assert told == []
     assert names(told) == ["TaskPaused"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import overrides
+from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.jobs import Job
 
@@ -59,9 +59,9 @@ def test_cron_28_a_task_that_is_disabled_has_none(simulation: Started) -> None:
 def test_cron_28_a_pause_without_end_has_none(simulation: Started) -> None:
     sim = simulation("10:20:00")
     sim.initialize(hourly(sim.job()))
-    overrides.pause(["t"], overrides.Act("ada", sim.now))
+    operator_actions.pause(["t"], operator_actions.Act("ada", sim.now))
     assert next_run(sim) is None
-    overrides.pause(["t"], overrides.Act("ada", sim.now), until=utc("13:30"))
+    operator_actions.pause(["t"], operator_actions.Act("ada", sim.now), until=utc("13:30"))
     assert next_run(sim) == utc("14:00")
 
 

@@ -101,12 +101,12 @@ def test_a_pending_retry_is_not_active(simulation: Started) -> None:
 
 
 def test_a_person_waits_for_the_run_that_goes_on(simulation: Started) -> None:
-    from django_declarative_cron.store import overrides
+    from django_declarative_cron.store import operator_actions
 
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=3)), "skip")])
     sim.advance_to("2024-01-01T10:06:00Z")
-    overrides.request_run(["t"], overrides.Act("ada", sim.now))
+    operator_actions.request_run(["t"], operator_actions.Act("ada", sim.now))
     sim.advance_to("2024-01-01T10:08:30Z")
     assert [(run.reason, run.started_at) for run in sim.runs("t")] == [
         ("due", utc("10:05")),
@@ -315,15 +315,15 @@ def test_a_retry_goes_before_the_line(simulation: Started) -> None:
 
 
 def test_a_pause_holds_the_line(simulation: Started) -> None:
-    from django_declarative_cron.store import overrides
+    from django_declarative_cron.store import operator_actions
 
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=8)), "enqueue")])
     sim.advance_to("2024-01-01T10:11:00Z")
-    overrides.pause(["t"], overrides.Act("ada", sim.now))
+    operator_actions.pause(["t"], operator_actions.Act("ada", sim.now))
     sim.advance_to("2024-01-01T10:27:00Z")
     assert [run.outcome for run in sim.runs("t")] == ["succeeded", "waiting"]
-    overrides.resume(["t"], overrides.Act("ada", sim.now))
+    operator_actions.resume(["t"], operator_actions.Act("ada", sim.now))
     sim.advance_to("2024-01-01T10:28:00Z")
     assert told_of(sim) == [
         ("succeeded", utc("10:05"), 1),

@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import bulk, claims, deciding, results
+from django_declarative_cron.store import claims, database, results
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -72,7 +72,7 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
     sim = simulation("10:00:00")
     registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
     refused = OperationalError("no space left")
-    monkeypatch.setattr(bulk, "insert", _failing(bulk.insert, 1, refused))
+    monkeypatch.setattr(database, "insert", _failing(database.insert, 1, refused))
     with pytest.raises(ScheduleTaskError) as caught:
         sim.initialize(registrations)
     assert caught.value.message == "Failed to schedule task 't': no space left"
@@ -104,7 +104,7 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
 
         return insert
 
-    monkeypatch.setattr(bulk, "insert", refusing(bulk.insert))
+    monkeypatch.setattr(database, "insert", refusing(database.insert))
     sim.advance_to("2024-01-01T10:00:00Z")
     assert [len(sim.starts(f"t{n}")) for n in range(10)] == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
     said = "The database refused to store a run of this task. The log shows its answer."
@@ -129,8 +129,8 @@ def test_occurrences_of_a_broken_task_are_missed_because_it_was_broken(
             raise LookupError("no such callback")
         return real(row, *_)
 
-    real = deciding.declaration_of
-    monkeypatch.setattr(deciding, "declaration_of", refuse)
+    real = claims.declaration_of
+    monkeypatch.setattr(claims, "declaration_of", refuse)
     sim.advance_to("2024-01-01T12:30:00Z")
     monkeypatch.undo()
     sim.advance_to("2024-01-01T12:40:00Z")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def test_an_act_is_logged_with_its_author(
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="django_declarative_cron")
     with django_capture_on_commit_callbacks(execute=True):
-        overrides.pause(["yearly"], Act(author="ada", at=sim.now, note="inventory"))
+        operator_actions.pause(["yearly"], Act(author="ada", at=sim.now, note="inventory"))
     [record] = [each for each in caplog.records if getattr(each, "event", "") == "TaskPaused"]
     assert (record.taskName, record.author, record.note) == ("yearly", "ada", "inventory")  # type: ignore[attr-defined]
 

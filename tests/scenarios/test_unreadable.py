@@ -17,8 +17,8 @@ from django_declarative_cron.models import (
     TaskOverride,
     TaskRun,
 )
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.mending import mend
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.row_repair import mend
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -116,9 +116,9 @@ def test_a_scheduler_outlives_what_is_damaged_while_it_runs(
     simulation: Started, model: Any, field: Any, wrong: object
 ) -> None:
     sim, _ = _begun(simulation)
-    act = overrides.Act(author="somebody", at=utc("10:00:40"))
-    overrides.pause(["b"], act)
-    overrides.resume(["b"], act)
+    act = operator_actions.Act(author="somebody", at=utc("10:00:40"))
+    operator_actions.pause(["b"], act)
+    operator_actions.resume(["b"], act)
     damage(model, field, wrong)
     sim.advance_to("2024-01-01T12:00:30Z", at_least_every=FIVE_MINUTES)
     mend("default", "default")  # What only people read of.

@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.engine import Engine
-from django_declarative_cron.store import claims, dead, interrupting, results, starts
+from django_declarative_cron.store import claims, recovery, results, starts
 from django_declarative_cron.store.guard import Standing
 
 from .planting import after, around, fault
@@ -43,7 +43,7 @@ def _restart_an_overridden_run(patch: pytest.MonkeyPatch) -> None:
         run.epoch = run.epoch if task is None else task.epoch
         return real(run, task, *more)
 
-    around(patch, interrupting, "_interrupted", interrupted)
+    around(patch, recovery, "_interrupted", interrupted)
 
 
 @fault("S1", "S4")
@@ -52,7 +52,7 @@ def _take_the_living_for_dead(patch: pytest.MonkeyPatch) -> None:
         running = TaskRun.objects.filter(running_slot__isnull=False)
         return list(running.exclude(instance=member.instance))
 
-    around(patch, dead, "_runs_of_the_dead", found)
+    around(patch, recovery, "_runs_of_the_dead", found)
 
 
 # --- stops, leaders, results -------------------------------------------------------------

@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core import decide, events, unserved
+from django_declarative_cron.core import decide, events, missed
 from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.store import (
-    adding,
-    applying,
-    coming,
-    deciding,
-    endings,
-    overrides,
-    rows,
-)
+from django_declarative_cron.store import apply_plan, claims, operator_actions, results, rows
 
 from .planting import after, around, fault
 
@@ -90,7 +82,7 @@ def _count_one_missed_too_many(patch: pytest.MonkeyPatch) -> None:
         told = real(*args)
         return replace(told, count=told.count + 1) if told.count > 1 else told
 
-    around(patch, unserved, "_skip", skip)
+    around(patch, missed, "_skip", skip)
 
 
 @fault("every occurrence is accounted for")
@@ -109,7 +101,7 @@ def _decide_by(patch: pytest.MonkeyPatch, **rules: Any) -> None:
     def decided(real: Any, state: Any, schedule: Any, *more: Any) -> Any:
         return real(state, replace(schedule, **rules), *more)
 
-    around(patch, deciding, "decide", decided)
+    around(patch, claims, "decide", decided)
 
 
 @fault("lost minutes are told once")
@@ -125,13 +117,13 @@ def _tell_nothing_of_a_gap(patch: pytest.MonkeyPatch) -> None:
 
 @fault("L1")
 def _lose_the_boot_obligation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(coming.Known, "boot_of", lambda *_: None)
+    patch.setattr(apply_plan.Known, "boot_of", lambda *_: None)
 
 
 @fault("S1", "S2", "no occurrence succeeds twice")
 def _boot_run_twice_in_a_minute(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        coming.Known,
+        apply_plan.Known,
         "boot_of",
         lambda known, name: None if name in known.running else known.owed.get(name),
     )
@@ -141,7 +133,7 @@ def _boot_run_twice_in_a_minute(patch: pytest.MonkeyPatch) -> None:
 def _owe_the_past_at_a_first_coming(patch: pytest.MonkeyPatch) -> None:
     around(
         patch,
-        adding,
+        apply_plan,
         "first_coming",
         lambda real, event: replace(real(event), discharged_at=None, registered_at=_earlier(event)),
     )
@@ -179,8 +171,8 @@ def _ignore_pre_emption(patch: pytest.MonkeyPatch) -> None:
         waits = pending is not None and decision.wake_at is not None
         return replace(decision, wake_at=max(pending, decision.wake_at)) if waits else decision
 
-    around(patch, deciding, "decide", decided)
-    for module in (decide, endings):
+    around(patch, claims, "decide", decided)
+    for module in (decide, results):
         around(patch, module, "settle", settled)
 
 
@@ -223,7 +215,7 @@ def _run_paused_occurrences_at_resume(patch: pytest.MonkeyPatch) -> None:
             (*story.events, events.TaskResumed(at=at, task_name=story.state.name, author="")),
         )
 
-    for module in (decide, applying, overrides):
+    for module in (decide, apply_plan, operator_actions):
         around(patch, module, "end_pause", ended)
 
 

@@ -21,7 +21,7 @@ from django_declarative_cron.exceptions import (
 )
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
 from django_declarative_cron.runtime.work import Run
-from django_declarative_cron.store import overrides
+from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import SimulatedFailure, Simulation
 from django_declarative_cron.testing.instance import Instance
 
@@ -286,31 +286,31 @@ class _Player:
     # --- what people do ---
 
     @contextmanager
-    def _person(self) -> Iterator[overrides.Act]:
+    def _person(self) -> Iterator[operator_actions.Act]:
         """Let a person act a second later; nobody's faults are theirs."""
         self._advance(1)
         with self.faults.lifted():
-            yield overrides.Act(author="somebody", at=self.sim.now)
+            yield operator_actions.Act(author="somebody", at=self.sim.now)
         self.sim.stir()
 
     def _pause(self, name: str, seconds: float | None) -> None:
         with self._person() as act:
             until = None if seconds is None else act.at + timedelta(seconds=seconds)
-            for paused in overrides.pause([name], act, until=until):
+            for paused in operator_actions.pause([name], act, until=until):
                 self.ledger.note_pause(paused, act.at, until)
 
     def _resume(self, name: str) -> None:
         with self._person() as act:
-            for resumed in overrides.resume([name], act):
+            for resumed in operator_actions.resume([name], act):
                 self.ledger.note_resume(resumed, act.at)
 
     def _run(self, name: str) -> None:
         with self._person() as act:
-            overrides.request_run([name], act)
+            operator_actions.request_run([name], act)
 
     def _clear_retry(self, name: str) -> None:
         with self._person() as act:
-            for cleared in overrides.clear_retry([name], act):
+            for cleared in operator_actions.clear_retry([name], act):
                 newest = TaskRun.objects.filter(task_name=name).latest("id")
                 self.ledger.cleared[cleared] = newest.pk
 

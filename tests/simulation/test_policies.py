@@ -19,7 +19,7 @@ from django.db import connection
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse
 from django_declarative_cron.models import SchedulerState, TaskRun
-from django_declarative_cron.store import overrides
+from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.jobs import Job
 
@@ -88,16 +88,16 @@ class Story:
         self.sim.initialize(self.tasks)
 
     def people(self) -> None:
-        act = overrides.Act("ada", self.sim.now)
+        act = operator_actions.Act("ada", self.sim.now)
         match self.chance.choice(("pause", "run", "clear")):
             case "pause":
-                overrides.pause(["t"], act)
+                operator_actions.pause(["t"], act)
                 self._advance(700)
-                overrides.resume(["t"], overrides.Act("ada", self.sim.now))
+                operator_actions.resume(["t"], operator_actions.Act("ada", self.sim.now))
             case "run":
-                overrides.request_run(["t"], act)
+                operator_actions.request_run(["t"], act)
             case "clear":
-                overrides.clear_retry(["t"], act)
+                operator_actions.clear_retry(["t"], act)
         self._advance(120)
 
     # --- what holds ---

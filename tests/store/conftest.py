@@ -15,13 +15,12 @@ from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration
-from django_declarative_cron.core.declarations import digest_of_set
+from django_declarative_cron.core.declarations.declaration import Declaration, digest_of_set
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store import reconcile
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
-from django_declarative_cron.store.instances import Process
+from django_declarative_cron.store.liveness import Process
 
 from ..timeouts import TIMEOUT
 
@@ -178,7 +177,7 @@ def stranger(transactional_db: None) -> Iterator[Stranger]:
 @pytest.fixture
 def impatient(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait for locks as briefly as the database can say it."""
-    monkeypatch.setattr("django_declarative_cron.store.limits.LOCK", 1)
+    monkeypatch.setattr("django_declarative_cron.store.database.LOCK", 1)
     if connection.vendor != "sqlite":
         yield
         return

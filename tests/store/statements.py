@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.store import claims, results
-from django_declarative_cron.store.endings import Result
+from django_declarative_cron.store.results import Result
 
 from .conftest import Deployment
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django_declarative_cron import theory
-from django_declarative_cron.store import history
-from django_declarative_cron.store.history import History
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.trace import History, read
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.theory import Verdict
 
@@ -56,7 +55,7 @@ def judged(sim: Simulation, since: str | None = None, *, living: bool = True) ->
     for instance in instances(sim):
         if living and instance.scheduler is not None:
             instance.scheduler.beat()
-    told = history.read(
+    told = read(
         "default",
         "default",
         lease=LEASE,

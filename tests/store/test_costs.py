@@ -10,15 +10,9 @@ import pytest
 from django.db import DataError, transaction
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import (
-    bulk,
-    database,
-    instances,
-    overrides,
-    pruning,
-)
-from django_declarative_cron.store.overrides import Act
-from django_declarative_cron.store.peek import peek
+from django_declarative_cron.store import database, liveness, operator_actions, pruning
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.poll_query import peek
 
 from .conftest import Deployment
 from .statements import claim, initialized, is_postgresql, one_pass, statements, write_history
@@ -37,7 +31,7 @@ def test_tasks_start_and_end_in_as_many_statements_however_many_they_are(tasks: 
 @pytest.mark.parametrize("tasks", [2, 60])
 def test_an_unchanged_set_is_recognised_in_as_many_statements_whatever_it_holds(tasks: int) -> None:
     made = initialized(tasks)
-    instances.leave(made.member, made.now)
+    liveness.leave(made.member, made.now)
     before = list(ScheduledTask.objects.order_by("pk").values())
     # The deployment's row, the comparison of the tasks, the new instance, and that it leads.
     assert len(statements(made.restart)) == 4
@@ -59,7 +53,7 @@ def test_one_change_is_written_in_as_many_statements_however_many_there_are(task
     made = initialized(tasks)
     made.change("t1", cron="5 5 5 5 *")
     assert len(statements(made.initialize)) <= 17
-    instances.leave(made.member, made.now)
+    liveness.leave(made.member, made.now)
     made.change("t1", cron="5 5 6 6 *")
     # Nothing is left to be seen to: no dead, no marks that lie ahead.
     assert len(statements(made.restart)) <= 13
@@ -73,7 +67,7 @@ def test_an_idle_look_is_one_statement_whatever_there_is() -> None:
 
 @pytest.mark.parametrize(
     "act",
-    [overrides.pause, overrides.request_run, overrides.skip_next],
+    [operator_actions.pause, operator_actions.request_run, operator_actions.skip_next],
     ids=lambda each: each.__name__,
 )
 @pytest.mark.parametrize("tasks", [1, 30])
@@ -102,13 +96,13 @@ def test_of_many_tasks_the_one_that_changed_is_written(monkeypatch: pytest.Monke
     made = initialized(30)
     made.change("t7", cron="5 5 5 5 *")
     written: list[str] = []
-    upsert = bulk.upsert
+    upsert = database.upsert
 
     def seen(using: str, rows: Sequence[Any], fields: Sequence[str]) -> None:
         written.extend(row.name for row in rows if isinstance(row, ScheduledTask))
         upsert(using, rows, fields)
 
-    monkeypatch.setattr(bulk, "upsert", seen)
+    monkeypatch.setattr(database, "upsert", seen)
     made.initialize()
     assert written == ["t7"]
 
@@ -136,12 +130,12 @@ def test_texts_numbers_and_instants_of_many_rows_are_kept_letter_for_letter() ->
         task.wake_at = datetime(1 + 9**number // 8, 2, 28, 23, 59, 59, number, tzinfo=UTC)
     names = ["description", "run_count", "wake_at"]
     expected = [tuple(getattr(task, name) for name in names) for task in tasks]
-    bulk.upsert("default", tasks, names)
+    database.upsert("default", tasks, names)
     assert list(ScheduledTask.objects.order_by("pk").values_list(*names)) == expected
     tasks[2].description = "a\0b"
     if is_postgresql:
         with pytest.raises((DataError, ValueError)), transaction.atomic():
-            bulk.upsert("default", tasks, names)
+            database.upsert("default", tasks, names)
 
 
 def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
@@ -150,7 +144,7 @@ def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
     for number, task in enumerate(tasks):
         task.run_count, task.broken_reason, task.declaration = number, "it's 100 %", {"n": number}
         task.boot_at, task.orphaned = made.now, True
-    bulk.upsert(
+    database.upsert(
         "default", tasks, ["run_count", "broken_reason", "declaration", "boot_at", "orphaned"]
     )
     stored = ScheduledTask.objects.order_by("pk")
@@ -173,7 +167,7 @@ def test_data_that_is_equal_and_not_the_same_is_kept_as_it_is() -> None:
         )
         for number, value in enumerate([1, True, 1.0, None])
     ]
-    bulk.insert("default", runs)
+    database.insert("default", runs)
     kept = TaskRun.objects.order_by("task_name").values_list("result", flat=True)
     assert list(map(repr, kept)) == ["1", "True", "1.0", "None"]
 

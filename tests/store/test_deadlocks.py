@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from django_declarative_cron.models import TaskOverride, TaskRun
-from django_declarative_cron.store import claims, database, overrides
-from django_declarative_cron.store.faults import is_conflict
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import claims, database, operator_actions
+from django_declarative_cron.store.database import is_conflict
+from django_declarative_cron.store.operator_actions import Act
 
 from ..threads import elsewhere
 from .conftest import TIMEOUT, WAITING, Deployment, Stranger
@@ -39,7 +39,7 @@ def test_a_claim_that_has_to_end_a_deadlock_is_made_again(
 ) -> None:
     # MySQL spares who has written more, PostgreSQL who has no limit of their own to look after.
     stranger.look_for_no_deadlocks()
-    overrides.request_run(["t1"], Act(author="an operator", at=deployment.now))
+    operator_actions.request_run(["t1"], Act(author="an operator", at=deployment.now))
     stranger.hold("taskoverride", task_name="t1")
     stranger.write_much()
 

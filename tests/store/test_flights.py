@@ -7,10 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from django_declarative_cron.store.history.flights import Busy, Flights, ending
-from django_declarative_cron.store.history.presence import Life, Presence, presences
-from django_declarative_cron.store.history.telling import History, Sources
-from django_declarative_cron.store.history.values import Ran
+from django_declarative_cron.store.trace.builder import History, Sources
+from django_declarative_cron.store.trace.gaps import Busy, Flights, ending
+from django_declarative_cron.store.trace.values import Life, Presence, Ran, presences
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

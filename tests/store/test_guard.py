@@ -12,19 +12,18 @@ import pytest
 from django.db import connections
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declaration import Declaration
-from django_declarative_cron.core.declarations import digest_of_set
+from django_declarative_cron.core.declarations.declaration import Declaration, digest_of_set
 from django_declarative_cron.models import (
     ScheduledTask,
     SchedulerInstance,
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.store import claims, guard, instances, reconcile, results
+from django_declarative_cron.store import claims, guard, liveness, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Bid, Member, Standing
-from django_declarative_cron.store.instances import Process
-from django_declarative_cron.store.peek import peek
+from django_declarative_cron.store.liveness import Process
+from django_declarative_cron.store.poll_query import peek
 
 from ..timeouts import TIMEOUT
 
@@ -213,9 +212,9 @@ def test_a_heartbeat_renews_the_lease_of_the_leader_only(
     _initialize(second, declarations)
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     SchedulerState.objects.update(lease_expires_at=long_ago)
-    assert instances.heartbeat(second)
+    assert liveness.heartbeat(second)
     assert SchedulerState.objects.get().lease_expires_at == long_ago
-    assert instances.heartbeat(first)
+    assert liveness.heartbeat(first)
     expires = SchedulerState.objects.get().lease_expires_at
     assert expires is not None
     assert expires > datetime.now(UTC)
@@ -300,12 +299,12 @@ def test_vouching_is_a_sign_of_life_and_no_renewal(
     SchedulerInstance.objects.update(heartbeat_at=before)
     SchedulerState.objects.update(lease_expires_at=before)
     for _ in range(2):
-        assert instances.vouch(first)
+        assert liveness.vouch(first)
         row = SchedulerInstance.objects.get()
         assert row.heartbeat_at > before
         assert row.mute_since == before
     assert SchedulerState.objects.get().lease_expires_at == before
-    assert instances.heartbeat(first)
+    assert liveness.heartbeat(first)
     assert SchedulerInstance.objects.get().mute_since is None
 
 
@@ -316,7 +315,7 @@ def test_vouching_brings_back_who_was_only_silent(
     _initialize(first, declarations)
     heard = datetime.now(UTC) - timedelta(hours=1)
     SchedulerInstance.objects.update(heartbeat_at=heard, stopped_at=heard + timedelta(minutes=1))
-    assert instances.vouch(first)
+    assert liveness.vouch(first)
     row = SchedulerInstance.objects.get()
     assert row.stopped_at is None
     assert [since for since, _ in row.lapses] == [heard.isoformat()]
@@ -330,11 +329,11 @@ def test_vouching_brings_back_nobody_who_went(
     if end != "never came":
         _initialize(first, declarations)
     if end == "leaves":
-        instances.leave(first, now)
+        liveness.leave(first, now)
     elif end == "gives itself up":
-        instances.give_up(first)
+        liveness.give_up(first)
     before = list(SchedulerInstance.objects.values())
-    assert not instances.vouch(first)
+    assert not liveness.vouch(first)
     assert list(SchedulerInstance.objects.values()) == before
 
 
@@ -343,9 +342,9 @@ def test_who_has_left_in_order_is_not_counted_as_dead_afterwards(
 ) -> None:
     first = member()
     _initialize(first, declarations)
-    instances.leave(first, datetime.now(UTC))
+    liveness.leave(first, datetime.now(UTC))
     before = list(SchedulerInstance.objects.values())
-    instances.give_up(first)
+    liveness.give_up(first)
     assert list(SchedulerInstance.objects.values()) == before
 
 
@@ -390,7 +389,7 @@ def test_a_late_finisher_never_overwrites_a_newer_run(
         return found
 
     old = claim_of_t0(first)
-    instances.give_up(first)
+    liveness.give_up(first)
     new = claim_of_t0(second)
     assert (new.started.attempt, new.term) == (old.started.attempt + 1, old.term + 1)
     told: dict[str, list[str]] = {}

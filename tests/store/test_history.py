@@ -17,9 +17,9 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.history.flights import Busy, Flights
-from django_declarative_cron.store.instances import heartbeat
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.liveness import heartbeat
+from django_declarative_cron.store.trace.gaps import Busy, Flights
 from django_declarative_cron.testing import Simulation
 
 from .stories import FIVE_MINUTES, HOURLY, LEASE, MINUTELY, act, instances, judged, start, utc
@@ -359,37 +359,37 @@ def test_a_process_that_was_silent_and_lives_was_frozen() -> None:
 
 
 def _paused_and_resumed(sim: Simulation) -> None:
-    overrides.pause(["t"], act(sim))
+    operator_actions.pause(["t"], act(sim))
     sim.advance_to("2024-01-01T12:30:00Z")
-    overrides.resume(["t"], act(sim))
+    operator_actions.resume(["t"], act(sim))
 
 
 def _paused_for_a_while(sim: Simulation) -> None:
-    overrides.pause(["t"], act(sim), until=utc("12:30"))
+    operator_actions.pause(["t"], act(sim), until=utc("12:30"))
 
 
 def _paused_over_a_restart_and_an_override(sim: Simulation) -> None:
-    overrides.pause(["t"], act(sim))
+    operator_actions.pause(["t"], act(sim))
     sim.advance_to("2024-01-01T11:30:00Z")
     sim.crash()
     sim.jump_to("2024-01-01T12:10:00Z")
     sim.initialize([("t", MINUTELY, sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T12:20:30Z")
-    overrides.resume(["t"], act(sim))
+    operator_actions.resume(["t"], act(sim))
 
 
 def _asked_for(sim: Simulation) -> None:
-    overrides.request_run(["t"], act(sim))
+    operator_actions.request_run(["t"], act(sim))
     sim.poll()
 
 
 def _cleared(sim: Simulation) -> None:
     sim.advance_to("2024-01-01T11:01:00Z")
-    overrides.clear_retry(["t"], act(sim))
+    operator_actions.clear_retry(["t"], act(sim))
 
 
 def _asked_for_and_interrupted(sim: Simulation) -> None:
-    overrides.request_run(["t"], act(sim))
+    operator_actions.request_run(["t"], act(sim))
     sim.poll()
     sim.crash()
     sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -430,7 +430,7 @@ def test_what_people_do_is_no_violation(
 def test_a_stop_may_wait_for_a_run_that_is_not_judged() -> None:
     sim = start("10:00:00")
     sim.initialize([("t", "0 0 * * *", sim.job(duration=LONG), FIVE_MINUTES)])
-    overrides.request_run(["t"], act(sim))
+    operator_actions.request_run(["t"], act(sim))
     sim.poll()
     sim.stop()
     told = judged(sim)
@@ -441,7 +441,7 @@ def test_a_stop_may_wait_for_a_run_that_is_not_judged() -> None:
 def test_a_task_that_is_paused_is_out_of_sight() -> None:
     sim = start("10:00:00")
     sim.initialize([_entry("t"), _entry("off", enabled=False)])
-    overrides.pause(["t"], act(sim))
+    operator_actions.pause(["t"], act(sim))
     sim.advance_to("2024-01-01T12:30:00Z")
     told = judged(sim)
     assert (told.broken, told.told.away) == ([], ["off", "t"])
@@ -454,8 +454,8 @@ def test_many_acts_of_one_instant_change_the_list_once() -> None:
     sim = start("10:00:00")
     names = [f"t{number}" for number in range(20)]
     sim.initialize([(name, HOURLY, sim.job(), FIVE_MINUTES) for name in names])
-    overrides.pause(names, act(sim))
-    overrides.resume(names, act(sim))
+    operator_actions.pause(names, act(sim))
+    operator_actions.resume(names, act(sim))
     sim.advance_to("2024-01-01T11:30:00Z")
     told = judged(sim)
     lists = [len(r["registrations"]) for r in told.records if r["event"] == "IEs"]
@@ -526,9 +526,9 @@ def test_runs_of_a_scheduler_whose_row_is_gone_are_not_judged() -> None:
 def test_a_part_of_a_history_is_judged_from_each_tasks_next_occurrence_on() -> None:
     sim = start("10:50:00")
     _crash_and_restart(sim)
-    overrides.pause(["u"], act(sim))
+    operator_actions.pause(["u"], act(sim))
     sim.advance_to("2024-01-01T15:10:00Z")
-    overrides.resume(["u"], act(sim))
+    operator_actions.resume(["u"], act(sim))
     sim.advance_to("2024-01-01T15:30:00Z")
     whole = judged(sim)
     assert whole.broken == []

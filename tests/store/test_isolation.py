@@ -15,10 +15,10 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import claims, foreground, guard, overrides, results
-from django_declarative_cron.store.faults import is_conflict
-from django_declarative_cron.store.instances import Process
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import claims, foreground, guard, operator_actions, results
+from django_declarative_cron.store.database import is_conflict
+from django_declarative_cron.store.liveness import Process
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
 
 from .. import threads as threads
@@ -99,7 +99,9 @@ def test_an_act_in_a_transaction_that_looked_before_takes_nothing_back(
     elsewhere(request.begin).result(TIMEOUT)
     # Where looking is locking, the task waits for the request, and nothing can go wrong.
     started = {claim.task_name: claim.run for claim in _claim(deployment)}
-    ended = elsewhere(lambda: request.act(lambda: overrides.pause(["t1"], act))).result(TIMEOUT)
+    ended = elsewhere(lambda: request.act(lambda: operator_actions.pause(["t1"], act))).result(
+        TIMEOUT
+    )
     row = ScheduledTask.objects.get(name="t1")
     assert row.running_run == started.get("t1")
     assert row.run_count == ("t1" in started)

@@ -11,8 +11,13 @@ import pytest
 from django_declarative_cron.conf import Options
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import housekeeping
-from django_declarative_cron.runtime.housekeeping import EVERY, Housekeeping
-from django_declarative_cron.runtime.respite import IMPATIENCE, ROOM, Respite
+from django_declarative_cron.runtime.housekeeping import (
+    EVERY,
+    IMPATIENCE,
+    ROOM,
+    Housekeeping,
+    Respite,
+)
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import ManualClock, Simulation

@@ -11,11 +11,11 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
-from django_declarative_cron.core.envelope import envelopes
+from django_declarative_cron.core.event_sink import envelopes
 from django_declarative_cron.models import OutboxEvent, TaskRun
-from django_declarative_cron.store import claims, outbox, overrides
-from django_declarative_cron.store.job_names import name_of
-from django_declarative_cron.store.unanswered import unanswered
+from django_declarative_cron.store import claims, operator_actions, outbox
+from django_declarative_cron.store.outbox import name_of
+from django_declarative_cron.store.recovery import unanswered
 from django_declarative_cron.testing import Simulation
 
 from ..receiver import Post
@@ -134,9 +134,9 @@ def test_what_did_not_run_is_told(post_to: Post, django_capture_on_commit_callba
     post_to(NOWHERE)
     sim = Simulation("2024-01-01T10:01:30Z")
     sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
-    overrides.pause(["t"], overrides.Act(author="ada", at=sim.now))
+    operator_actions.pause(["t"], operator_actions.Act(author="ada", at=sim.now))
     sim.advance_to("2024-01-01T13:30Z")
-    overrides.resume(["t"], overrides.Act(author="ada", at=sim.now))
+    operator_actions.resume(["t"], operator_actions.Act(author="ada", at=sim.now))
     (skipped,) = bodies()
     assert skipped["type"] == skipped["event"] == "cron.skipped"
     assert skipped["subject"] == "t"
@@ -269,7 +269,7 @@ def test_what_is_rolled_back_is_not_told(post_to: Post, monkeypatch: pytest.Monk
     sim = Simulation("2024-01-01T10:01:30Z")
     sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
     seen: list[int] = []
-    insert = outbox.bulk.insert
+    insert = outbox.database.insert
 
     def refuse(using: str, rows: Any) -> None:
         insert(using, rows)
@@ -278,7 +278,7 @@ def test_what_is_rolled_back_is_not_told(post_to: Post, monkeypatch: pytest.Monk
             raise OperationalError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(outbox.bulk, "insert", refuse)
+        patched.setattr(outbox.database, "insert", refuse)
         sim.advance_to("2024-01-01T11:00Z")
     assert (seen, OutboxEvent.objects.count()) == ([2], 0)
     sim.advance_to("2024-01-01T11:01Z")

@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import override_settings
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import dead, guard, overrides, pruning
-from django_declarative_cron.store.overrides import Act
-from django_declarative_cron.store.peek import peek
+from django_declarative_cron.store import guard, operator_actions, pruning, recovery
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.poll_query import peek
 
 from .conftest import Deployment
 from .statements import initialized, is_postgresql, one_pass, statements, write_history
@@ -99,7 +99,7 @@ def test_an_idle_look_reads_none_of_the_runs_that_are_over() -> None:
 def _reaped(made: Deployment) -> object:
     with guard.locked(made.member) as held:
         assert held is not None
-        return dead._runs_of_the_dead(held, made.member, [])
+        return recovery._runs_of_the_dead(held, made.member, [])
 
 
 def _forgotten(made: Deployment) -> object:
@@ -134,11 +134,11 @@ def _forgotten_by_number(made: Deployment) -> object:
 
 
 def _paused(made: Deployment) -> object:
-    return overrides.pause(["t0"], Act("somebody", made.now))
+    return operator_actions.pause(["t0"], Act("somebody", made.now))
 
 
 def _asked_to_run(made: Deployment) -> object:
-    return overrides.request_run(["t0"], Act("somebody", made.now))
+    return operator_actions.request_run(["t0"], Act("somebody", made.now))
 
 
 @pytest.mark.parametrize("work", [_forgotten_by_age, _forgotten_by_number, _paused, _asked_to_run])

@@ -8,15 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core.damage import UNREADABLE
+from django_declarative_cron.core.decoding import UNREADABLE
 from django_declarative_cron.models import (
     RegistrationPart,
     RegistrationSet,
     ScheduledTask,
     SchedulerState,
 )
-from django_declarative_cron.store import registrations
-from django_declarative_cron.store.mending import mend
+from django_declarative_cron.store import registration_sets
+from django_declarative_cron.store.row_repair import mend
 
 from .conftest import Deployment
 from .statements import claim
@@ -29,7 +29,7 @@ TASKS = 40
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     """Give a deployment whose set has forty tasks, where five are many."""
-    monkeypatch.setattr(registrations, "PART", 5)
+    monkeypatch.setattr(registration_sets, "PART", 5)
     made = Deployment(TASKS)
     made.initialize()
     return made
@@ -43,7 +43,7 @@ def _change(made: Deployment, **cron_of: str) -> None:
 
 def _of_newest() -> dict[str, Any]:
     newest = RegistrationSet.objects.order_by("-generation")[0]
-    found = registrations.of_set("default", newest)
+    found = registration_sets.of_set("default", newest)
     assert len(found) == len({each["name"] for each in found})
     return {each["name"]: each for each in found}
 
@@ -104,7 +104,7 @@ def test_the_next_set_shares_the_parts_in_which_nothing_changed(made: Deployment
 def test_a_part_goes_with_the_last_set_that_has_it(made: Deployment) -> None:
     _change(made, t7="5 5 5 5 *")
     RegistrationSet.objects.order_by("generation")[0].delete()
-    registrations.forget_parts(made.member)
+    registration_sets.forget_parts(made.member)
     used = {digest for digest, _ in RegistrationSet.objects.get().parts}
     assert set(RegistrationPart.objects.values_list("digest", flat=True)) == used
     assert _of_newest().keys() == {f"t{number}" for number in range(TASKS)}
@@ -113,10 +113,10 @@ def test_a_part_goes_with_the_last_set_that_has_it(made: Deployment) -> None:
 def test_a_part_that_is_lost_leaves_a_hole_that_is_seen(made: Deployment) -> None:
     row = RegistrationSet.objects.get()
     RegistrationPart.objects.filter(digest=row.parts[0][0]).delete()
-    found = registrations.of_set("default", row)
+    found = registration_sets.of_set("default", row)
     assert found.count(None) == 1
     assert 0 < len(found) - 1 < TASKS
-    assert registrations.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
+    assert registration_sets.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
 
 
 def _damage(model: type[RegistrationPart | RegistrationSet], column: str, key: int) -> None:
@@ -133,7 +133,7 @@ def test_a_part_that_cannot_be_read_is_written_anew_by_the_next_set(made: Deploy
     part = RegistrationPart.objects.get(digest=before.parts[0][0])
     _damage(RegistrationPart, "tasks", part.pk)
     assert mend("default", made.member.deployment) == 1
-    assert registrations.of_set("default", before).count(None) == 1
+    assert registration_sets.of_set("default", before).count(None) == 1
     other = next(f"t{n}" for n in range(TASKS) if f"t{n}" not in {t["name"] for t in part.tasks})
     _change(made, **{other: "5 5 5 5 *"})
     # What has not changed is whole again, in the new set and in the one before.
@@ -152,7 +152,7 @@ def test_a_set_that_cannot_be_read_is_not_taken_for_an_empty_one(
     _damage(RegistrationSet, column, row.pk)
     assert mend("default", made.member.deployment) == 1
     row.refresh_from_db()
-    assert registrations.of_set("default", row) == [None]
+    assert registration_sets.of_set("default", row) == [None]
 
 
 def test_parts_are_shared_as_they_are_stored_by_now(made: Deployment) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import bulk
+from django_declarative_cron.store import database
 
 from .statements import initialized
 
@@ -28,14 +28,14 @@ def test_whatever_stands_in_a_text_is_kept(with_none: bool) -> None:
     if with_none:
         tasks[3].boot_at = None
     expected = [(t.broken_reason, t.declaration, t.boot_at) for t in tasks]
-    bulk.upsert("default", tasks, ["broken_reason", "declaration", "boot_at"])
+    database.upsert("default", tasks, ["broken_reason", "declaration", "boot_at"])
     again = ScheduledTask.objects.order_by("pk")
     assert [(t.broken_reason, t.declaration, t.boot_at) for t in again] == expected
     written: list[Any] = []
     for task in tasks:
         task.pk, task.name = None, f"{task.name}-again"  # type: ignore[assignment]
         written.append(task)
-    bulk.insert("default", written)
+    database.insert("default", written)
     again = ScheduledTask.objects.filter(name__endswith="-again").order_by("pk")
     assert [(t.broken_reason, t.declaration, t.boot_at) for t in again] == expected
 
@@ -46,4 +46,4 @@ def test_a_text_that_the_server_refuses_is_refused_and_not_split() -> None:
     tasks = list(ScheduledTask.objects.order_by("pk"))
     tasks[0].broken_reason = "a\0b"
     with pytest.raises((DatabaseError, ValueError)), transaction.atomic():
-        bulk.upsert("default", tasks, ["broken_reason"])
+        database.upsert("default", tasks, ["broken_reason"])

@@ -31,13 +31,12 @@ from django_declarative_cron.store import (
     claims,
     database,
     guard,
-    instances,
-    limits,
-    overrides,
-    stall,
+    liveness,
+    operator_actions,
+    silent_connections,
 )
-from django_declarative_cron.store.faults import is_conflict, is_lock_timeout, spoils_connection
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store.database import is_conflict, is_lock_timeout, spoils_connection
+from django_declarative_cron.store.operator_actions import Act
 
 from .conftest import Deployment, Stranger
 
@@ -140,7 +139,7 @@ def test_nor_does_who_brings_a_set_or_acts_as_a_person(
     deployment.member = replace(deployment.member, lease=timedelta(seconds=12.5))
     assert _idle_in(deployment.restart) == {"12503ms"}
     act = Act(author="an operator", at=deployment.now)
-    assert _idle_in(lambda: overrides.pause(["t0", "t1"], act)) == {"12502ms"}
+    assert _idle_in(lambda: operator_actions.pause(["t0", "t1"], act)) == {"12502ms"}
 
 
 def _idle_in(act: Callable[[], object]) -> set[str]:
@@ -155,10 +154,10 @@ def _idle_in(act: Callable[[], object]) -> set[str]:
 @pytest.mark.parametrize(
     "act",
     [
-        instances.heartbeat,
-        lambda member: instances.stop_requested(member, datetime.now(UTC)),
-        lambda member: instances.leave(member, datetime.now(UTC)),
-        instances.give_up,
+        liveness.heartbeat,
+        lambda member: liveness.stop_requested(member, datetime.now(UTC)),
+        lambda member: liveness.leave(member, datetime.now(UTC)),
+        liveness.give_up,
     ],
 )
 def test_who_is_halted_as_it_says_that_it_lives_or_goes_keeps_no_row_for_longer(
@@ -181,7 +180,9 @@ def test_the_wait_for_locks_is_put_back(deployment: Deployment, fails: bool) -> 
     waits = "innodb_lock_wait_timeout", "wait_timeout"
     before = [_ask(f"SELECT @@{wait}") for wait in waits]
     with suppress(LookupError), guard.locked(deployment.member):
-        assert [_ask(f"SELECT @@{wait}") for wait in waits] == [limits.LOCK, limits.IDLE] != before
+        assert (
+            [_ask(f"SELECT @@{wait}") for wait in waits] == [database.LOCK, database.IDLE] != before
+        )
         if fails:
             raise LookupError
     assert [_ask(f"SELECT @@{wait}") for wait in waits] == before
@@ -224,7 +225,7 @@ def test_without_autocommit_everything_is_committed_all_the_same(
 ) -> None:
     with _as_configured(AUTOCOMMIT=False):
         SchedulerState.objects.count()
-        assert instances.heartbeat(deployment.member)
+        assert liveness.heartbeat(deployment.member)
         started = claims.claim_due(
             deployment.member, deployment.by_name, deployment.now, reaping=False
         )
@@ -324,10 +325,10 @@ def test_for_ever_it_is_not_done_again(deployment: Deployment) -> None:
 def test_a_connection_that_goes_silent_is_cut_off(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stall, "STEP", 0.02)
-    monkeypatch.setattr(stall, "PATIENCE", 5)
-    monkeypatch.setattr(stall, "watchdog", stall.Watchdog())
-    monkeypatch.setattr(database, "watchdog", stall.watchdog)
+    monkeypatch.setattr(silent_connections, "STEP", 0.02)
+    monkeypatch.setattr(silent_connections, "PATIENCE", 5)
+    monkeypatch.setattr(silent_connections, "watchdog", silent_connections.Watchdog())
+    monkeypatch.setattr(database, "watchdog", silent_connections.watchdog)
     with pytest.raises(OperationalError) as refused, database.direct("default"):
         _ask("SELECT pg_sleep(60)")
     renew(refused.value)
@@ -343,7 +344,7 @@ def test_a_server_that_became_read_only_is_not_asked_again_on_the_same_connectio
     with connection.cursor() as cursor:
         cursor.execute("SET default_transaction_read_only = on")
     with pytest.raises(InternalError) as refused:
-        instances.heartbeat(deployment.member)
+        liveness.heartbeat(deployment.member)
     renew(refused.value)
-    assert instances.heartbeat(deployment.member)
+    assert liveness.heartbeat(deployment.member)
     assert _ask("SELECT pg_backend_pid()") != before

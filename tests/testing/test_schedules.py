@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.yearbook import yearbook
+from django_declarative_cron.core.schedule_snapshot import yearbook
 from django_declarative_cron.exceptions import CalendarError, DeclarativeCronError
 from django_declarative_cron.testing import (
     assert_fires,

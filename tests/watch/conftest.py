@@ -60,7 +60,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Try again soon, look often, and let no watcher outlive its test."""
     monkeypatch.setattr(courier, "PAUSES", (0.01, 0.01))
     monkeypatch.setattr(notifications, "LOOK", 0.05)
-    monkeypatch.setattr("django_declarative_cron.core.notices.GATHER", 0.05)
+    monkeypatch.setattr("django_declarative_cron.core.notifications.GATHER", 0.05)
     yield
     watchers.end(0.5)
     assert watchers._holders == 0

@@ -17,11 +17,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
-from django_declarative_cron.core.rights import Right
+from django_declarative_cron.core.http_api import Right
 from django_declarative_cron.http.callers import rates
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.signals import SIGNALS
-from django_declarative_cron.store import tokens
+from django_declarative_cron.store import access_tokens
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.watch import exporter, latest, metrics
 from django_declarative_cron.watch.catalogue import METRICS, OTHER, PREFIX
@@ -328,8 +328,8 @@ def test_prometheus_comes_with_a_token(view: Client) -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     sim.initialize([("well", HOURLY, sim.job(), DELAY)])
     now = system_clock.now()
-    reads = tokens.create("prometheus", [Right.READ], now)
-    works = tokens.create("worker", [Right.WORK], now)
+    reads = access_tokens.create("prometheus", [Right.READ], now)
+    works = access_tokens.create("worker", [Right.WORK], now)
     answer = view.get("/metrics", headers={"authorization": f"Bearer {reads}"})
     assert PREFIX + "task_starts_total" in samples(answer.content.decode())
     newer = {"authorization": f"Bearer {reads}", "accept": "application/openmetrics-text"}

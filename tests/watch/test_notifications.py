@@ -15,8 +15,7 @@ from django.core import mail
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
-from django_declarative_cron.core.notices import Notice
-from django_declarative_cron.core.observing import Observer
+from django_declarative_cron.core.notifications import Notice, Observer
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
@@ -214,15 +213,15 @@ def test_the_next_message_is_sent_whatever_closing_a_connection_raised(
 @pytest.mark.django_db
 def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
     from django_declarative_cron.runtime.clock import system_clock
-    from django_declarative_cron.store import watching
+    from django_declarative_cron.store import metrics_queries
 
     using, clock = "default", system_clock
-    assert watching.lead_of(using, "default", clock.database_time()) is None
+    assert metrics_queries.lead_of(using, "default", clock.database_time()) is None
     state = SchedulerState.objects.create(deployment="default", term=3)
     for seconds, leads in ((30, True), (-50, False)):
         state.lease_expires_at = clock.now() + timedelta(seconds=seconds)
         state.save()
-        found = watching.lead_of(using, "default", clock.database_time())
+        found = metrics_queries.lead_of(using, "default", clock.database_time())
         assert found is not None
         assert found.term == 3
         leaderless = found.leaderless()

@@ -52,11 +52,6 @@ def columns(columns: Sequence[Column], label: str, levels: Sequence[Level] = ())
     """Draw columns side by side, the highest as high as the picture.
 
     A level far above the columns would flatten them: it lies at the upper edge instead.
-
-    Args:
-        columns: from left to right.
-        label: for those who do not see it.
-        levels: values to be marked across.
     """
     highest = max((column.value for column in columns), default=0.0) or 1.0
     near = [level.value for level in levels if level.value <= highest * _NEAR]
@@ -76,12 +71,7 @@ def columns(columns: Sequence[Column], label: str, levels: Sequence[Level] = ())
 
 
 def stacked(days: Sequence[dict[str, int]], label: str) -> SafeString:
-    """Draw how the runs of each day ended, the good at the bottom.
-
-    Args:
-        days: numbers by outcome, from left to right.
-        label: for those who do not see it.
-    """
+    """Draw how the runs of each day ended, the good at the bottom."""
     highest = max((sum(day.values()) for day in days), default=0) or 1
     width = max(len(days) * (_BAR + _GAP), _BAR)
     parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 1, width, 1)]
@@ -101,12 +91,7 @@ def _stack(day: dict[str, int], x: int, scale: float) -> Iterator[SafeString]:
 
 
 def strip(kinds: Sequence[str], label: str) -> SafeString:
-    """Draw the newest outcomes, the newest at the right.
-
-    Args:
-        kinds: outcomes, oldest first.
-        label: for those who do not see it.
-    """
+    """Draw the newest outcomes, the newest at the right."""
     return _strip(tuple(kinds[-_STRIP:]), label)
 
 

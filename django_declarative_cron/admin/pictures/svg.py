@@ -14,15 +14,7 @@ NOTHING = SafeString("")
 def drawing(
     kind: str, width: int, height: int, label: str, parts: Iterable[SafeString]
 ) -> SafeString:
-    """Put parts together to a picture that is as wide as there is room.
-
-    Args:
-        kind: names its class.
-        width: of the coordinates of its parts.
-        height: of the coordinates of its parts.
-        label: what it shows, for those who do not see it.
-        parts: from back to front.
-    """
+    """Put parts together to a picture that is as wide as there is room."""
     return format_html(
         '<svg class="ddc-picture ddc-{}" viewBox="0 0 {} {}" preserveAspectRatio="none"'
         ' role="img" aria-label="{}" focusable="false">{}</svg>',
@@ -35,16 +27,7 @@ def drawing(
 
 
 def rect(kind: str, x: float, y: float, width: float, height: float, title: str = "") -> SafeString:
-    """Give a rectangle, with a text for whoever points at it.
-
-    Args:
-        kind: names its class.
-        x: of its left side.
-        y: of its upper side.
-        width: at least 0.
-        height: at least 0.
-        title: empty for none.
-    """
+    """Return a rectangle, with a text for whoever points at it."""
     # A list has thousands of these: what is safe by its making is not escaped one by one.
     return SafeString(
         f'<rect class="{_class(kind)}" x="{number(x)}" y="{number(y)}" width="{number(width)}"'
@@ -53,12 +36,7 @@ def rect(kind: str, x: float, y: float, width: float, height: float, title: str 
 
 
 def blocks(kind: str, places: Iterable[tuple[float, float, float, float]]) -> SafeString:
-    """Give rectangles of one kind as one element; nobody can point at a single one.
-
-    Args:
-        kind: names their class.
-        places: x, y, width and height of each.
-    """
+    """Return rectangles of one kind as one element; nobody can point at a single one."""
     outline = "".join(
         f"M{number(x)} {number(y)}h{number(width)}v{number(height)}h-{number(width)}z"
         for x, y, width, height in places
@@ -69,14 +47,7 @@ def blocks(kind: str, places: Iterable[tuple[float, float, float, float]]) -> Sa
 def line(
     kind: str, start: tuple[float, float], end: tuple[float, float], title: str = ""
 ) -> SafeString:
-    """Give a line that stays as thin as it is, however the picture is stretched.
-
-    Args:
-        kind: names its class.
-        start: x and y.
-        end: x and y.
-        title: empty for none.
-    """
+    """Return a line that stays as thin as it is, however the picture is stretched."""
     return format_html(
         '<line class="ddc-{}" x1="{}" y1="{}" x2="{}" y2="{}"'
         ' vector-effect="non-scaling-stroke">{}</line>',
@@ -88,11 +59,7 @@ def line(
 
 @lru_cache(maxsize=8192)
 def number(value: float) -> str:
-    """Write a coordinate, in every language the same.
-
-    Args:
-        value: finite.
-    """
+    """Write a coordinate, in every language the same."""
     return f"{value + 0:.2f}".rstrip("0").rstrip(".")
 
 

@@ -49,20 +49,12 @@ class Window:
     end: datetime
 
     def place(self, instant: datetime) -> float:
-        """Give the coordinate of an instant, at the edge for one outside.
-
-        Args:
-            instant: aware.
-        """
+        """Return the coordinate of an instant, at the edge for one outside."""
         share = (instant - self.start) / (self.end - self.start)
         return min(max(share, 0.0), 1.0) * WIDTH
 
     def shows(self, instant: datetime) -> bool:
-        """Tell whether an instant lies inside.
-
-        Args:
-            instant: aware.
-        """
+        """Return whether an instant lies inside."""
         return self.start <= instant < self.end
 
 
@@ -101,16 +93,7 @@ def lane(
     now: datetime,
     label: str,
 ) -> SafeString:
-    """Draw one task's lane; the number of its parts is bounded by its width.
-
-    Args:
-        window: what it shows.
-        bars: what ran and what did not.
-        planned: occurrences ahead.
-        changes: of the clock.
-        now: where the line stands.
-        label: for those who do not see it.
-    """
+    """Draw one task's lane; the number of its parts is bounded by its width."""
     parts: list[SafeString] = [svg.rect("lane-floor", 0, HEIGHT - 2, WIDTH, 1)]
     parts += _bars(_cells(window, bars))
     parts.append(_ticks(window, planned))
@@ -160,22 +143,12 @@ def _ticks(window: Window, planned: Iterable[datetime]) -> SafeString:
 
 
 def hours(window: Window) -> list[datetime]:
-    """Give the instants to be named below the lanes, evenly spread.
-
-    Args:
-        window: what they show.
-    """
+    """Return the instants to be named below the lanes, evenly spread."""
     step = (window.end - window.start) / 8
     return [window.start + step * index for index in range(8)]
 
 
 def window_around(now: datetime, before: timedelta, after: timedelta) -> Window:
-    """Give the window around an instant that begins with a whole hour of UTC.
-
-    Args:
-        now: aware.
-        before: how far back, in whole hours.
-        after: how far ahead, in whole hours.
-    """
+    """Return the window around an instant that begins with a whole hour of UTC."""
     hour = now.replace(minute=0, second=0, microsecond=0)
     return Window(hour - before, hour + after)

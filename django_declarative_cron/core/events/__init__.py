@@ -10,25 +10,11 @@ required ones first, then ours.
 
 from __future__ import annotations
 
-from .acts import (
-    TaskPaused,
-    TaskPausedByFailures,
-    TaskResumed,
-    TaskRetryCleared,
-    TaskRunRequested,
-    TaskSkipRequested,
-)
 from .base import (
     Event,
     Facts,
     Level,
     TaskEvent,
-)
-from .delivery import (
-    EventDeliveryFailed,
-    EventDeliveryResumed,
-    EventSetAside,
-    EventsForgotten,
 )
 from .runs import (
     TaskCommitHookFailed,
@@ -49,9 +35,15 @@ from .runs import (
     TaskSkipped,
 )
 from .scheduler import (
+    CheckInFailed,
     ClockMoved,
+    EventDeliveryFailed,
+    EventDeliveryResumed,
+    EventSetAside,
+    EventsForgotten,
     LeadershipGained,
     LeadershipLost,
+    NotificationFailed,
     PersistenceFailed,
     PollCompleted,
     PollingStarted,
@@ -74,11 +66,16 @@ from .tasks import (
     TaskMoved,
     TaskOrphaned,
     TaskOverridden,
+    TaskPaused,
+    TaskPausedByFailures,
     TaskPreserved,
+    TaskResumed,
+    TaskRetryCleared,
+    TaskRunRequested,
     TaskScheduled,
+    TaskSkipRequested,
     TaskStateDamaged,
 )
-from .watching import CheckInFailed, NotificationFailed
 
 __all__ = [
     "ALL",

@@ -121,3 +121,55 @@ class PollingStopRequested(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollingStopped(Event):
     """The loop has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDeliveryFailed(Event, level="WARNING"):
+    """The receiver of events does not take them, for the so manieth time; it is tried again."""
+
+    error: str
+    failures: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDeliveryResumed(Event, level="INFO"):
+    """The receiver of events takes them again."""
+
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSetAside(Event, level="ERROR"):
+    """One event was refused for too long; it is kept, and those behind it go on."""
+
+    event_id: str
+    type: str
+    about: str
+    attempts: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsForgotten(Event, level="ERROR"):
+    """Too many events were waiting; the oldest are lost."""
+
+    count: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckInFailed(Event, level="WARNING"):
+    """A monitor does not take check-ins, for the so manieth time; that one is lost."""
+
+    monitor: str
+    error: str
+    failures: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationFailed(Event, level="WARNING"):
+    """A channel does not take notifications, for the so manieth time; that one is lost."""
+
+    channel: str
+    error: str
+    failures: int = 1

@@ -77,12 +77,7 @@ class Job:
 
 
 def moved(jobs: Iterable[Job], bind: Binder = unbound) -> tuple[Moved, ...]:
-    """Give entries for jobs.
-
-    Args:
-        jobs: in their order.
-        bind: looks at the function of a job.
-    """
+    """Return entries for jobs."""
     return named(_moved(job, bind) for job in jobs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..plain import flaw_of_data
+from ..declarations.values import flaw_of_data
 from .moved import Difference, UntranslatableError
 
 CALL: Final = "django_declarative_cron.borrowed.call"
@@ -26,13 +26,7 @@ def unbound(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequen
 def called(
     path: str, args: Sequence[Any], kwargs: Mapping[str, Any], bind: Binder = unbound
 ) -> tuple[dict[str, Any], list[Difference]]:
-    """Give the keys that say what runs.
-
-    Args:
-        path: dotted path of the function.
-        args: its positional arguments.
-        kwargs: its arguments by name.
-        bind: looks at the function.
+    """Return the keys that say what runs.
 
     Raises:
         UntranslatableError: the arguments are not JSON-native.
@@ -57,7 +51,7 @@ def called(
 
 
 def _plain(value: Any) -> Any:
-    """Give tuples as the lists that JSON makes of them."""
+    """Return tuples as the lists that JSON makes of them."""
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if isinstance(value, Mapping):

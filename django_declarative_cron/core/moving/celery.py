@@ -90,13 +90,7 @@ class Beat:
 def moved(
     beats: Iterable[Beat], bind: Binder = unbound, *, keep_workers: bool = False
 ) -> tuple[Moved, ...]:
-    """Give entries for those of beat.
-
-    Args:
-        beats: in their order.
-        bind: looks at the function of a task.
-        keep_workers: go on sending tasks to Celery's workers.
-    """
+    """Return entries for those of beat."""
     return named(_moved(beat, bind, keep_workers) for beat in beats)
 
 
@@ -144,10 +138,7 @@ def _days_told(when: Crontab) -> list[Difference]:
 
 
 def cron_of(when: Crontab) -> str:
-    """Give the expression that names the same minutes.
-
-    Args:
-        when: as it was written for Celery, which lets both day fields match.
+    """Return the expression that names the same minutes.
 
     Raises:
         UntranslatableError: there is none.

@@ -41,11 +41,7 @@ Keys = tuple[dict[str, Any], list[Difference]]
 
 
 def command_of(text: str) -> Keys:
-    """Give the keys that say what a command line runs.
-
-    Args:
-        text: as ``sh`` is given it, per cent signs already read.
-    """
+    """Return the keys that say what a command line runs."""
     line, _, fed = text.partition("\n")
     words = _words(line)
     found = None if fed or words is None else _Reading(words, line).management()
@@ -77,7 +73,7 @@ class _Reading:
         self._skips = False
 
     def management(self) -> Keys | None:
-        """Give the management command that the words run, ``None`` where they run another."""
+        """Return the management command that the words run, ``None`` where they run another."""
         self._leave_directory()
         rest = self._without_redirections(self._words)
         if rest is None or any(map(_NEEDS_SHELL.search, rest)):
@@ -163,7 +159,7 @@ class _Reading:
 
 
 def _behind_options(words: list[str]) -> list[str]:
-    """Give what follows a command's name and its options."""
+    """Return what follows a command's name and its options."""
     with_values = _WITH_VALUES.get(words[0].rpartition("/")[2], ())
     words = words[1:]
     while words and words[0].startswith("-"):
@@ -178,7 +174,7 @@ def _limit(words: list[str]) -> float:
 
 
 def _after_manage(words: list[str]) -> tuple[list[str], list[Difference]]:
-    """Give the words of a management command, and what its process was told besides."""
+    """Return the words of a management command, and what its process was told besides."""
     told: list[str] = []
     if words and _PYTHON.fullmatch(words[0]):
         if words[0].startswith("/"):

@@ -36,12 +36,7 @@ _LINE: Final = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*?)\s*")
 def moved(
     text: str, zone: str, *, with_users: bool = False
 ) -> tuple[tuple[Moved, ...], tuple[Difference, ...]]:
-    """Give entries for the lines of a crontab.
-
-    Args:
-        text: of the file.
-        zone: IANA name of the zone of the machine.
-        with_users: each line names the user it runs as.
+    """Return entries for the lines of a crontab.
 
     Returns:
         the tasks, and what its settings said for all below them.
@@ -115,7 +110,7 @@ def _line(line: str, number: int, zone: str, with_users: bool, shell: str) -> Mo
 
 
 def _flaw_of_command(command: str, with_users: bool) -> str:
-    """Say why what follows the times is hardly the command, or give an empty text."""
+    """Return why what follows the times is hardly the command, or give an empty text."""
     first, *rest = command.split(maxsplit=1)[:2] or [""]
     if not first:
         return "has no command"

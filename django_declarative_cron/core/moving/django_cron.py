@@ -61,11 +61,7 @@ class Job:
 
 
 def moved(jobs: Iterable[Job]) -> tuple[Moved, ...]:
-    """Give entries for classes; one with several times that no one expression names has several.
-
-    Args:
-        jobs: in their order.
-    """
+    """Return entries for classes; several where no single expression names all times of one."""
     return named(each for job in jobs for each in _moved(job))
 
 

@@ -45,13 +45,7 @@ class Job:
 
 
 def job_of(item: Sequence[Any], zone: str, *, locked: bool = False) -> Job:
-    """Understand an item of the list, which has two to five parts.
-
-    Args:
-        item: as it is written.
-        zone: IANA name of the zone of the machine.
-        locked: runs may not overlap.
-    """
+    """Understand an item of the list, which has two to five parts."""
     parts = list(item)
     suffix = parts.pop() if len(parts) > 2 and isinstance(parts[-1], str) else ""
     cron, func, *rest = parts
@@ -60,12 +54,7 @@ def job_of(item: Sequence[Any], zone: str, *, locked: bool = False) -> Job:
 
 
 def moved(jobs: Iterable[Job], bind: Binder = unbound) -> tuple[Moved, ...]:
-    """Give entries for items.
-
-    Args:
-        jobs: in their order.
-        bind: looks at the function of an item.
-    """
+    """Return entries for items."""
     return named(_moved(job, bind) for job in jobs)
 
 

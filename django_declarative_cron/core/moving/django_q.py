@@ -72,12 +72,7 @@ class Row:
 
 
 def moved(rows: Iterable[Row], bind: Binder = unbound) -> tuple[Moved, ...]:
-    """Give entries for schedules.
-
-    Args:
-        rows: in their order.
-        bind: looks at the function of a schedule.
-    """
+    """Return entries for schedules."""
     return named(_moved(row, bind) for row in rows)
 
 
@@ -173,10 +168,6 @@ def _days_told(row: Row) -> list[Difference]:
 
 def arguments(args: str | None, kwargs: str | None) -> tuple[Sequence[Any], dict[str, Any]]:
     """Read arguments as they are kept in texts.
-
-    Args:
-        args: of a tuple, or of one value.
-        kwargs: of a dict, or as they are written in a call.
 
     Raises:
         UntranslatableError: they are not made of literals alone.

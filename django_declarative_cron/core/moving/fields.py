@@ -46,14 +46,11 @@ class Grammar(NamedTuple):
 
     @property
     def all(self) -> Values:
-        """Give every value."""
+        """Return every value."""
         return frozenset(range(self.least, self.most + 1))
 
     def read(self, text: str) -> Values:
-        """Give the values that a field names.
-
-        Args:
-            text: of the field.
+        """Return the values that a field names.
 
         Raises:
             UntranslatableError: this reader does not know what it means.
@@ -103,17 +100,12 @@ def as_weekdays(values: Values) -> Values:
 
 
 def from_monday(values: Values) -> Values:
-    """Give weekdays that were counted from Monday as 0."""
+    """Return weekdays that were counted from Monday as 0."""
     return frozenset((value + 1) % 7 for value in values)
 
 
 def field(values: Values, grammar: Grammar) -> str:
-    """Write a set of values as a field.
-
-    Args:
-        values: not empty.
-        grammar: of the field here.
-    """
+    """Write a set of values as a field."""
     if values == grammar.all:
         return "*"
     ordered = sorted(values)
@@ -126,11 +118,7 @@ def field(values: Values, grammar: Grammar) -> str:
 
 
 def weekdays(values: Values) -> str:
-    """Write weekdays by their names, ``*`` for all of them.
-
-    Args:
-        values: 0 for Sunday to 6, not empty.
-    """
+    """Write weekdays by their names, ``*`` for all of them."""
     if len(values) == len(_NAMES):
         return "*"
     return ",".join(_ranges(sorted((value - 1) % 7 for value in values), _NAMES.__getitem__))
@@ -140,10 +128,6 @@ def both_days(days: Values, named: Values) -> tuple[str, str]:
     """Write a day of the month and a weekday that must both match.
 
     Here either one is enough, but the first Monday of a month is ``1#1``.
-
-    Args:
-        days: of the month.
-        named: weekdays.
 
     Returns:
         the two fields.
@@ -165,9 +149,6 @@ def both_days(days: Values, named: Values) -> tuple[str, str]:
 
 def every(length: timedelta) -> str:
     """Write an interval.
-
-    Args:
-        length: from one run to the next.
 
     Raises:
         UntranslatableError: it is shorter than a second, or no whole number of milliseconds.

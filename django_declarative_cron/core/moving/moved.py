@@ -60,11 +60,11 @@ class Moved:
     differences: tuple[Difference, ...] = ()
 
     def but(self, *differences: Difference) -> Moved:
-        """Give it with more differences."""
+        """Return it with more differences."""
         return replace(self, differences=(*self.differences, *differences))
 
     def refused(self, text: str) -> Moved:
-        """Give it without an entry, for a reason."""
+        """Return it without an entry, for a reason."""
         return replace(self.but(Difference("refused", text)), entry=None)
 
 
@@ -90,11 +90,7 @@ class UntranslatableError(ValueError):
 
 
 def named(tasks: Iterable[Moved]) -> tuple[Moved, ...]:
-    """Give every entry a name of its own that the long form accepts.
-
-    Args:
-        tasks: in their order.
-    """
+    """Return every entry a name of its own that the long form accepts."""
     taken: set[str] = set()
     found = []
     for task in tasks:

@@ -32,12 +32,7 @@ _LAST: Final = re.compile(r"l(?:[0-7]|[a-z]{3})")
 
 
 def either_day(text: str, *, star_is_and: bool) -> tuple[str, list[Difference]]:
-    """Give the expression that names the same minutes.
-
-    Args:
-        text: five fields, or a macro.
-        star_is_and: whether a day field that begins with a star lets both have to match, as
-            in the cron of most systems; otherwise only a lone star does.
+    """Return the expression that names the same minutes.
 
     Raises:
         UntranslatableError: there is none.
@@ -87,7 +82,7 @@ def _days(day: str, weekday: str, star_is_and: bool) -> tuple[tuple[str, str], l
 
 
 def _beyond_values(day: str, weekday: str) -> tuple[str, str] | None:
-    """Give what croniter and this reader both know beside numbers: last days, and nth weekdays."""
+    """Return the extensions of croniter that this reader knows: last days and nth weekdays."""
     if day == "l" and weekday in ("*", "?"):
         return "L", "*"
     if day not in ("*", "?"):

@@ -15,20 +15,12 @@ _INDENT: Final = "    "
 
 
 def python(moving: Moving) -> str:
-    """Give the text of a settings module.
-
-    Args:
-        moving: everything that was read.
-    """
+    """Return the text of a settings module."""
     return "\n".join(_lines(moving)) + "\n"
 
 
 def data(moving: Moving) -> dict[str, Any]:
-    """Give it as JSON-native data.
-
-    Args:
-        moving: everything that was read.
-    """
+    """Return it as JSON-native data."""
     return {
         "from": moving.rival,
         "source": moving.source,
@@ -95,11 +87,7 @@ def _comment(text: str, indent: str, *, hanging: bool = False) -> Iterator[str]:
 
 
 def literal(value: Any) -> str:
-    """Write a value as Python.
-
-    Args:
-        value: JSON-native, or a ``timedelta``.
-    """
+    """Write a value as Python."""
     match value:
         case timedelta():
             seconds = value.total_seconds()

@@ -66,20 +66,12 @@ class TaskState:
     run_count: int = 0
 
     def but(self, **changes: Any) -> TaskState:
-        """Give the same state with other values.
-
-        Args:
-            changes: fields of the state.
-        """
+        """Return the same state with other values."""
         return self.having(vars(self) | changes)
 
     @classmethod
     def having(cls, values: Mapping[str, Any]) -> TaskState:
-        """Give a state of values that need no check: every run of a task makes four of them.
-
-        Args:
-            values: of every field.
-        """
+        """Return a state of values that need no check: every run of a task makes four of them."""
         state = object.__new__(cls)
         # Freezing a field costs more than the field; a dictionary is filled at once.
         vars(state).update(values)
@@ -87,12 +79,12 @@ class TaskState:
 
     @property
     def mark(self) -> datetime:
-        """Give the instant up to which nothing is owed any more."""
+        """Return the instant up to which nothing is owed any more."""
         return max(self.registered_at, self.discharged_at or self.registered_at)
 
 
 def first_coming(event: events.TaskAdded) -> TaskState:
-    """Give the state of a task that was never seen before (001 First Startup)."""
+    """Return the state of a task that was never seen before (001 First Startup)."""
     return TaskState(
         name=event.task_name,
         registered_at=event.at,
@@ -104,12 +96,7 @@ def first_coming(event: events.TaskAdded) -> TaskState:
 
 @singledispatch
 def apply(event: events.Event, state: TaskState) -> TaskState:
-    """Give the state after an event; an event that means nothing to it changes nothing.
-
-    Args:
-        event: what happened.
-        state: the state before.
-    """
+    """Return the state after an event; an event that means nothing to it changes nothing."""
     return state
 
 
@@ -249,10 +236,6 @@ def last_paused(state: TaskState, at: datetime) -> datetime:
 
     A pause that runs out ends before the occurrence at its end, so that "until seven" runs at
     seven.
-
-    Args:
-        state: of a paused task.
-        at: when its pause ends.
     """
     return at if state.paused_until is None else min(at, state.paused_until - _TICK)
 

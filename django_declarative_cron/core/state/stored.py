@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...exceptions import TaskInvalidValueError
-from ..damage import Stored, check_cron, plain_instant
+from ..decoding import Stored, check_cron, plain_instant
 from .fold import TaskState
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -58,11 +58,7 @@ _FLAGS = {"orphaned": "orphaned", "running": "running"}
 
 
 def serialize(state: StoredState) -> dict[str, Any]:
-    """Give a state as JSON-native data, in the spelling of the specification.
-
-    Args:
-        state: of one task; nothing of it is lost.
-    """
+    """Return a state as JSON-native data, in the spelling of the specification."""
     whole, rest = divmod(state.retry_delay, _MILLISECOND)
     data: dict[str, Any] = {
         "name": state.name,
@@ -84,11 +80,6 @@ def deserialize(data: Any, registrations: Iterable[Any]) -> StoredState:
 
     Name, expression and delay are required; the rest is optional. A record that does
     not say since when its task is registered owes nothing from before its newest run.
-
-    Args:
-        data: one task's record, as ``serialize`` gives it.
-        registrations: the tasks there are: names, declarations, 4-tuples or dicts, or a
-            mapping by name.
 
     Raises:
         TaskInvalidStructureError: the record is no object.

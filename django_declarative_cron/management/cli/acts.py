@@ -10,8 +10,8 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...models import ScheduledTask
-from ...store import overrides
-from ...store.reading import next_start_of, read_schedule
+from ...store import operator_actions
+from ...store.queries import next_start_of, read_schedule
 from .author import act, add_author
 from .instants import read_instant
 from .scope import Scope
@@ -44,7 +44,7 @@ def _pause(context: Context, options: Options) -> None:
     exact = "" if until is None else f" ({iso(until)})"
     names = _known(scope, options)
     who = act(options, now)
-    taken = overrides.pause(names, who, until=until)
+    taken = operator_actions.pause(names, who, until=until)
     _tell(context, f"Paused {end}{exact}", taken)
     if until is not None:
         _tell_first_runs(context, scope, taken)
@@ -62,7 +62,7 @@ def _tell_first_runs(context: Context, scope: Scope, names: Sequence[str]) -> No
 def _resume(context: Context, options: Options) -> None:
     scope = Scope.current()
     names = _known(scope, options)
-    taken = overrides.resume(names, act(options, context.clock.now()))
+    taken = operator_actions.resume(names, act(options, context.clock.now()))
     _tell(context, "Resumed", taken)
     _tell_untouched(context, scope, names, taken, _not_resumed)
 
@@ -82,11 +82,11 @@ def _skip(context: Context, options: Options) -> None:
     scope = Scope.current()
     names, who = _known(scope, options), act(options, context.clock.now())
     if options["undo"]:
-        taken = overrides.unskip(names, who)
+        taken = operator_actions.unskip(names, who)
         _tell(context, "Next run no longer skipped", taken)
         _tell_untouched(context, scope, names, taken, lambda task: ("has no skipped run", True))
         return
-    taken = overrides.skip_next(names, who)
+    taken = operator_actions.skip_next(names, who)
     _tell(context, "Next run skipped", taken)
     _tell_untouched(context, scope, names, taken, _not_skipped)
 
@@ -105,7 +105,7 @@ def _not_skipped(task: ScheduledTask) -> Said:
 def _clear_retry(context: Context, options: Options) -> None:
     scope = Scope.current()
     names = _known(scope, options)
-    taken = overrides.clear_retry(names, act(options, context.clock.now()))
+    taken = operator_actions.clear_retry(names, act(options, context.clock.now()))
     _tell(context, "Retry cleared", taken)
     _tell_untouched(context, scope, names, taken, lambda task: ("had no retry pending", True))
 
@@ -143,12 +143,7 @@ def _tell_untouched(
 
 
 def _until(text: str | None, now: datetime) -> datetime | None:
-    """Read the end of a pause.
-
-    Args:
-        text: ISO 8601, local times in the project's zone.
-        now: which it must lie behind.
-    """
+    """Read the end of a pause."""
     if text is None:
         return None
     until = read_instant("--until", text)

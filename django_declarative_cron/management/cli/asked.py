@@ -11,15 +11,13 @@ from zoneinfo import ZoneInfo
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.nearest import nearest
-from ...core.plain import flaw_of_text
-from ...core.problem import Problem
-from ...core.reading import Declared
+from ...core.declarations.item import Declared, Problem
+from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
 from ...cron import CronExpression, UnknownZoneError, parse, remarks_on, validate_zone
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
-from ...store.reading import read_schedule, skips_at
+from ...store.queries import read_schedule, skips_at
 from .scope import shown, tasks_if_any
 from .subcommand import Options
 from .words import duration, local
@@ -42,10 +40,6 @@ class Asked:
 
 def resolve(options: Options, now: datetime) -> Asked:
     """Find what was asked about: what is declared, then what is registered, then an expression.
-
-    Args:
-        options: ``what``, ``timezone`` and ``dialect``.
-        now: from when an expression such as ``@every`` counts.
 
     Raises:
         CommandError: it is none of them, with exit code 2 and what to write instead.

@@ -9,18 +9,14 @@ from datetime import datetime
 
 from django.core.management.base import CommandError
 
-from ...core.plain import flaw_of_text
+from ...core.declarations.values import flaw_of_text
 from ...exceptions import safe
-from ...store.overrides import Act
+from ...store.operator_actions import Act
 from .subcommand import Options
 
 
 def add_author(parser: ArgumentParser) -> None:
-    """Let an act be signed and explained.
-
-    Args:
-        parser: of the subcommand.
-    """
+    """Let an act be signed and explained."""
     parser.add_argument("--note", default="", help="why, for the audit")
     parser.add_argument(
         "--as", dest="author", metavar="WHO", help="who acts, unless it is the user logged in here"
@@ -28,11 +24,7 @@ def add_author(parser: ArgumentParser) -> None:
 
 
 def act(options: Options, at: datetime) -> Act:
-    """Give who acts, when and why.
-
-    Args:
-        options: ``author`` and ``note``.
-        at: the instant of the act.
+    """Return who acts, when and why.
 
     Raises:
         CommandError: for texts that cannot be stored, with exit code 2.

@@ -13,14 +13,13 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core import events
-from ...core.declaration import Declaration
+from ...core.declarations.declaration import Declaration
 from ...core.schedule import Schedule
 from ...exceptions import CalendarError
-from ...runtime.backfill import Backfill
-from ...runtime.companion import accompany
-from ...runtime.foreground import Ran
-from ...store import backfilling
-from ...store.backfilling import DoneError
+from ...runtime.foreground import Backfill, Ran
+from ...runtime.watchdog import accompany
+from ...store import backfill
+from ...store.backfill import DoneError
 from ...store.foreground import NotRegisteredError, UnreadableRowError
 from .author import act, add_author
 from .instants import read_instant
@@ -56,7 +55,7 @@ class Line:
 
     @property
     def is_wrong(self) -> bool:
-        """Tell whether it was run and did not succeed."""
+        """Return whether it was run and did not succeed."""
         return self.outcome in ("failed", "cancelled", "lost")
 
 
@@ -166,7 +165,7 @@ def _span(context: Context, options: Options) -> Span:
 
 def _lines(context: Context, options: Options, span: Span) -> Generator[Line]:
     name, repeat = span.declaration.name, options["repeat"]
-    known = set() if repeat else backfilling.done(name, span.since, span.until)
+    known = set() if repeat else backfill.done(name, span.since, span.until)
     work = None if options["dry_run"] else _work(context, options, span)
     with nullcontext() if work is None else work.watched():
         for occurrence in span.occurrences():
@@ -184,7 +183,7 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
     asked = f"{iso(span.since)} to {iso(span.until)}"
     try:
         note = f"{asked}: {who.note}" if who.note else asked
-        backfilling.audit(name, replace(who, note=note))
+        backfill.audit(name, replace(who, note=note))
     except NotRegisteredError as error:
         raise unknown(name, ()) from error
     return Backfill(

@@ -13,21 +13,14 @@ from ... import conf
 from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...store import database
-from ...store.status import next_start_at
+from ...store.task_status import next_start_at
 from .words import count, local
 
 
 def lines(
     scheduler: Scheduler, options: conf.Options, using: str, port: int | None
 ) -> Iterator[str]:
-    """Give the lines, the last of which is always the same.
-
-    Args:
-        scheduler: that has initialised.
-        options: of this process.
-        using: database alias.
-        port: at which probes are answered, ``None`` where none are.
-    """
+    """Return the lines, the last of which is always the same."""
     vendor = connections[using].vendor
     probes = "none" if port is None else f"/live and /ready on port {port}"
     yield f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}:"

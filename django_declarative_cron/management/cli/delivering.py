@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import conf
 from ...models import OutboxEvent
-from ...store import database, delivery
+from ...store import database, outbox
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -32,7 +32,7 @@ def _answer(context: Context, options: Options) -> None:
     scope = Scope.current()
     again = 0
     if options["try_again"]:
-        again = delivery.try_again(database.alias(), conf.options().DEPLOYMENT)
+        again = outbox.try_again(database.alias(), conf.options().DEPLOYMENT)
     rows = OutboxEvent.objects.using(scope.using).filter(scheduler__deployment=scope.deployment)
     total = rows.count()
     shown = list(rows.defer("body").order_by("id")[: max(options["n"], 0)])

@@ -10,16 +10,14 @@ from zoneinfo import ZoneInfo
 from django.utils import translation
 
 from ... import conf
-from ...core.facts import Row
+from ...core.explain import Cause, Row, Why
 from ...core.schedule import Schedule
-from ...core.why import Cause, Why
 from ...models import ScheduledTask
-from ...store.attendance import is_attended
-from ...store.explaining import explain
-from ...store.liveness import patience
-from ...store.reading import next_start_of, read_schedule
+from ...store.instance_status import is_attended
+from ...store.queries import explain, next_start_of, read_schedule
 from ...store.removal import Removal, newest_runs
 from ...store.sentences import sentence
+from ...store.task_status import patience
 from .instants import read_instant
 from .past import record, say_runs
 from .scope import Scope
@@ -65,7 +63,7 @@ def _answer(context: Context, options: Options) -> None:
 def _answer_removed(
     context: Context, scope: Scope, options: Options, removal: Removal, now: datetime
 ) -> None:
-    """Say when a task was removed, with its newest runs or those around the instant."""
+    """Return when a task was removed, with its newest runs or those around the instant."""
     name, zone = options["name"], conf.project_zone()
     at = None if options["at"] is None else read_instant("--at", options["at"], zone)
     told = Why(Cause.REMOVED, at or now, until=removal.at)
@@ -95,12 +93,7 @@ def _is_attended(context: Context, scope: Scope) -> bool:
 
 
 def worded(answer: Why, zone: ZoneInfo) -> str:
-    """Put an answer into words; commands speak English.
-
-    Args:
-        answer: of ``explain``.
-        zone: of the task.
-    """
+    """Put an answer into words; commands speak English."""
     with translation.override(None):
         return sentence(answer, zone)
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from django.core.management.base import CommandError
 
 from ...conf import project_zone
-from ...core.plain import flaw_of_text
-from ...core.rights import Right
+from ...core.declarations.values import flaw_of_text
+from ...core.http_api import Right
 from ...models import AccessToken
-from ...store import tokens
+from ...store import access_tokens
 from .author import act, add_author
 from .instants import read_instant
 from .subcommand import Context, Options, Subcommand, add_format
@@ -65,8 +65,10 @@ def _create(context: Context, options: Options, name: str) -> None:
     if until is not None and until <= now:
         raise CommandError(f"--expires {expires!r} is over.", returncode=2)
     try:
-        made = tokens.create(name, rights, now, author=act(options, now).author, expires_at=until)
-    except tokens.TakenError:
+        made = access_tokens.create(
+            name, rights, now, author=act(options, now).author, expires_at=until
+        )
+    except access_tokens.TakenError:
         raise CommandError(f"A token named {name!r} is there already.", returncode=1) from None
     if options["format"] == "json":
         context.terminal.data({"name": name, "token": str(made), "rights": rights})
@@ -86,13 +88,13 @@ def _is_confirmed(context: Context, name: str) -> bool:
 
 
 def _revoke(context: Context, name: str) -> None:
-    if not tokens.revoke(name, context.clock.now()):
+    if not access_tokens.revoke(name, context.clock.now()):
         raise CommandError(f"No valid token is named {name!r}.", returncode=1)
     context.terminal.say(f"Revoked: {name}")
 
 
 def _list(context: Context, options: Options) -> None:
-    rows, now = list(tokens.listed()), context.clock.now()
+    rows, now = list(access_tokens.listed()), context.clock.now()
     if options["format"] == "json":
         context.terminal.data([_record(row, now) for row in rows])
     elif rows:
@@ -122,7 +124,7 @@ def _record(row: AccessToken, now: datetime) -> dict[str, object]:
 
 
 def _rights(row: AccessToken) -> list[str]:
-    granted = tokens.rights_of(row)
+    granted = access_tokens.rights_of(row)
     return [str(right) for right in Right if right in granted]
 
 

@@ -13,13 +13,6 @@ from ... import conf
 def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:
     """Read an instant; without an offset it is a local time in a zone.
 
-    Args:
-        option: where it stands, for people.
-        text: ISO 8601.
-        zone: of local times, where those that do not exist or exist twice are to be asked
-            about: they are read as the clocks before the change show them. ``None`` is the
-            project's zone, in which such a time is refused.
-
     Raises:
         CommandError: it is none, with exit code 2 and what to write instead.
     """

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
-from ...core.suspicion import is_suspicious
 from ...models import ScheduledTask
-from ...store.pace import judged, paces
-from ...store.reading import Reading, ran_before_change, read, with_runs
+from ...store.metrics_queries import judged, paces
+from ...store.queries import Reading, ran_before_change, read, with_runs
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -116,7 +116,7 @@ def _ahead(reading: Reading, now: datetime) -> list[str]:
 
 
 def _never(reading: Reading) -> str:
-    """Say why no start comes by itself."""
+    """Return why no start comes by itself."""
     if reading.problem:
         return "not while it is broken"
     if not reading.task.enabled:
@@ -147,11 +147,7 @@ def _word(status: Status) -> str:
 
 
 def record(reading: Reading) -> dict[str, Any]:
-    """Give a task as JSON-native data.
-
-    Args:
-        reading: its row, understood.
-    """
+    """Return a task as JSON-native data."""
     task, start = reading.task, reading.next_start
     return {
         "name": task.name,

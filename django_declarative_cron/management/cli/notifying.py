@@ -8,8 +8,8 @@ from argparse import ArgumentParser
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.channel import Channel
-from ...core.notices import trial_message
+from ...core.channels import Channel
+from ...core.notifications import trial_message
 from ...store import database
 from ...watch.absence import tell_absence
 from ...watch.channels import deliver

@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from ... import conf
 from ...models import Outcome, ScheduledTask, TaskRun
-from ...store.liveness import shown_end, shown_outcome
-from ...store.masking import masked
-from ...store.reading import read_schedule
+from ...store.queries import read_schedule
+from ...store.sentences import masked
+from ...store.task_status import shown_end, shown_outcome
 from .instants import read_instant
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
@@ -86,15 +86,7 @@ def _zone(scope: Scope, name: str | None) -> tzinfo:
 def say_runs(
     terminal: Terminal, runs: Sequence[TaskRun], zone: tzinfo, now: datetime, *, named: bool
 ) -> None:
-    """Write a table of runs.
-
-    Args:
-        terminal: where.
-        runs: in their order.
-        zone: whose clocks show the times.
-        now: the instant of looking.
-        named: each row says the name of its task.
-    """
+    """Write a table of runs."""
     header = ("OUTCOME", *(("TASK",) if named else ()), "SCHEDULED", "STARTED", "TOOK", "WHY")
     rows = [_row(terminal, run, zone, now, named=named) for run in runs]
     terminal.table(rows, header)
@@ -129,22 +121,13 @@ def _started(run: TaskRun, now: datetime) -> str:
 
 
 def attempt_of(run: TaskRun) -> str:
-    """Give the number of an attempt, and of how many where they are limited.
-
-    Args:
-        run: its row.
-    """
+    """Return the number of an attempt, and of how many where they are limited."""
     most = run.detail.get("max_attempts") if isinstance(run.detail, dict) else None
     return f"{run.attempt} of {most}" if most else str(run.attempt)
 
 
 def took(run: TaskRun, now: datetime) -> str:
-    """Say how long a run took, if it started and ended.
-
-    Args:
-        run: with its instance.
-        now: the instant of looking.
-    """
+    """Return how long a run took, if it started and ended."""
     end = shown_end(run, now)
     if run.started_at is None or end is None:
         return ""
@@ -152,12 +135,7 @@ def took(run: TaskRun, now: datetime) -> str:
 
 
 def record(run: TaskRun, now: datetime) -> dict[str, Any]:
-    """Give a run as JSON-native data.
-
-    Args:
-        run: with its instance.
-        now: the instant of looking.
-    """
+    """Return a run as JSON-native data."""
     lag = None if run.started_at is None else (run.started_at - run.scheduled_for).total_seconds()
     return {
         "id": run.pk,

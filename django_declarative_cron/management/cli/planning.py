@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from ...core.declaration import Declaration
+from ...core.declarations.declaration import Declaration
 from ...core.reconcile import Override, Plan
-from ...store.survey import plan_for
+from ...store.reconcile import plan_for
 from .scope import Scope, declared
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell

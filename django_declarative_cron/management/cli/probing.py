@@ -14,9 +14,9 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...models import SchedulerInstance
 from ...store import database
-from ...store.attendance import Attendance, attendance, gave_up
-from ...store.backlog import Backlog, undelivered
-from ...store.liveness import patience
+from ...store.instance_status import Attendance, attendance, gave_up
+from ...store.metrics_queries import Backlog, undelivered
+from ...store.task_status import patience
 from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .words import count, iso, span
@@ -147,7 +147,7 @@ def _role(found: Attendance, each: SchedulerInstance) -> str:
 
 
 def _held_up(events: Backlog | None) -> str:
-    """Say what keeps events from the receiver; nothing where they are merely on their way."""
+    """Return what keeps events from the receiver; nothing where they are merely on their way."""
     if events is None:
         return ""
     words = []

@@ -10,16 +10,16 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core import events
-from ...core.declaration import Declaration
-from ...core.plain import flaw_of_text
+from ...core.declarations.declaration import Declaration
+from ...core.declarations.values import flaw_of_text
 from ...core.runners import EXTERNAL
 from ...models import Origin, TaskRun
-from ...runtime.companion import accompany
 from ...runtime.foreground import Ran, run_now
-from ...store.attendance import gave_up
-from ...store.declared import UnreadableError, own
+from ...runtime.watchdog import accompany
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
-from ...store.reading import read
+from ...store.instance_status import gave_up
+from ...store.posted_tasks import UnreadableError, own
+from ...store.queries import read
 from .author import act, add_author
 from .scope import Scope, declared, unknown
 from .subcommand import Context, Options, Subcommand
@@ -56,10 +56,7 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def declaration_of(name: str) -> Declaration:
-    """Give the declaration of a task that can run in this process.
-
-    Args:
-        name: of the task.
+    """Return the declaration of a task that can run in this process.
 
     Raises:
         CommandError: with exit code 2 for an unknown one, 1 for one that cannot run here.
@@ -75,7 +72,7 @@ def declaration_of(name: str) -> Declaration:
 
 
 def _posted(name: str) -> Declaration | None:
-    """Give the declaration of a task that was registered over HTTP."""
+    """Return the declaration of a task that was registered over HTTP."""
     if flaw_of_text(name) is not None:
         return None
     row = Scope.current().tasks.filter(name=name, origin=Origin.HTTP).first()
@@ -134,7 +131,7 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
 
 
 def _retry(context: Context, name: str, end: events.TaskRunFailed) -> str:
-    """Say when the scheduler retries the run, or that the next occurrence comes first."""
+    """Return when the scheduler retries the run, or that the next occurrence comes first."""
     if end.next_retry_at is None:
         return ""
     task = Scope.current().tasks.filter(name=end.task_name).first()

@@ -12,10 +12,9 @@ from django.db import Error as DatabaseError
 from django.db.models import QuerySet
 
 from ... import conf
-from ...core.declaration import Declaration
-from ...core.nearest import nearest
-from ...core.plain import flaw_of_text
-from ...core.problem import Problem
+from ...core.declarations.declaration import Declaration
+from ...core.declarations.item import Problem
+from ...core.declarations.values import flaw_of_text, nearest
 from ...exceptions import DeclarativeCronError
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
@@ -43,7 +42,7 @@ class Scope:
 
     @classmethod
     def current(cls) -> Scope:
-        """Give the rows of this project's deployment.
+        """Return the rows of this project's deployment.
 
         Raises:
             CommandError: before ``migrate``, with exit code 2.
@@ -54,20 +53,17 @@ class Scope:
 
     @property
     def tasks(self) -> QuerySet[ScheduledTask]:
-        """Give the rows of its tasks."""
+        """Return the rows of its tasks."""
         tasks = ScheduledTask.objects.using(self.using)
         return tasks.filter(scheduler__deployment=self.deployment)
 
     def initialized_at(self) -> datetime | None:
-        """Give when a scheduler last made a registration set the active one."""
+        """Return when a scheduler last made a registration set the active one."""
         states = SchedulerState.objects.using(self.using).filter(deployment=self.deployment)
         return states.values_list("initialized_at", flat=True).first()
 
     def require_registered(self, names: Iterable[str]) -> None:
         """Refuse names that have no row.
-
-        Args:
-            names: as given.
 
         Raises:
             CommandError: with exit code 1 for a task that is declared and not yet registered,
@@ -80,11 +76,7 @@ class Scope:
                 raise self._removed(name) or unknown(name, known)
 
     def removal_of(self, name: str) -> Removal | None:
-        """Return the removal of a task, ``None`` for one that is registered or never ran.
-
-        Args:
-            name: as given.
-        """
+        """Return the removal of a task, ``None`` for one that is registered or never ran."""
         if flaw_of_text(name) is not None or name in _declared_names():
             return None
         return removal_of(self.using, self.deployment, name)
@@ -99,11 +91,7 @@ class Scope:
 
 
 def tasks_if_any(*names: str) -> list[ScheduledTask]:
-    """Give the rows of this project's tasks, none where no database answers for them.
-
-    Args:
-        names: of those that are wanted; all unless given.
-    """
+    """Return the rows of this project's tasks, none where no database answers for them."""
     try:
         using = database.alias()
         if flaw_of_tables(using) is not None:
@@ -115,7 +103,7 @@ def tasks_if_any(*names: str) -> list[ScheduledTask]:
 
 
 def declared() -> list[Declaration]:
-    """Give what the settings declare.
+    """Return what the settings declare.
 
     Raises:
         CommandError: for a set with a mistake, with all mistakes and exit code 2.
@@ -132,12 +120,7 @@ def declared() -> list[Declaration]:
 
 
 def unknown(name: str, known: Iterable[str]) -> CommandError:
-    """Say that a task has no row.
-
-    Args:
-        name: as given.
-        known: names that would do.
-    """
+    """Say that a task has no row."""
     declared_names = _declared_names()
     if name in declared_names:
         text = f"The task {name!r} is declared, but no scheduler has registered it yet."
@@ -152,10 +135,6 @@ def _declared_names() -> set[str]:
 
 
 def shown(problem: Problem) -> str:
-    """Word a problem of the settings for a terminal.
-
-    Args:
-        problem: as system checks report it.
-    """
+    """Word a problem of the settings for a terminal."""
     stop = "" if problem.message.endswith(("?", ".", "!")) else "."
     return f"{problem.place}: {problem.message}{stop} {problem.hint}".strip()

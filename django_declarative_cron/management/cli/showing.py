@@ -16,11 +16,10 @@ from django.utils import translation
 from ... import conf
 from ...cron import describe
 from ...models import TaskOverride, TaskRun
-from ...store.attendance import is_attended
-from ...store.explaining import explain
-from ...store.liveness import patience
-from ...store.masking import masked
-from ...store.reading import Reading, ran_before_change, read, read_retry
+from ...store.instance_status import is_attended
+from ...store.queries import Reading, explain, ran_before_change, read, read_retry
+from ...store.sentences import masked
+from ...store.task_status import patience
 from .explaining import worded
 from .listing import record as listed
 from .past import record, say_runs
@@ -149,7 +148,7 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _window(seconds: float | None) -> str:
-    """Say how late an occurrence may start; whoever did not say it is not to guess."""
+    """Return how late an occurrence may start; whoever did not say it is not to guess."""
     if seconds is None:
         return "of what was missed, however late"
     return f"of what is {duration(seconds)} late at most" if seconds else "never"

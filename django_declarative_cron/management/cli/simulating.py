@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.schedule import Schedule
 from ...models import Origin
-from ...store.reading import read_schedule
+from ...store.queries import read_schedule
 from .instants import read_instant
 from .scope import declared, tasks_if_any
 from .subcommand import Context, Options, Subcommand, add_format
@@ -93,7 +93,7 @@ def _span(context: Context, options: Options) -> tuple[datetime, datetime]:
 
 
 def _planned(begin: datetime) -> list[Planned]:
-    """Give what would run: the settings say it, and the database what came over HTTP."""
+    """Return what would run: the settings say it, and the database what came over HTTP."""
     known = tasks_if_any()
     anchors = {task.name: task.registered_at for task in known if task.registered_at <= begin}
     found = [

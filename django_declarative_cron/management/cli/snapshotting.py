@@ -9,7 +9,7 @@ from pathlib import Path
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.yearbook import difference, first_day, yearbook
+from ...core.schedule_snapshot import difference, first_day, yearbook
 from ...exceptions import CalendarError
 from .scope import declared
 from .subcommand import Context, Options, Subcommand, add_format

@@ -48,11 +48,7 @@ class Subcommand:
 
 
 def add_format(parser: ArgumentParser) -> None:
-    """Let a reader be asked for machines.
-
-    Args:
-        parser: of the subcommand.
-    """
+    """Let a reader be asked for machines."""
     parser.add_argument(
         "--format",
         choices=["table", "json"],

@@ -28,10 +28,6 @@ class Cell:
 def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
     """Lay out rows in columns.
 
-    Args:
-        rows: of equally many cells.
-        width: the longest line, in columns of a terminal.
-
     Returns:
         the lines.
     """
@@ -42,7 +38,7 @@ def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
-    """Give each column what it needs; where that is too much, the widest give way first."""
+    """Return each column what it needs; where that is too much, the widest give way first."""
     widths = [max(map(_needed, column)) for column in zip(*rows, strict=True)]
     room = max(width - len(GAP) * (len(widths) - 1), len(widths) * 2)
     while sum(widths) > room:
@@ -72,12 +68,7 @@ def _painted(cell: Cell, part: str) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a text into lines, between words where that goes.
-
-    Args:
-        text: one line.
-        width: the longest line, at least 2.
-    """
+    """Break a text into lines, between words where that goes."""
     lines, line = [], ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word
@@ -102,11 +93,7 @@ def _split(word: str, width: int) -> tuple[str, str]:
 
 
 def columns(text: str) -> int:
-    """Count the columns that a text takes on a terminal.
-
-    Args:
-        text: one line.
-    """
+    """Count the columns that a text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 

@@ -42,44 +42,27 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Give the number of columns: the terminal's own, 80 for everything else."""
+        """Return the number of columns: the terminal's own, 80 for everything else."""
         if not self._out.isatty():
             return _PIPED
         return max(shutil.get_terminal_size((_PIPED, 24)).columns, _NARROWEST)
 
     def say(self, text: str = "", role: str = "") -> None:
-        """Write one line at once, wrapped where it is too long for the terminal.
-
-        Args:
-            text: for people.
-            role: its colour, of Django's palette.
-        """
+        """Write one line at once, wrapped where it is too long for the terminal."""
         paint = self.paint(role) if role else None
         lines = table([[_escaped(Cell((text,), paint))]], self.width)
         self._write(self._out, "\n".join(lines))
 
     def lines(self, text: str) -> None:
-        """Write lines as they are, for whoever compares or greps them.
-
-        Args:
-            text: any.
-        """
+        """Write lines as they are, for whoever compares or greps them."""
         self._write(self._out, safe(text, keep=_BREAKS))
 
     def warn(self, text: str) -> None:
-        """Write lines to standard error as they are.
-
-        Args:
-            text: for people.
-        """
+        """Write lines to standard error as they are."""
         self._write(self._err, safe(text, keep=_BREAKS))
 
     def progress(self, text: str = "") -> None:
-        """Show how far long work is, on a terminal only; the next text takes its place.
-
-        Args:
-            text: one short line, empty to leave nothing behind.
-        """
+        """Show how far long work is, on a terminal only; the next text takes its place."""
         if self._err.isatty():
             shown = safe(text)[: self.width - 1]
             back = "" if text else "\r"
@@ -87,39 +70,22 @@ class Terminal:
             self._shown = len(shown)
 
     def table(self, rows: Sequence[Sequence[Cell]], header: Sequence[str] = ()) -> None:
-        """Write a table.
-
-        Args:
-            rows: of equally many cells.
-            header: the name of each column, where they have names.
-        """
+        """Write a table."""
         heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
         body = [[_escaped(cell) for cell in row] for row in rows]
         self._write(self._out, "\n".join(table([heading, *body] if header else body, self.width)))
 
     def as_it_is(self, text: str) -> None:
-        """Write a text for another program, of which no line may be broken.
-
-        Args:
-            text: of any length.
-        """
+        """Write a text for another program, of which no line may be broken."""
         self._write(self._out, text.rstrip("\n"))
 
     def data(self, value: Any) -> None:
-        """Write JSON.
-
-        Args:
-            value: JSON-native; keys keep their order.
-        """
+        """Write JSON."""
         self._write(self._out, json.dumps(value, indent=2))
         self.has_data = True
 
     def paint(self, role: str) -> Paint | None:
-        """Give what colours a text.
-
-        Args:
-            role: of Django's palette, such as ``ERROR``.
-        """
+        """Return what colours a text."""
         return getattr(self._style, role) if self._is_coloured else None
 
     def _write(self, stream: OutputWrapper, text: str, ending: str = "\n") -> None:

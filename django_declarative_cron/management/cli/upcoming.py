@@ -49,10 +49,6 @@ def _arguments(parser: ArgumentParser) -> None:
 def amount(text: str, most: int = _MOST) -> int:
     """Read a number of things.
 
-    Args:
-        text: as typed.
-        most: the highest number that is accepted.
-
     Raises:
         ArgumentTypeError: it is none from 1 to that.
     """

@@ -13,8 +13,8 @@ from django.core.management.base import CommandError
 from ... import conf, theory
 from ...models import Origin
 from ...runtime.clock import Clock
-from ...store import history
-from ...store.history import History
+from ...store import trace
+from ...store.trace import History
 from ...theory import Late, Verdict, Violation
 from .instants import read_instant
 from .scope import NOT_REGISTERED, Scope
@@ -79,7 +79,7 @@ def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
     begins, now = None if since is None else read_instant("--since", since), clock.now()
     if begins is not None and begins >= now:
         raise CommandError(f"--since {since!r} is yet to come: it is {iso(now)}.", returncode=2)
-    return history.read(
+    return trace.read(
         scope.using,
         scope.deployment,
         lease=conf.options().longest_silence,
@@ -90,7 +90,7 @@ def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
 
 
 def _from_outside(scope: Scope) -> Sequence[str]:
-    """Give the tasks whose past forms nobody keeps, so that nobody knows what they owed."""
+    """Return the tasks whose past forms nobody keeps, so that nobody knows what they owed."""
     names = scope.tasks.filter(origin=Origin.HTTP).order_by("name").values_list("name", flat=True)
     return [str(name) for name in names]
 
@@ -135,11 +135,7 @@ class _Judged:
     # --- for people ---
 
     def say(self, terminal: Terminal) -> None:
-        """Say it all.
-
-        Args:
-            terminal: where.
-        """
+        """Say it all."""
         violations = self.verdict.violations
         if violations:
             rows = [self._row(terminal, each) for each in violations[:_SHOWN]]
@@ -217,11 +213,7 @@ class _Judged:
     # --- for programs ---
 
     def record(self, deployment: str) -> dict[str, Any]:
-        """Give it all as JSON-native data.
-
-        Args:
-            deployment: its name.
-        """
+        """Return it all as JSON-native data."""
         told, verdict = self.told, self.verdict
         return {
             "deployment": deployment,

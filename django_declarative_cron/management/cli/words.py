@@ -10,11 +10,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def iso(instant: datetime | None) -> str | None:
-    """Write an instant for machines: ISO 8601, UTC, milliseconds, ``Z``.
-
-    Args:
-        instant: aware.
-    """
+    """Write an instant for machines: ISO 8601, UTC, milliseconds, ``Z``."""
     if instant is None:
         return None
     text = instant.astimezone(UTC).isoformat(timespec="milliseconds")
@@ -22,43 +18,23 @@ def iso(instant: datetime | None) -> str | None:
 
 
 def local(instant: datetime, zone: tzinfo) -> str:
-    """Write an instant as the clocks of a zone show it, with the zone's abbreviation.
-
-    Args:
-        instant: aware.
-        zone: where it is read.
-    """
+    """Write an instant as the clocks of a zone show it, with the zone's abbreviation."""
     return f"{civil(instant, zone)} {instant.astimezone(zone):%Z}"
 
 
 def civil(instant: datetime, zone: tzinfo) -> str:
-    """Write an instant as the clocks of a zone show it; seconds only where there are any.
-
-    Args:
-        instant: aware.
-        zone: where it is read.
-    """
+    """Write an instant as the clocks of a zone show it; seconds only where there are any."""
     shown = instant.astimezone(zone)
     return f"{shown:%Y-%m-%d %H:%M:%S}" if shown.second else f"{shown:%Y-%m-%d %H:%M}"
 
 
 def told_apart(instant: datetime, zone: tzinfo) -> str:
-    """Write an instant as ``civil`` does; as ``local`` does where the clocks show two so.
-
-    Args:
-        instant: aware.
-        zone: where it is read.
-    """
+    """Write an instant as ``civil`` does; as ``local`` does where the clocks show two so."""
     return (local if is_shown_twice(instant, zone) else civil)(instant, zone)
 
 
 def relative(instant: datetime, now: datetime) -> str:
-    """Say how far an instant is from now, in its largest unit.
-
-    Args:
-        instant: aware.
-        now: aware.
-    """
+    """Return how far an instant is from now, in its largest unit."""
     distance = span(abs(instant - now))
     if distance == "0 s":
         return "now"
@@ -66,11 +42,7 @@ def relative(instant: datetime, now: datetime) -> str:
 
 
 def span(length: timedelta) -> str:
-    """Say a length of time in its largest unit, rounded down.
-
-    Args:
-        length: not negative.
-    """
+    """Say a length of time in its largest unit, rounded down."""
     seconds = int(length.total_seconds())
     for unit, size in _UNITS:
         if seconds >= size:
@@ -79,21 +51,12 @@ def span(length: timedelta) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Say how long something took, exactly enough to compare.
-
-    Args:
-        seconds: not negative.
-    """
+    """Return how long something took, exactly enough to compare."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def count(number: int, one: str) -> str:
-    """Say a number of things.
-
-    Args:
-        number: how many.
-        one: the word for one of them, whose plural ends in s.
-    """
+    """Say a number of things."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

@@ -15,13 +15,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
 from ... import conf
-from ...core.reading import UnresolvableError
+from ...core.declarations.item import UnresolvableError
 from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
-from ...runtime.runners import entry
+from ...runtime.runners import fork_server_client
 from ...store import database
-from ...store.held import HeldError
-from ...store.mending import mending
+from ...store.database import HeldError
+from ...store.row_repair import mending
 from ...store.tables import AWAY, REFUSED, why_unavailable
 from ..cli import (
     acts,
@@ -110,7 +110,7 @@ class Command(BaseCommand):
         terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
         is_alone = getattr(self, "_called_from_command_line", False)
         if is_alone:
-            entry.is_command()
+            fork_server_client.is_command()
         context = Context(terminal, self.clock, is_alone)
         try:
             self._answer(SUBCOMMANDS[options["subcommand"]], context, options)

@@ -25,16 +25,16 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...core.events import SchedulerInitializationCompleted
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError, safe
-from ...runtime import health
+from ...runtime import probes
 from ...runtime.clock import system_clock
-from ...runtime.companion import accompany
 from ...runtime.connections import leave_pool, limit_connecting
 from ...runtime.descriptors import Sentinel
-from ...runtime.notify import Notifier
 from ...runtime.probes import LOOPBACK, Listener, probe_pages
-from ...runtime.runners import entry, fork_server
+from ...runtime.runners import fork_server, fork_server_client
 from ...runtime.scheduler import Scheduler
+from ...runtime.sd_notify import Notifier
 from ...runtime.shutdown import LastResort, Shutdown, is_hangup
+from ...runtime.watchdog import accompany
 from ...signals import signal_of
 from ...store import database
 from ...store.tables import AWAY
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             action="store_true",
             help="take the lead although the tasks of a newer RELEASE are active",
         )
-        parser.add_argument(entry.OPTION, metavar="ORDER", help=SUPPRESS)
+        parser.add_argument(fork_server_client.OPTION, metavar="ORDER", help=SUPPRESS)
         _add_ports(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
@@ -107,7 +107,7 @@ class Command(BaseCommand):
         # A process that only calls the command has a life, and threads, of its own.
         is_alone = getattr(self, "_called_from_command_line", False)
         if is_alone:
-            entry.is_command()
+            fork_server_client.is_command()
         companion = accompany(options, system_clock) if is_alone else None
         scheduler = Scheduler(
             options=lambda: options,
@@ -139,7 +139,7 @@ class Command(BaseCommand):
         self._metrics(scheduler, given)
         with _before_anything_runs(lambda: self._banner(scheduler, options, port)):
             self._initialize(scheduler, shutdown)
-        notifier = Notifier(lambda: health.report(scheduler), scheduler.clock)
+        notifier = Notifier(lambda: probes.report(scheduler), scheduler.clock)
         notifier.ready()
         self._serve(scheduler, shutdown)
         notifier.stopping()
@@ -175,7 +175,7 @@ class Command(BaseCommand):
         port, host = given["health_port"], given["health_host"]
         if port is None:
             return None
-        probes = Listener(probe_pages(lambda: health.report(scheduler)))
+        probes = Listener(probe_pages(lambda: probes.report(scheduler)))
         try:
             probes.start(host, port)
         except OSError as error:

@@ -20,10 +20,6 @@ RIVAL = "apscheduler"
 def read(asked: Asked) -> Moving:
     """Read the jobs.
 
-    Args:
-        asked: with the dotted path of a scheduler or a store; the table of django-apscheduler
-            unless given.
-
     Raises:
         CommandError: there is neither, with exit code 2.
     """

@@ -36,15 +36,12 @@ class Asked:
 
     @property
     def project_zone(self) -> str:
-        """Give the zone of the project."""
+        """Return the zone of the project."""
         return conf.project_zone().key
 
 
 def imported(path: str) -> Any:
     """Import what somebody named.
-
-    Args:
-        path: dotted path.
 
     Raises:
         CommandError: it is not there, with exit code 2.
@@ -58,13 +55,7 @@ def imported(path: str) -> Any:
 
 
 def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
-    """Give the rows of a rival's table, none where its app is not installed.
-
-    Args:
-        app: label of the app.
-        model: name of the model.
-        related: models to be read with it.
-    """
+    """Return the rows of a rival's table, none where its app is not installed."""
     if not apps.is_installed(app):
         return []
     manager: Any = apps.get_model(app, model)._default_manager
@@ -72,12 +63,7 @@ def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
 
 
 def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Give arguments by name as positional ones, ``None`` where the function does not allow it.
-
-    Args:
-        path: dotted path of the function.
-        args: its positional arguments.
-        kwargs: its arguments by name.
+    """Return arguments by name as positional ones, ``None`` where the function does not allow it.
 
     Raises:
         UntranslatableError: there is no such function to hand them to.

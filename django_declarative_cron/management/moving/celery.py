@@ -28,9 +28,6 @@ _OPTIONS = ("queue", "exchange", "routing_key", "priority")
 def read(asked: Asked) -> Moving:
     """Read beat's schedule.
 
-    Args:
-        asked: with the dotted path of an app, where the one of the project is not meant.
-
     Raises:
         CommandError: that is none, with exit code 2.
     """
@@ -169,7 +166,7 @@ def _sorted(given: Iterable[Any]) -> Iterator[Any]:
 
 
 def _path(name: str, app: Any) -> str:
-    """Give the dotted path of a task whose name may be another."""
+    """Return the dotted path of a task whose name may be another."""
     task = None if app is None else app.tasks.get(name)
     if task is None or f"{task.__module__}.{task.__name__}" == name:
         return name

@@ -18,9 +18,6 @@ _OF_SYSTEM = ("/etc/crontab", "/etc/cron.d")
 def read_crontab(asked: Asked) -> Moving:
     """Read a crontab.
 
-    Args:
-        asked: with the path of a file, ``-`` for standard input.
-
     Raises:
         CommandError: there is none, with exit code 2.
     """
@@ -44,11 +41,7 @@ def _text(source: str) -> str:
 
 
 def read_django_crontab(asked: Asked) -> Moving:
-    """Read the list ``CRONJOBS``.
-
-    Args:
-        asked: with the zone of the machine.
-    """
+    """Read the list ``CRONJOBS``."""
     locked = bool(conf.foreign("CRONTAB_LOCK_JOBS", False))
     items = conf.foreign("CRONJOBS", ())
     whole = [each for each in items if isinstance(each, list | tuple) and len(each) > 1]

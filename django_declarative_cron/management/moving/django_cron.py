@@ -16,11 +16,7 @@ RIVAL = "django-cron"
 
 
 def read(asked: Asked) -> Moving:
-    """Read the classes.
-
-    Args:
-        asked: says nothing here.
-    """
+    """Read the classes."""
     paths = conf.foreign("CRON_CLASSES", ())
     tasks = named(_nameless(each) for path in paths for each in _moved(str(path), asked))
     return Moving(RIVAL, "CRON_CLASSES of the settings", tasks, django_cron.GENERAL)

@@ -16,11 +16,7 @@ _SAME = ("func", "schedule_type", "minutes", "cron", "repeats", "args", "kwargs"
 
 
 def read(asked: Asked) -> Moving:
-    """Read the schedules.
-
-    Args:
-        asked: says nothing here.
-    """
+    """Read the schedules."""
     rows = [_row(each) for each in rows_of("django_q", "Schedule")]
     return Moving(RIVAL, "the table of its schedules", django_q.moved(rows, bind), django_q.GENERAL)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...core.declaration import Declaration
+from ...core.declarations.declaration import Declaration
 from ..work import Work
 
 
@@ -51,7 +51,7 @@ class Runner(Protocol):
 
     @property
     def load(self) -> Load:
-        """Give how busy it is."""
+        """Return how busy it is."""
 
     def close(self) -> None:
         """Give back what it holds, once every run has ended."""

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from ...core.declaration import Declaration
+from ...core.declarations.declaration import Declaration
 from ..clock import Clock
-from ..inside import inside
-from ..work import Work, failed, finished, invoke, succeeded, surrounded
+from ..outcome import failed, succeeded
+from ..reentrancy import inside
+from ..work import Work, finished, invoke, surrounded
 from . import Load
 
 _SHORTEST = 1.0
@@ -36,11 +37,7 @@ class CoroutineRunner:
         """Do nothing: the loop is made when it is needed."""
 
     def submit(self, work: Work) -> None:
-        """Begin one run.
-
-        Args:
-            work: a claimed run.
-        """
+        """Begin one run."""
         if not work.admit(work.id):
             return
         self._busy[work.id] = None
@@ -56,7 +53,7 @@ class CoroutineRunner:
 
     @property
     def load(self) -> Load:
-        """Give how busy it is."""
+        """Return how busy it is."""
         return Load("coroutine", 0, len(self._busy), 0)
 
     def close(self) -> None:
@@ -133,7 +130,7 @@ class _Lasted:
 
 
 def _left(work: Work, lasted: float) -> float | None:
-    """Give how long a run that has ended waits for its cleaning up, ``None`` for any time.
+    """Return how long a run that has ended waits for its cleaning up, ``None`` for any time.
 
     Code that it did not wait for may hang in the thread that is cleaned up.
     """

@@ -1,17 +1,207 @@
-"""Synchronous callbacks: a bounded pool of threads of this process.
-
-A thread cannot be ended from outside. A run that is asked to end is told by
-``run.cancelled``; one that does not listen goes on, its task is not started again while it
-lives, and another thread takes the place of its own.
-"""
+"""Runs that are each called in a thread: a bounded pool, and what becomes of stuck threads."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 
+from django.db import connections
+
+from ... import signals
+from ...core.declarations.declaration import Declaration
+from ...store.results import Result
 from ..clock import Clock
-from ..work import perform
-from .pool import Pool
+from ..outcome import cancelled, failed
+from ..work import Work, perform
+from . import Load
+
+LATE = 2.0
+"""Seconds in the queue after which a start is late enough to be told of."""
+
+PATIENCE = 5.0
+"""Seconds that a run asked to end has, before its thread counts as stuck and is replaced."""
+
+_IDLE = 90.0
+"""Seconds after which a thread ends that calls nothing: tasks of each minute find it there."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A run in the pool.
+
+    Args:
+        work: the run.
+        since: monotonic second at which it came.
+        asked_at: monotonic second at which it was seen to be asked to end.
+        is_stuck: its thread does not count any more.
+    """
+
+    work: Work
+    since: float
+    asked_at: float | None = field(default=None)
+    is_stuck: bool = False
+
+
+class Pool:
+    """Call runs in at most so many threads; the others wait in a queue.
+
+    Args:
+        name: of the runner, as declarations use it.
+        size: number of threads.
+        clock: by which waits are measured.
+        call: calls one run to its end, whatever it does; ``None`` where that comes later.
+    """
+
+    def __init__(
+        self, name: str, size: int, clock: Clock, call: Callable[[Work], Result | None]
+    ) -> None:
+        self._name = name
+        self._size = size
+        self._clock = clock
+        self._call = call
+        self._queue: deque[_Place] = deque()
+        self._busy: set[_Place] = set()
+        self._idle = self._threads = 0
+        self._is_closed = self._has_told = False
+        self._news = threading.Condition()
+
+    def prepare(self, declarations: Iterable[Declaration]) -> None:
+        """Do nothing: threads are made when they are needed."""
+
+    def submit(self, work: Work) -> None:
+        """Queue one run.
+
+        Raises:
+            RuntimeError: there is no thread and none could be started; the run will not be
+                called.
+        """
+        place = _Place(work, self._clock.monotonic())
+        with self._news:
+            self._queue.append(place)
+            self._news.notify()
+            if self._idle < len(self._queue):
+                self._one_more(place)
+        work.ending.on_ask(lambda: self._withdraw(place))
+
+    @property
+    def load(self) -> Load:
+        """Return how busy it is."""
+        return self._load()
+
+    def _load(self) -> Load:
+        with self._news:
+            stuck = sum(place.is_stuck for place in self._busy)
+            oldest = self._clock.monotonic() - self._queue[0].since if self._queue else 0.0
+            busy = len(self._busy) - stuck
+            return Load(self._name, self._size, busy, len(self._queue), stuck, oldest)
+
+    def look(self) -> None:
+        """Tell of runs that wait too long, and put new threads in the place of stuck ones."""
+        load = self._load()
+        if not load.queued:
+            self._has_told = False
+        elif load.oldest_wait >= LATE:
+            self._tell_once(load)
+        for place in self._newly_stuck():
+            signals.tell_stuck(place.work.run.task_name, place.work.id, PATIENCE)
+
+    def close(self) -> None:
+        """Let the threads end; to be called when every run has ended."""
+        with self._news:
+            self._is_closed = True
+            self._news.notify_all()
+
+    def _one_more(self, place: _Place | None = None) -> None:
+        """Start a thread where there may be another one; the others go on where it cannot."""
+        if self._threads >= self._size:
+            return
+        self._threads += 1
+        thread = threading.Thread(
+            target=self._work, name=f"declarative-cron-{self._name}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            self._threads -= 1
+            if place is not None and not self._threads:
+                self._queue.remove(place)
+                raise
+
+    def _work(self) -> None:
+        try:
+            while (place := self._next()) is not None and self._serve(place):
+                del place
+        finally:
+            # What a callback opened in this thread goes with it.
+            connections.close_all()
+
+    def _serve(self, place: _Place) -> bool:
+        """Call a run; tell whether its thread goes on."""
+        work = place.work
+        try:
+            result = self._call(work) if work.admit(work.id) else None
+        except BaseException as error:
+            # Whatever it was, a run that was claimed comes to an end.
+            result = failed(work, error, self._clock.now(), 0.0)
+        if result is not None:
+            work.done(result)
+        return self._leave(place)
+
+    def _next(self) -> _Place | None:
+        with self._news:
+            while not self._queue:
+                self._idle += 1
+                heard = not self._is_closed and self._news.wait(_IDLE)
+                self._idle -= 1
+                if not self._queue and (self._is_closed or not heard):
+                    self._threads -= 1
+                    return None
+            place = self._queue.popleft()
+            self._busy.add(place)
+        waited = self._clock.monotonic() - place.since
+        if waited >= LATE:
+            self._tell_once(self._load(), waited)
+        return place
+
+    def _leave(self, place: _Place) -> bool:
+        """Return whether the thread of a run goes on: it does unless it was replaced."""
+        with self._news:
+            self._busy.discard(place)
+            return not place.is_stuck
+
+    def _withdraw(self, place: _Place) -> None:
+        """Let a run that was asked to end while it waits never be called."""
+        with self._news:
+            if place not in self._queue:
+                return
+            self._queue.remove(place)
+        place.work.done(cancelled(place.work, self._clock.now()))
+
+    def _newly_stuck(self) -> list[_Place]:
+        now, found = self._clock.monotonic(), []
+        with self._news:
+            for place in self._busy:
+                if place.is_stuck or not place.work.ending.asked.is_set():
+                    continue
+                place.asked_at = place.asked_at or now
+                if now - place.asked_at >= PATIENCE:
+                    place.is_stuck = True
+                    self._threads -= 1
+                    found.append(place)
+            for place in list(self._queue)[: len(found)]:
+                self._one_more(place)
+        return found
+
+    def _tell_once(self, load: Load, waited: float | None = None) -> None:
+        """Tell of the first late start; of the next one when the queue was empty meanwhile."""
+        if not self._has_told:
+            self._has_told = True
+            signals.tell_starvation(
+                load.runner, load.size, load.busy, load.queued, waited or load.oldest_wait
+            )
 
 
 class ThreadRunner(Pool):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from django_declarative_cron.core.suspicion import is_suspicious
+from django_declarative_cron.core.repeated_failures import is_suspicious
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 
 MINUTE = timedelta(minutes=1)

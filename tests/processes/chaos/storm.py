@@ -11,8 +11,8 @@ from collections.abc import Callable
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from django_declarative_cron.store import overrides
-from django_declarative_cron.store.overrides import Act
+from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store.operator_actions import Act
 
 from .clocks import Clock
 from .fleet import Fleet, Ship
@@ -197,7 +197,7 @@ class Storm:
         numbers = chance.sample(few, 2)
         act = Act(author="an operator", at=self._clock.now())
         try:
-            asked = overrides.request_run({f"task-{n:03}" for n in numbers}, act)
+            asked = operator_actions.request_run({f"task-{n:03}" for n in numbers}, act)
             self.counts["runs asked for"] += len(asked)
         except DatabaseError:
             connection.close()

@@ -15,8 +15,8 @@ from django.db import connection
 
 from django_declarative_cron import Scheduler, conf
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import chosen, processes
-from django_declarative_cron.runtime.runners.server import Server
+from django_declarative_cron.runtime.runners import processes, registry
+from django_declarative_cron.runtime.runners.fork_server_client import Server
 
 from ...database import for_children
 from ..conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
@@ -198,7 +198,7 @@ def _one_server() -> Iterator[Server]:
 def share_server(_one_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all process runners of the test use one server."""
     monkeypatch.setattr(processes, "Server", lambda: _one_server)
-    monkeypatch.setattr(chosen, "Server", lambda: _one_server)
+    monkeypatch.setattr(registry, "Server", lambda: _one_server)
 
 
 def is_there(pid: int) -> bool:

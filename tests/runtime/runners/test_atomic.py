@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection, connections
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.runtime import atomic
+from django_declarative_cron.runtime import work
 
 from .conftest import Bench, eventually
 
@@ -168,8 +168,8 @@ def _failing_at(number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 raise _Lost("COMMIT")
 
     real = _REAL
-    monkeypatch.setattr(atomic.together, "transaction_of_run", transaction_of_run)
+    monkeypatch.setattr(work.results, "transaction_of_run", transaction_of_run)
     return statements
 
 
-_REAL = atomic.together.transaction_of_run
+_REAL = work.results.transaction_of_run

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from django_declarative_cron import Run
-from django_declarative_cron.core.declaration import Target
+from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
 from django_declarative_cron.runtime.work import Work

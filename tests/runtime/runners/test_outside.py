@@ -12,12 +12,12 @@ from typing import Any, cast
 import pytest
 
 from django_declarative_cron import conf, handlers, targets
-from django_declarative_cron.core.declaration import Target
-from django_declarative_cron.core.reading import UnresolvableError
+from django_declarative_cron.core.declarations.declaration import Target
+from django_declarative_cron.core.declarations.item import UnresolvableError
 from django_declarative_cron.models import Origin
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import Run
-from django_declarative_cron.runtime.runners import child, handed, processes
+from django_declarative_cron.runtime.runners import django_tasks_worker, fork_server, processes
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.targets import Targets
 
@@ -52,7 +52,7 @@ def ordered(target: Target) -> tuple[Work, dict[str, Any]]:
 
 def test_a_process_of_a_run_imports_nothing_for_it(posted: Target) -> None:
     work, order = ordered(posted)
-    result = child._called(order, work)
+    result = fork_server._called(order, work)
     assert not result.succeeded
     assert "is no registered type" in result.error
     assert "spilled" not in sys.modules
@@ -70,9 +70,11 @@ def taken(origin: str) -> Any:
 
 def test_a_worker_of_an_engine_imports_nothing_for_it() -> None:
     with pytest.raises(UnresolvableError, match="is no registered type"):
-        handed._target(taken(Origin.HTTP))
+        django_tasks_worker._target(taken(Origin.HTTP))
     assert "spilled" not in sys.modules
-    assert handed._target(taken(Origin.SETTINGS)).function is sys.modules["spilled"].leak
+    assert (
+        django_tasks_worker._target(taken(Origin.SETTINGS)).function is sys.modules["spilled"].leak
+    )
 
 
 def test_no_command_is_found_for_it() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import silence, supervision
-from django_declarative_cron.runtime.runners.wire import ANSWER, ASK, MESSAGE
+from django_declarative_cron.runtime.runners import fork_server_client, processes
+from django_declarative_cron.runtime.runners.process_protocol import ANSWER, ASK, MESSAGE
 from django_declarative_cron.testing import ManualClock
 
 from ...process import Process
@@ -39,10 +39,10 @@ def _server(bench: Bench) -> int:
     return int(runner.server.pid)  # type: ignore[attr-defined]
 
 
-def _silence(bench: Bench) -> silence.Silence:
+def _silence(bench: Bench) -> fork_server_client.Silence:
     runner = bench.scheduler._engine.runners._by_name["process"]
     found = runner.server._silence  # type: ignore[attr-defined]
-    assert isinstance(found, silence.Silence)
+    assert isinstance(found, fork_server_client.Silence)
     return found
 
 
@@ -51,7 +51,7 @@ def test_a_run_that_never_returns_is_ended_with_what_it_started(
     bench: Bench, callback: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P57."""
-    monkeypatch.setattr(supervision, "GRACE", 0.5)
+    monkeypatch.setattr(processes, "GRACE", 0.5)
     run = bench.run_beyond(callback)
     assert (run.outcome, run.error[:15]) == ("timed_out", "timed out after")
     for pid in map(int, bench.noted("began")[0].split()[1:]):
@@ -94,7 +94,7 @@ def test_a_process_that_closes_every_descriptor_is_a_failure_that_names_it(bench
 def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "GRACE", 0.2)
+    monkeypatch.setattr(processes, "GRACE", 0.2)
     assert bench.run_beyond("closes_everything_and_waits").outcome == "timed_out"
 
 
@@ -184,14 +184,14 @@ def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
 def test_runs_end_although_their_server_hangs(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "GRACE", 0.5)
+    monkeypatch.setattr(processes, "GRACE", 0.5)
     own_bench.start(own_bench.task("t", "is_deaf", timeout=5), own_bench.task("u", "ok"))
     pids = list(map(int, own_bench.noted("began")[0].split()[1:]))
     assert own_bench.ended("u").outcome == "succeeded"
     server = _server(own_bench)
     os.kill(server, signal.SIGSTOP)
     try:
-        monkeypatch.setattr(supervision, "LONGEST_START", 0.5)
+        monkeypatch.setattr(processes, "LONGEST_START", 0.5)
         TaskRun.objects.filter(task_name="u").delete()
         own_bench.ask("u")
         run = own_bench.ended("u")
@@ -208,7 +208,7 @@ def test_runs_end_although_their_server_hangs(
 def test_a_server_that_was_stopped_is_told_to_go_on(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "WAKE_AFTER", 0.1)
+    monkeypatch.setattr(fork_server_client, "WAKE_AFTER", 0.1)
     own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "gives_value", 1, 2))
     own_bench.noted("began")
     own_bench.ended("u")
@@ -232,13 +232,13 @@ def test_a_server_that_hangs_is_replaced_and_what_it_did_not_begin_is_begun_by_t
     first = _server(own_bench)
     (child,) = _children(first)
     assert eventually(lambda: _silence(own_bench)._has_answered)
-    monkeypatch.setattr(silence, "WAKE_AFTER", math.inf)
+    monkeypatch.setattr(fork_server_client, "WAKE_AFTER", math.inf)
     os.kill(first, signal.SIGSTOP)
     TaskRun.objects.filter(task_name="u").delete()
     own_bench.ask("u")
-    monkeypatch.setattr(silence, "LONGEST_SILENCE", 1.0)
+    monkeypatch.setattr(fork_server_client, "LONGEST_SILENCE", 1.0)
     assert eventually(lambda: not is_there(first) and not is_there(child))
-    monkeypatch.setattr(silence, "LONGEST_SILENCE", math.inf)
+    monkeypatch.setattr(fork_server_client, "LONGEST_SILENCE", math.inf)
     assert own_bench.ended("u").outcome == "succeeded"
     assert own_bench.noted("called") == ["called", "called"]
     run = own_bench.ended("t")
@@ -249,7 +249,7 @@ def test_a_server_that_hangs_is_replaced_and_what_it_did_not_begin_is_begun_by_t
 def test_time_in_which_nobody_looked_is_no_silence_of_the_server() -> None:
     mine, theirs = socket.socketpair()
     clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
-    watched = silence.Silence(mine, os.getpid(), clock)
+    watched = fork_server_client.Silence(mine, os.getpid(), clock)
     assert not watched.is_too_long()
     assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
     theirs.send(ANSWER)
@@ -258,7 +258,7 @@ def test_time_in_which_nobody_looked_is_no_silence_of_the_server() -> None:
         clock.advance(clock.now() + timedelta(hours=1))
         assert not watched.is_too_long()
     assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
-    assert watched.seconds == 2 * silence.EVERY
+    assert watched.seconds == 2 * fork_server_client.EVERY
     for _ in range(20):
         clock.advance(clock.now() + timedelta(seconds=1))
         watched.is_too_long()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import pool
-from django_declarative_cron.store import cancelling
+from django_declarative_cron.runtime.runners import threads
+from django_declarative_cron.store import cancellation
 
 from ..conftest import FIVE_MINUTES, NEVER_TODAY
 from .conftest import Bench, eventually
@@ -26,7 +26,7 @@ def test_a_late_start_is_told_of_once_with_numbers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P56."""
-    monkeypatch.setattr(pool, "LATE", 0.2)
+    monkeypatch.setattr(threads, "LATE", 0.2)
     names = ["t", "u", "v"]
     bench.start(*[bench.task(name, "until_stopping") for name in names])
     eventually(lambda: "waited" in caplog.text)
@@ -43,7 +43,7 @@ def test_a_thread_that_does_not_end_is_replaced_and_its_task_not_started_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P57, where nothing can end it."""
-    monkeypatch.setattr(pool, "PATIENCE", 0.2)
+    monkeypatch.setattr(threads, "PATIENCE", 0.2)
     go_on = threading.Event()
 
     def deaf() -> None:
@@ -76,7 +76,7 @@ def test_a_run_that_is_cancelled_in_the_queue_is_never_called(bench: Bench) -> N
     now = running[0].started_at
     assert now is not None
     (waiting,) = [r for r in running if r.task_name == ("u" if _runs(bench, "t") else "t")]
-    cancelling.request("default", "default", [waiting.pk], now)
+    cancellation.request("default", "default", [waiting.pk], now)
     run = bench.ended(waiting.task_name)
     assert run.outcome == "cancelled"
     assert len(bench.noted("began")) == 1

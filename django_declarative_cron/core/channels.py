@@ -1,0 +1,301 @@
+"""How an event is posted: headers and signature, as Standard Webhooks 1.0 has them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .declarations.values import MOST_WHOLE, flaw_of_text, listed, name_of_key, nearest, seconds_of
+
+PREFIX: Final = "whsec_"
+LEAST_KEY: Final = 24
+"""The fewest bytes that a secret may have; Standard Webhooks says 24 to 64."""
+
+CONTENT_TYPE: Final = "application/cloudevents+json; charset=utf-8"
+
+
+def key_of(secret: str) -> bytes:
+    """Return the key that a secret stands for.
+
+    Raises:
+        ValueError: it is written otherwise, or too short; the message does not have it.
+    """
+    if not secret.startswith(PREFIX):
+        raise ValueError(f"must begin with {PREFIX}")
+    try:
+        text = secret.removeprefix(PREFIX)
+        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"must be Base64 after {PREFIX}") from None
+    if len(key) < LEAST_KEY:
+        raise ValueError(f"must stand for at least {LEAST_KEY} bytes, not {len(key)}")
+    return key
+
+
+def signature_headers(
+    event_id: str, body: bytes, now: datetime, secrets: Iterable[str]
+) -> dict[str, str]:
+    """Return the headers of one attempt to deliver an event."""
+    stamp = str(int(now.timestamp()))
+    found = {
+        "content-type": CONTENT_TYPE,
+        "webhook-id": event_id,
+        "webhook-timestamp": stamp,
+    }
+    signatures = " ".join(_sign(key_of(secret), event_id, stamp, body) for secret in secrets)
+    return found | ({"webhook-signature": signatures} if signatures else {})
+
+
+def _sign(key: bytes, event_id: str, stamp: str, body: bytes) -> str:
+    signed = b".".join((event_id.encode(), stamp.encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode()
+
+
+Readers = Mapping[str, Callable[[Any], Any]]
+
+
+def read_keys(
+    given: object, readers: Readers, fields: Mapping[str, str], kind: str = "a dict"
+) -> dict[str, Any]:
+    """Read every key of a dictionary by its reader.
+
+    Raises:
+        ValueError: it is no dictionary, a key is unknown, or its value is refused.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be {kind}, not {type(given).__name__}")
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in readers:
+            name = name_of_key(key)
+            near = nearest(name, readers)
+            tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(readers)}"
+            raise ValueError(f"has an unknown key `{name[:40]}`{tail}")
+        try:
+            values[fields.get(str(key), str(key))] = readers[key](value)
+        except ValueError as error:
+            raise ValueError(f"has a `{key}` that {error}") from None
+    return values
+
+
+def url(value: Any) -> str:
+    """Read a URL that may be posted to."""
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, not {type(value).__name__}")
+    try:
+        parts = urlsplit(value)
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_fine = is_fine and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_fine = False
+    if not is_fine or not value.isprintable() or " " in value:
+        raise ValueError("must be a URL such as https://hooks.example.org/cron")
+    if parts.username or parts.password:
+        raise ValueError("must not have a user or a password; write `headers` instead")
+    return value
+
+
+def secrets(value: Any) -> tuple[str, ...]:
+    """Read one secret or several, the newest first."""
+    found = (value,) if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not found:
+        raise ValueError("must be a text, or a list of texts with the newest first")
+    for secret in found:
+        if not isinstance(secret, str):
+            raise ValueError(f"must be a text, not {type(secret).__name__}")
+        key_of(secret)
+    return tuple(found)
+
+
+def duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
+    """Make a reader of durations."""
+
+    def read(value: Any) -> timedelta:
+        is_duration = isinstance(value, timedelta)
+        seconds = value.total_seconds() if is_duration else seconds_of(value)
+        if seconds is None:
+            raise ValueError("must be a timedelta or a number of seconds")
+        if not least.total_seconds() <= seconds <= longest.total_seconds():
+            bounds = f"{least.total_seconds():g} s to {longest.total_seconds():g} s"
+            raise ValueError(f"must be from {bounds}, not {seconds:g} s")
+        return timedelta(seconds=seconds)
+
+    return read
+
+
+def whole(value: Any) -> int:
+    """Read a whole number from 1 to the largest that a database counts to."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WHOLE:
+        raise ValueError(f"must be a whole number from 1 to {MOST_WHOLE}")
+    return value
+
+
+def headers(value: Any) -> dict[str, str]:
+    """Read headers that are sent with each request."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a dict, not {type(value).__name__}")
+    for name, text in value.items():
+        texts = isinstance(name, str) and isinstance(text, str)
+        if not texts or not name or not all(w.isascii() and w.isprintable() for w in (name, text)):
+            raise ValueError("must have names and values of printable ASCII")
+        if name.lower() == "content-type" or name.lower().startswith("webhook-"):
+            raise ValueError(f"must not set {name[:40]}")
+    return dict(value)
+
+
+OCCASIONS: Final = ("failure", "recovery", "overdue", "missed", "no_leader")
+"""What people can be told of."""
+
+KINDS: Final = ("mail", "slack", "webhook")
+
+_MOST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A way to people.
+
+    Args:
+        kind: ``mail``, ``slack`` or ``webhook``.
+        name: by which it is shown and tested.
+        to: addresses of mail.
+        url: that is posted to.
+        secrets: each signs what a webhook is posted.
+        headers: sent with it.
+        on: of what it tells.
+        tasks: patterns of the names of which it tells.
+        again_after: how long it is silent of the same, which it counts meanwhile.
+        pause: how long it is silent after each message, in which it gathers what comes.
+        timeout: how long an address may take to answer.
+    """
+
+    kind: str
+    name: str = ""
+    to: tuple[str, ...] = field(default=(), repr=False)
+    url: str = field(default="", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    on: tuple[str, ...] = OCCASIONS
+    tasks: tuple[str, ...] = ("*",)
+    again_after: timedelta = timedelta(hours=1)
+    pause: timedelta = timedelta(minutes=1)
+    timeout: timedelta = timedelta(seconds=10)
+
+    def wants(self, occasion: str, task: str) -> bool:
+        """Return whether it tells of something."""
+        if occasion not in self.on:
+            return False
+        return not task or any(fnmatchcase(task, pattern) for pattern in self.tasks)
+
+
+def read_channels(given: object) -> tuple[Channel, ...]:
+    """Understand the option ``NOTIFY``.
+
+    Raises:
+        ValueError: it is refused; the message has no address and no secret.
+    """
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"must be a list of dicts, not {type(given).__name__}")
+    if len(given) > _MOST:
+        raise ValueError(f"must have at most {_MOST} channels")
+    found: list[Channel] = []
+    for position, each in enumerate(given):
+        try:
+            channel = _read(each)
+        except ValueError as error:
+            raise ValueError(f"has an item {position} that {error}") from None
+        found.append(_named(channel, [other.name for other in found], position))
+    return tuple(found)
+
+
+def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
+    """Return what is unsafe in how people are told."""
+    for channel in channels:
+        if channel.kind == "webhook" and not channel.secrets:
+            yield f"has the webhook {channel.name!r} without a `secret`, so anybody may pose as us"
+
+
+def _read(given: object) -> Channel:
+    values = read_keys(given, _READERS, {"secret": "secrets"})
+    kind = values.get("kind")
+    if kind is None:
+        raise ValueError(f"must have a `kind`: {listed(KINDS, ' or ')}")
+    needed = "to" if kind == "mail" else "url"
+    if needed not in values:
+        raise ValueError(f"must have `{needed}`, for its kind is {kind}")
+    for key in values:
+        if key in _OF_KIND and kind not in _OF_KIND[key]:
+            name = "secret" if key == "secrets" else key
+            raise ValueError(f"has a `{name}`, which does not go with the kind {kind}")
+    return Channel(**values)
+
+
+def _named(channel: Channel, others: list[str], position: int) -> Channel:
+    if channel.name:
+        if channel.name in others:
+            raise ValueError(f"has the name {channel.name[:40]!r} twice")
+        return channel
+    name = channel.kind
+    return replace(channel, name=f"{name}-{position + 1}" if name in others else name)
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            near = nearest(value, choices) if isinstance(value, str) else None
+            tail = f"; did you mean `{near}`?" if near else ""
+            raise ValueError(f"must be {listed(choices, ' or ')}{tail}")
+        return value
+
+    return read
+
+
+def _list_of(read: Callable[[Any], str], words: str) -> Callable[[Any], tuple[str, ...]]:
+    def read_all(value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError(f"must be a list of {words}")
+        return tuple(map(read, value))
+
+    return read_all
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= 255:
+        raise ValueError("must be a text of 1 to 255 characters")
+    flaw = flaw_of_text(value, one_line=True)
+    if flaw is not None:
+        raise ValueError(flaw)
+    return value
+
+
+def _address(value: Any) -> str:
+    if "@" not in _text(value):
+        raise ValueError("must have addresses of mail")
+    return str(value)
+
+
+_OF_KIND: Final = {"to": ("mail",), "url": ("slack", "webhook"), "secrets": ("webhook",)} | {
+    "headers": ("webhook",),
+    "timeout": ("slack", "webhook"),
+}
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "kind": _one_of(KINDS),
+    "name": _text,
+    "to": _list_of(_address, "addresses"),
+    "url": url,
+    "secret": secrets,
+    "headers": headers,
+    "on": _list_of(_one_of(OCCASIONS), "occasions"),
+    "tasks": _list_of(_text, "patterns of names"),
+    "again_after": duration(timedelta(minutes=1), timedelta(days=30)),
+    "pause": duration(timedelta(seconds=1), timedelta(days=1)),
+    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+}

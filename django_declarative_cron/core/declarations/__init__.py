@@ -1,0 +1,1 @@
+"""Declarations: from the settings to values, one item after the other."""

@@ -1,0 +1,359 @@
+"""The keys of a dict entry, and what each may hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final, NamedTuple, cast
+from zoneinfo import ZoneInfo
+
+from ...cron import CronExpression, UnknownZoneError, validate_zone
+from ...exceptions import echoed
+from ..monitor import Monitor, read_monitor
+from ..operating import offset_of
+from ..overlap import POLICIES, Policy
+from ..retry import Retry
+from ..schedule import Fold, Gap, Schedule
+from .declaration import Declaration, Manner, Target, Terms
+from .fields import (
+    delay_hint,
+    flaw_of_name,
+    judge_delay,
+    plain_text,
+    read_cron,
+    refuse_duplicate,
+    refuse_name,
+    resolve_callback,
+    resolve_command,
+)
+from .item import Check, Declared, Item
+from .options import JobOptions, read_job, read_operating, read_retry, read_runner
+from .values import (
+    LONGEST_DESCRIPTION,
+    LONGEST_NAME,
+    MOST_WORDS,
+    flaw_of_data,
+    flaw_of_text,
+    listed,
+    name_of_key,
+    nearest,
+    too_large,
+    too_long,
+    too_many,
+)
+
+
+class Kind(NamedTuple):
+    """Say which types a key takes, and what people call them."""
+
+    types: tuple[Any, ...]
+    words: str
+
+
+_TEXT: Final = Kind((str,), "a text")
+_FLAG: Final = Kind((bool,), "True or False")
+_LIST: Final = Kind((list, tuple), "a list")
+_DICT: Final = Kind((dict,), "a dict")
+_DURATION: Final = Kind((timedelta, int, float, str), "a timedelta or a number of seconds")
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "name": _TEXT,
+    "cron": _TEXT,
+    "timezone": _TEXT,
+    "callback": Kind((str, Callable), "a dotted path or a callable"),
+    "type": Kind((str,), "a dotted path"),
+    "command": Kind((str, list, tuple), "a list of words"),
+    "args": _LIST,
+    "enabled": _FLAG,
+    "description": Kind((str, type(None)), "a text"),
+    "overlap_policy": _TEXT,
+    "retry_delay": Kind((timedelta,), "a timedelta"),
+    "dialect": _TEXT,
+    "gap": _TEXT,
+    "fold": _TEXT,
+    "options": _DICT,
+    "runner": _TEXT,
+    "atomic": _FLAG,
+    "monitor": Kind((bool, str, dict), "True, False, a URL or a dict"),
+    "spread": _DURATION,
+    "catch_up": Kind((*_DURATION.types, type(None)), f"None, or {_DURATION.words}"),
+    "exclude": Kind((str, list, tuple), "the name of a calendar, or a list of such"),
+    "pause_after_failures": Kind((int, type(None)), "a whole number"),
+}
+REQUIRED: Final = ("name", "cron")
+WHAT_RUNS: Final = ("callback", "type", "command")
+MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
+"""Keys that 002 leaves to the scheduler and lets nobody else set."""
+
+DIALECT: Final = ("posix", "ojs")
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "gap": ("skip", "shift"),
+    "fold": ("first", "both"),
+    "overlap_policy": POLICIES,
+    "runner": ("thread", "process", "django_tasks"),
+}
+
+
+def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
+    """Report every key that means nothing, and those that only the scheduler sets."""
+    managed = [key for key in item.given if key in MANAGED]
+    if managed:
+        verb, keys = ("is", "the key") if len(managed) == 1 else ("are", "the keys")
+        message = f"{listed(managed)} {verb} kept by the scheduler; what stands here is ignored."
+        item.warn(Check.MANAGED_KEY, message, f"Leave {keys} out.")
+    for key in item.given:
+        if key not in known and key not in MANAGED:
+            name, hint = name_of_key(key), f"Known keys: {listed(known)}."
+            hint = _celery_hint(name, item.given[key]) or hint
+            item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], _unknown(name, known), hint)
+
+
+def _celery_hint(key: str, value: Any) -> str:
+    """Return what to write instead of a key or a value of Celery's beat schedule."""
+    if key == "task":
+        return 'Write "callback": "app.module.function".'
+    if key not in ("cron", "schedule"):
+        return ""
+    if isinstance(value, timedelta):
+        return f'Write "cron": "@every {value // timedelta(seconds=1)}s".'
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    fields = [str(getattr(value, f"_orig_{name}", "")) for name in names]
+    if all(fields):
+        return f'Write "cron": "{echoed(" ".join(fields))}".'
+    return 'Write "cron": "0 7 * * *".' if key == "schedule" else ""
+
+
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    near = nearest(key, known)
+    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
+
+
+def well_typed(item: Item) -> dict[str, Any]:
+    """Return the keys whose values have the right type; report the others and those missing."""
+    for key in REQUIRED:
+        if key not in item.given:
+            item.refuse_field(Check.KEY_VALUE, key, None, "is missing", f'Write "{key}": "…".')
+    typed = {}
+    for key, kind in KINDS.items():
+        if key not in item.given:
+            continue
+        value = item.given[key]
+        if isinstance(value, kind.types):
+            typed[key] = plain_text(value) if isinstance(value, str) else value
+            if key == "options":
+                typed[key] = _with_seconds(value)
+        else:
+            _refuse_type(item, key, value, kind)
+    return typed
+
+
+def _with_seconds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the ``timeout`` as a number, because options are kept as JSON."""
+    timeout = options.get("timeout")
+    if not isinstance(timeout, timedelta):
+        return dict(options)
+    return {**options, "timeout": timeout.total_seconds()}
+
+
+def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
+    reason = f"must be {kind.words}, not {type(value).__name__}"
+    check = Check.RETRY_DELAY if key == "retry_delay" else Check.KEY_VALUE
+    hint = f"Write {delay_hint(value)}." if key == "retry_delay" else f"Write {kind.words}."
+    hint = _celery_hint(key, value) or hint
+    item.refuse_field(check, key, value, reason, hint)
+
+
+def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> bool:
+    """Report a value that is none of those that its key takes."""
+    if value in choices:
+        return True
+    hint = f"Write {listed(choices, ' or ')}."
+    near = nearest(value, choices)
+    tail = f"; did you mean `{near}`?" if near else ""
+    reason = f"must be {listed(choices, ' or ')}{tail}"
+    item.refuse_field(Check.KEY_VALUE, key, value, reason, hint)
+    return False
+
+
+def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
+    """Judge what comes last: choices, data and texts."""
+    for key, choices in CHOICES.items():
+        if key in typed:
+            judge_choice(item, key, typed[key], choices)
+    if "command" in typed and "args" in typed:
+        reason = "does not go with `command`"
+        hint = "Write the arguments as words of `command`."
+        item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
+    args, description = list(typed.get("args", ())), typed.get("description") or ""
+    _refuse_flaw(item, "args", typed, flaw_of_data(args))
+    _refuse_flaw(item, "description", typed, flaw_of_text(description))
+    _refuse_length(item, "args", args, too_large(args))
+    _refuse_length(item, "options", typed.get("options"), too_large(typed.get("options", {})))
+    _refuse_length(item, "description", description, too_long(description, LONGEST_DESCRIPTION))
+
+
+def _refuse_length(item: Item, key: str, value: Any, flaw: str | None) -> None:
+    if flaw is not None:
+        item.refuse_field(Check.TOO_LONG, key, value, flaw)
+
+
+def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | None) -> None:
+    if flaw is not None:
+        hint = "Use None, True, False, numbers, texts, lists, and dicts whose keys are texts."
+        item.refuse_field(Check.KEY_VALUE, key, typed[key], flaw, hint)
+
+
+DEFAULT_DIALECT: Final = "ojs"
+DEFAULT_ZONE: Final = "UTC"
+DEFAULT_OVERLAP: Final = "skip"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
+
+
+def read_entry(item: Item) -> Declared | None:
+    """Understand a dict entry; what is wrong is reported to the item.
+
+    Order: known keys, types, name, what runs, duplicate, cron, zone, retry, the rest.
+    """
+    name = item.given.get("name")
+    flaw = _flaw_of_name(name) if isinstance(name, str) else None
+    if isinstance(name, str) and flaw is None:
+        # Known early, so that what is reported before the name's turn can be found by it.
+        item.name = plain_text(name)
+    refuse_unknown_keys(item, item.allowed(KINDS))
+    typed = well_typed(item)
+    if flaw is not None:
+        refuse_name(item, name, flaw, _hint_for(name))
+    target = _what_runs(item, typed)
+    refuse_duplicate(item)
+    expression = _expression(item, typed)
+    zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
+    if "retry_delay" in typed:
+        judge_delay(item, typed["retry_delay"], "retry_delay")
+    retry = read_retry(item, typed)
+    judge_the_rest(item, typed)
+    job = read_job(item, typed.get("options", {}))
+    runner = read_runner(item, typed, target, job.timeout)
+    monitor = _monitor(item, typed)
+    operating = read_operating(item, typed)
+    if not item.is_sound:
+        return None
+    schedule = Schedule(
+        cast(CronExpression, expression),
+        cast(ZoneInfo, zone),
+        cast(Gap, typed.get("gap", "skip")),
+        cast(Fold, typed.get("fold", "first")),
+        offset=offset_of(typed["name"], operating.spread),
+        exclusion=item.reader.calendars.exclusion(operating.exclude) if operating.exclude else None,
+    )
+    manner = _manner(typed, cast(Target, target), retry, job)
+    manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
+    declaration = Declaration(typed["name"], Terms.of(schedule, manner))
+    return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
+
+
+def _manner(typed: Mapping[str, Any], target: Target, retry: Retry, job: JobOptions) -> Manner:
+    return Manner(
+        target=replace(target, args=tuple(typed.get("args", ()))),
+        retry=retry,
+        enabled=typed.get("enabled", True),
+        description=typed.get("description") or "",
+        overlap_policy=cast(Policy, typed.get("overlap_policy", DEFAULT_OVERLAP)),
+        timeout=job.timeout,
+        atomic=typed.get("atomic", False),
+        queue=job.queue,
+        tags=job.tags,
+        meta=job.meta,
+        options=dict(typed.get("options", {})),
+    )
+
+
+def _flaw_of_name(name: str) -> str | None:
+    if (flaw := flaw_of_name(name)) is not None or _NAME.fullmatch(name):
+        return flaw
+    characters = "lower-case letters, digits, `-` and `.`, the first a letter or digit"
+    return f"of a dict entry must be made of {characters}, found {echoed(name)!r}"
+
+
+def _hint_for(name: str) -> str:
+    made = re.sub(r"[^a-z0-9.-]+", "-", name.lower())[:40].strip("-.")
+    return f'Write a name such as "{made or "daily-report"}".'
+
+
+def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
+    choices = item.allowed(WHAT_RUNS)
+    said = [key for key in choices if key in item.given]
+    if len(said) != 1:
+        field = said[1] if said else choices[0]
+        one = f"exactly one of {listed(choices)}" if len(choices) > 1 else "it"
+        reason = f"stands beside `{said[0]}`" if said else "is missing"
+        reason = f"{reason}: {one} says what runs"
+        hint = 'Write "callback": "app.module.function" or "command": ["name", "argument"].'
+        item.refuse_field(Check.WHAT_RUNS, field, item.given.get(field), reason, hint)
+        return None
+    (key,) = said
+    if key not in typed:
+        return None
+    if key == "command":
+        words = _words(item, typed["command"])
+        return None if words is None else resolve_command(item, words)
+    return resolve_callback(item, typed[key], key)
+
+
+def _words(item: Item, command: Any) -> tuple[str, ...] | None:
+    words = (command,) if isinstance(command, str) else tuple(command)
+    if (flaw := too_many(words, MOST_WORDS)) is not None:
+        item.refuse_field(Check.TOO_LONG, "command", command, flaw)
+        return None
+    flaw, hint = _flaw_of_words(command, words)
+    if flaw is None:
+        return tuple(map(plain_text, words))
+    item.refuse_field(Check.COMMAND, "command", command, flaw, hint)
+    return None
+
+
+def _flaw_of_words(command: Any, words: tuple[Any, ...]) -> tuple[str | None, str]:
+    hint = 'Write a list of words, such as ["clearsessions", "--verbosity", "0"].'
+    if not all(isinstance(word, str) for word in words):
+        return "must be a list of texts", hint
+    if not words or not words[0]:
+        return "must not be empty", hint
+    if isinstance(command, str) and len(command.split()) > 1:
+        written = echoed(str(command.split()))
+        return "must be a list when it has several words", f"Write {written}."
+    return next((flaw for word in words if (flaw := flaw_of_text(word))), None), hint
+
+
+def _monitor(item: Item, typed: Mapping[str, Any]) -> Monitor | None:
+    if "monitor" not in typed:
+        return None
+    try:
+        return read_monitor(typed["monitor"])
+    except ValueError as error:
+        # What was given may have an address in it that is nobody else's business.
+        hint = 'Write True, an address, or {"slug": "…", "margin": 300}.'
+        item.refuse_field(Check.KEY_VALUE, "monitor", "…", str(error), hint)
+        return None
+
+
+def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:
+    dialect = typed.get("dialect", DEFAULT_DIALECT)
+    if not judge_choice(item, "dialect", dialect, DIALECT) or "cron" not in typed:
+        return None
+    return read_cron(item, typed["cron"], dialect)
+
+
+def _zone(item: Item, name: str) -> ZoneInfo | None:
+    if (reason := too_long(name, LONGEST_NAME)) is not None:
+        item.refuse_field(Check.TOO_LONG, "timezone", name, reason)
+        return None
+    try:
+        return validate_zone(name)
+    except UnknownZoneError as error:
+        near = f"; did you mean `{error.suggestion}`?" if error.suggestion else ""
+        reason = f"{echoed(name)!r} {error.reason}{near}"
+        hint = "Write a name such as `Europe/Berlin`, or `UTC`."
+        item.refuse_field(Check.ZONE, "timezone", name, reason, hint)
+        return None

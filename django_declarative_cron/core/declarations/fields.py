@@ -1,0 +1,187 @@
+"""The parts that both forms of an item have: name, cron expression, delay, what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from typing import Any
+
+from ...cron import CronExpression, parse
+from ...cron.suggestions import posix_equivalent
+from ...exceptions import (
+    LONGEST_ECHO,
+    CronExpressionInvalidError,
+    DeclarativeCronError,
+    FieldParseError,
+    InvalidCronExpressionError,
+    NegativeRetryDelayError,
+    ScheduleDuplicateTaskError,
+    echoed,
+)
+from .declaration import MILLISECOND, Target
+from .item import Check, Item, UnresolvableError
+from .values import LONGEST_NAME, LONGEST_PATH, flaw_of_text, in_short, too_long
+
+_ZERO = timedelta(0)
+_CRON_HINT = 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'
+_OJS_HINT = (
+    "Write five fields, minute hour day month weekday, or six with seconds first,"
+    ' such as "*/15 9-17 * * MON-FRI".'
+)
+_NAME_HINT = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
+_NEVER_HINT = "Name a day that at least one of the months has."
+
+
+def plain_text(text: str) -> str:
+    """Return a text without what subclasses of ``str`` add to it (enum members do)."""
+    return str.__str__(text)
+
+
+def refuse_name(item: Item, name: str, flaw: str, hint: str = _NAME_HINT) -> None:
+    """Report a name, with what is wrong with it and what to write instead."""
+    item.refuse_field(Check.NAME, "name", name, flaw, hint)
+
+
+def flaw_of_name(name: str) -> str | None:
+    """Return what is wrong with a name, or ``None``; it is taken letter for letter."""
+    if 0 < len(name) <= LONGEST_NAME and name.isprintable():
+        return None
+    if not name:
+        return "must not be empty"
+    return too_long(name, LONGEST_NAME) or flaw_of_text(name, one_line=True)
+
+
+def is_any_flawed(names: Collection[str]) -> bool:
+    """Return whether ``flaw_of_name`` finds fault with any of many names, in less time."""
+    is_in_bounds = all(names) and max(map(len, names)) <= LONGEST_NAME
+    return not is_in_bounds or not "".join(names).isprintable()
+
+
+def refuse_duplicate(item: Item) -> None:
+    """Report a name that an earlier item has (001 ScheduleDuplicateTaskError)."""
+    names = item.reader.names
+    if item.name is None:
+        return
+    if item.name in names:
+        error = ScheduleDuplicateTaskError(item.name)
+        item.refuse(Check.DUPLICATE, error, "Give each task a name of its own.")
+    names.add(item.name)
+
+
+def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression | None:
+    """Parse an expression (001 CronExpressionInvalidError)."""
+    try:
+        return parse(plain_text(text), dialect)
+    except InvalidCronExpressionError as error:
+        check = _CRON_CHECKS.get(error.code, Check.CRON)
+        hint = _swapped(item, text, dialect) or _cron_hint(text, error, dialect)
+        item.refuse(check, _for_registration(error), hint)
+        return None
+
+
+def _swapped(item: Item, text: str, dialect: str) -> str:
+    """Return what to write where the name is an expression and the expression a name."""
+    given = item.given
+    name: Any = given.get("name") if isinstance(given, dict) else given[0]
+    try:
+        parse(name, dialect)
+    except InvalidCronExpressionError:
+        return ""
+    return f'Swap them: the name is "{echoed(text)}", the expression "{echoed(name)}".'
+
+
+_CRON_CHECKS = {"NEVER": Check.NEVER_FIRES, "LENGTH": Check.TOO_LONG}
+
+
+def _for_registration(error: InvalidCronExpressionError) -> CronExpressionInvalidError:
+    # The message is taken over, not made again: it shortens an expression without end.
+    refused = CronExpressionInvalidError.__new__(CronExpressionInvalidError)
+    DeclarativeCronError.__init__(refused, error.message, **error.details)
+    vars(refused).update({key: vars(error).get(key) for key in ("code", "position", "fix")})
+    refused.__cause__ = error
+    return refused
+
+
+def _cron_hint(text: str, error: InvalidCronExpressionError, dialect: str) -> str:
+    if error.code == "NEVER":
+        return _NEVER_HINT
+    zone, rest = _zone_inside(text)
+    if zone:
+        return f'Write a dict with "cron": "{rest}", "timezone": "{zone}".'
+    if len(text) > LONGEST_ECHO:
+        return _CRON_HINT
+    if dialect == "ojs":
+        return _mended(text, error)
+    equivalent = posix_equivalent(text)
+    return f'Write "{equivalent}".' if equivalent else _CRON_HINT
+
+
+def _mended(text: str, error: InvalidCronExpressionError) -> str:
+    """Write out the expression with the proposal in place of what was refused."""
+    said, refused = vars(error), error.__cause__
+    fix, position = said.get("fix"), said.get("position")
+    if not fix or position is None or not isinstance(refused, FieldParseError):
+        return _OJS_HINT
+    return f'Write "{text[:position]}{fix}{text[position + len(refused.fieldValue) :]}".'
+
+
+def _zone_inside(text: str) -> tuple[str, str]:
+    first, *others = text[:LONGEST_ECHO].split() or [""]
+    if first.startswith(("CRON_TZ=", "TZ=")) and len(others) == 5:
+        return first.partition("=")[2], " ".join(others)
+    if len(others) == 5 and others[-1].replace("/", "").replace("_", "").isalpha():
+        return others[-1], " ".join([first, *others[:-1]])
+    return "", text
+
+
+LONGEST_DELAY = timedelta(days=100_000_000)
+
+
+def judge_delay(item: Item, delay: timedelta, field: str) -> None:
+    """Report a retry delay out of bounds (001 NegativeRetryDelayError)."""
+    if delay < _ZERO:
+        hint = "Write timedelta(0) to retry at once."
+        item.refuse(Check.RETRY_DELAY, NegativeRetryDelayError(_milliseconds(delay)), hint)
+    elif _ZERO < delay < MILLISECOND:
+        reason = f"must be zero or at least one millisecond, found {delay / MILLISECOND} ms"
+        hint = "Write timedelta(0) to retry at once."
+        item.refuse_field(Check.RETRY_DELAY, field, delay, reason, hint)
+    elif delay > LONGEST_DELAY:
+        reason = f"must be at most {LONGEST_DELAY.days} days, which every database can store"
+        item.refuse_field(Check.RETRY_DELAY, field, delay, reason, "Write timedelta(days=365).")
+
+
+def _milliseconds(delay: timedelta) -> float:
+    whole, rest = divmod(delay, MILLISECOND)
+    return delay / MILLISECOND if rest else whole
+
+
+def delay_hint(value: Any) -> str:
+    """Word how to write a retry delay, from what was written instead of one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"timedelta(seconds={in_short(value)})" if number else "timedelta(minutes=5)"
+
+
+def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:
+    """Find what a key names, a callback or a type; report why it is not there."""
+    resolver = item.reader.resolver
+    try:
+        if not isinstance(given, str):
+            return resolver.callback(given)
+        text = plain_text(given)
+        if (flaw := too_long(text, LONGEST_PATH)) is not None:
+            item.refuse_field(Check.TOO_LONG, field, text, flaw)
+            return None
+        return resolver.type(text) if field == "type" else resolver.callback(text)
+    except UnresolvableError as error:
+        item.refuse_field(error.check, field, given, error.reason, error.hint)
+        return None
+
+
+def resolve_command(item: Item, words: tuple[str, ...]) -> Target | None:
+    """Find a management command; report why it is not there."""
+    try:
+        return item.reader.resolver.command(words)
+    except UnresolvableError as error:
+        item.refuse_field(error.check, "command", words, error.reason, error.hint)
+        return None

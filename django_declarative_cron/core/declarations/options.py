@@ -1,0 +1,321 @@
+"""The object ``options`` of a dict entry: what every run of the task is given (002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from ...exceptions import echoed
+from ..operating import LONGEST_SPREAD, SECOND, Operating
+from ..retry import FixedDelay, Retry, RetryPolicy, read_policy
+from ..runners import DJANGO_TASKS, PROCESS, THREAD, is_async, runner_of
+from .declaration import DEFAULT_QUEUE, Target
+from .fields import plain_text
+from .item import Check, Item
+from .values import (
+    LONGEST_NAME,
+    MOST_TAGS,
+    flaw_of_data,
+    flaw_of_text,
+    in_short,
+    listed,
+    name_of_key,
+    nearest,
+    read_duration,
+    seconds_of,
+    too_long,
+    too_many,
+)
+
+LONGEST_TIMEOUT: Final = timedelta(days=365)
+
+LEAST_MEMORY: Final = 64 * 1024 * 1024
+"""Bytes below which no process gets as far as the callback."""
+
+MOST_MEMORY: Final = 2**50
+"""More bytes than any machine has; a system refuses a limit that it cannot count."""
+
+_RETRY: Final = "options.retry"
+_RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What ``options`` says beside the retry policy.
+
+    Args:
+        queue: a name for whoever shares the work out.
+        timeout: the longest a run may take, ``None`` for any time.
+        tags: words for filtering.
+        meta: data that every run carries.
+        memory_limit: bytes that the process of a run may take.
+        cpu_limit: seconds of the processor that the process of a run may take.
+        priority: of runs in the queue of an engine.
+        backend: alias of the engine in ``TASKS``.
+    """
+
+    queue: str = DEFAULT_QUEUE
+    timeout: timedelta | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    memory_limit: int | None = None
+    cpu_limit: int | None = None
+    priority: int = 0
+    backend: str | None = None
+
+
+class _RefusedError(ValueError):
+    """Say what a value must be, readable after the name of its key."""
+
+
+def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
+    """Return the rule that dates retries: a fixed delay, or a policy merged over its defaults."""
+    options = typed.get("options", {})
+    if "retry_delay" in typed:
+        if "retry" in options:
+            reason = "stands beside `retry_delay`: only one of them dates the retries"
+            hint = "Leave one out: a fixed delay without limit, or a policy."
+            item.refuse_field(Check.RETRY_POLICY, _RETRY, options["retry"], reason, hint)
+        return FixedDelay(typed["retry_delay"])
+    given = options.get("retry", {})
+    if not isinstance(given, Mapping):
+        reason = f"must be a dict, not {type(given).__name__}"
+        item.refuse_field(Check.RETRY_POLICY, _RETRY, given, reason, _RETRY_HINT)
+        return RetryPolicy()
+    policy, flaws = read_policy(given)
+    for key, flaw in flaws.items():
+        value = next(value for name, value in given.items() if name_of_key(name) == key)
+        item.refuse_field(Check.RETRY_POLICY, f"{_RETRY}.{key}", value, flaw, _RETRY_HINT)
+    if not flaws and policy.initial_interval > policy.max_interval:
+        message = "`options.retry`: max_interval cuts the first interval short already"
+        item.warn(Check.RETRY_CAPPED, message, "Write a longer max_interval; the default is PT5M.")
+    return policy
+
+
+def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
+    """Understand every option but ``retry``; what is wrong is reported to the item."""
+    values: dict[str, Any] = {}
+    for key, value in options.items():
+        name = name_of_key(key)
+        if name == "retry":
+            continue
+        if name not in _READERS:
+            item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, _unknown(name), _HINT)
+            continue
+        try:
+            values[name] = _READERS[name](value)
+        except _RefusedError as error:
+            item.refuse_field(Check.KEY_VALUE, f"options.{name}", value, str(error), _HINT)
+    return JobOptions(**values)
+
+
+def _unknown(key: str) -> str:
+    near = nearest(key, (*_READERS, "retry"))
+    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
+
+
+def _queue(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _RefusedError(f"must be a text, not {type(value).__name__}")
+    if not 0 < len(value) <= LONGEST_NAME:
+        raise _RefusedError(f"must have 1 to {LONGEST_NAME} characters, found {len(value)}")
+    _refuse_flaw(flaw_of_text(value, one_line=True))
+    return plain_text(value)
+
+
+def _timeout(value: Any) -> timedelta:
+    seconds = seconds_of(value)
+    if seconds is None:
+        raise _RefusedError(
+            f"must be a timedelta or a number of seconds, not {type(value).__name__}"
+        )
+    if not 0 < seconds <= LONGEST_TIMEOUT.total_seconds():
+        most = f"{LONGEST_TIMEOUT.total_seconds():.0f}"
+        raise _RefusedError(f"must be more than 0 and at most {most} seconds")
+    return max(timedelta(seconds=seconds), timedelta(milliseconds=1))
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise _RefusedError(f"must be a list, not {type(value).__name__}")
+    if not all(isinstance(tag, str) for tag in value):
+        raise _RefusedError("must be a list of texts")
+    _refuse_flaw(too_many(value, MOST_TAGS))
+    for tag in value:
+        _refuse_flaw(too_long(tag, LONGEST_NAME))
+    _refuse_flaw(flaw_of_data(list(value)))
+    return tuple(map(plain_text, value))
+
+
+def _meta(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _RefusedError(f"must be a dict, not {type(value).__name__}")
+    _refuse_flaw(flaw_of_data(value))
+    return dict(value)
+
+
+def _memory(value: Any) -> int:
+    return _whole(value, LEAST_MEMORY, MOST_MEMORY, "bytes")
+
+
+def _seconds(value: Any) -> int:
+    return _whole(value, 1, int(LONGEST_TIMEOUT.total_seconds()), "seconds")
+
+
+def _priority(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -100 <= value <= 100:
+        raise _RefusedError("must be a whole number from -100 to 100")
+    return value
+
+
+def _whole(value: Any, least: int, most: int, unit: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
+    if not least <= value <= most:
+        bounds = f"from {least} to {most} {unit}"
+        raise _RefusedError(f"must be {bounds}, found {in_short(value)}")
+    return value
+
+
+def _refuse_flaw(flaw: str | None) -> None:
+    if flaw is not None:
+        raise _RefusedError(flaw)
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "queue": _queue,
+    "timeout": _timeout,
+    "tags": _tags,
+    "meta": _meta,
+    "memory_limit": _memory,
+    "cpu_limit": _seconds,
+    "priority": _priority,
+    "backend": _queue,
+}
+_HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."
+
+
+LONGEST_CATCH_UP: Final = timedelta(days=36500)
+_MOST_FAILURES: Final = 10_000
+_DURATION: Final = 'Write timedelta(minutes=30), a number of seconds, or "PT30M".'
+
+
+def read_operating(item: Item, typed: Mapping[str, Any]) -> Operating:
+    """Understand the keys ``spread``, ``catch_up``, ``exclude`` and ``pause_after_failures``."""
+    catch_up = typed.get("catch_up")
+    return Operating(
+        spread=_duration(item, "spread", typed.get("spread", 0), SECOND, LONGEST_SPREAD),
+        catch_up=None
+        if catch_up is None
+        else _duration(item, "catch_up", catch_up, timedelta(0), LONGEST_CATCH_UP),
+        exclude=_calendars(item, typed.get("exclude", ())),
+        pause_after_failures=_failures(item, typed.get("pause_after_failures")),
+    )
+
+
+def _duration(item: Item, key: str, given: Any, least: timedelta, most: timedelta) -> timedelta:
+    found, flaw = _timedelta(given)
+    if found is not None and found and not least <= found <= most:
+        flaw = f"must be at least {_words(least)} and at most {_words(most)}, found {found}"
+    if flaw:
+        item.refuse_field(Check.KEY_VALUE, key, given, flaw, _DURATION)
+    return timedelta(0) if found is None else found
+
+
+def _timedelta(given: Any) -> tuple[timedelta | None, str]:
+    if isinstance(given, timedelta):
+        return given, ""
+    try:
+        if isinstance(given, str):
+            return read_duration(given), ""
+        seconds = seconds_of(given)
+        if seconds is not None:
+            return timedelta(seconds=seconds), ""
+    except ValueError as error:
+        return None, str(error)
+    except OverflowError:
+        return (timedelta.max if given > 0 else timedelta.min), ""
+    return None, f"must be a timedelta or a number of seconds, not {in_short(given)}"
+
+
+def _words(length: timedelta) -> str:
+    return f"{length.days} days" if length.days else f"{length.total_seconds():g} s"
+
+
+def _calendars(item: Item, given: Any) -> tuple[str, ...]:
+    names, known = (given,) if isinstance(given, str) else tuple(given), item.reader.calendars.names
+    hint = f"Known calendars: {listed(known)}." if known else _NO_CALENDARS
+    for name in names:
+        if not isinstance(name, str):
+            flaw = f"must be names of calendars, found {in_short(name)}"
+            item.refuse_field(Check.KEY_VALUE, "exclude", given, flaw, hint)
+        elif name not in known:
+            near = nearest(name, known)
+            tail = f"; did you mean `{near}`?" if near else ""
+            flaw = f"{echoed(name)!r} is no calendar{tail}"
+            item.refuse_field(Check.CALENDAR, "exclude", given, flaw, hint)
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+_NO_CALENDARS: Final = (
+    'Name it in DECLARATIVE_CRON: {"CALENDARS": {"holidays": "app.calendars.is_holiday"}}.'
+)
+
+
+def _failures(item: Item, given: Any) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not 1 <= given <= _MOST_FAILURES:
+        flaw = f"must be a whole number from 1 to {_MOST_FAILURES}, found {in_short(given)}"
+        item.refuse_field(Check.KEY_VALUE, "pause_after_failures", given, flaw, "Write 5.")
+        return None
+    return int(given)
+
+
+LIMITS: Final = ("memory_limit", "cpu_limit")
+_OF_ENGINES: Final = ("priority", "backend")
+
+
+def read_runner(
+    item: Item, typed: Mapping[str, Any], target: Target | None, timeout: timedelta | None
+) -> str:
+    """Choose the runner of an entry; what it cannot do is reported to the item."""
+    gives_way = typed.get("overlap_policy") == "cancel_previous"
+    if target is None:
+        return THREAD
+    said = typed.get("runner")
+    bounds = [key for key in LIMITS if typed.get("options", {}).get(key) is not None]
+    to_be_ended = timeout is not None or gives_way or bool(bounds)
+    runner = runner_of(said, target, to_be_ended=to_be_ended)
+    asynchronous = is_async(target.function)
+    if runner in (PROCESS, DJANGO_TASKS) and not target.is_importable:
+        reason = f"`{runner}` needs a callback with a dotted path; nothing leads to `{target.text}`"
+        item.refuse_field(Check.RUNNER, "runner", said, reason, "Make it a function of a module.")
+    if typed.get("atomic") and asynchronous:
+        reason = "does not go with an `async def`, whose queries are in no transaction of its run"
+        item.refuse_field(Check.RUNNER, "atomic", True, reason, "Write a `def`.")
+    elif typed.get("atomic") and runner == DJANGO_TASKS:
+        reason = "does not go with `django_tasks`"
+        item.refuse_field(Check.RUNNER, "atomic", True, reason, 'Write "runner": "process".')
+    for key in _OF_ENGINES if runner != DJANGO_TASKS else ():
+        if key in typed.get("options", {}):
+            reason, hint = "is for `django_tasks`", 'Write "runner": "django_tasks".'
+            item.refuse_field(Check.RUNNER, f"options.{key}", None, reason, hint)
+    if bounds and runner != PROCESS:
+        reason = f"only a process keeps to it; this task has the runner `{runner}`"
+        hint = 'Write "runner": "process".'
+        item.refuse_field(Check.RUNNER, f"options.{bounds[0]}", None, reason, hint)
+    elif to_be_ended and runner == THREAD and not asynchronous:
+        _warn(item, "gives way to the next run" if gives_way else "has a timeout")
+    return runner
+
+
+def _warn(item: Item, what: str) -> None:
+    item.warn(
+        Check.CANNOT_BE_ENDED,
+        f"{what}, and a thread cannot be ended: a callback that does not look at"
+        " `run.cancelled` goes on",
+        'Write "runner": "process", or look at `run.cancelled` now and then.',
+    )

@@ -1,0 +1,364 @@
+"""What happened, as other programs read it: one envelope for Open Job Spec and CloudEvents.
+
+Open Job Spec wants ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0 ``type`` and
+``time`` and the rest of its context; both want ``data``. An envelope has all of it, side by
+side: to CloudEvents ``event`` and ``timestamp`` are extension attributes.
+
+======================  ============================================================
+our event               envelopes, in this order
+======================  ============================================================
+TaskRunWaiting          ``cron.triggered``, ``job.enqueued``
+TaskRunStarted          ``cron.triggered`` where nothing has told of it, ``job.started``
+                        or ``job.enqueued`` where external workers do it
+TaskRunFetched          ``job.started``
+TaskRunCompleted        ``job.completed``
+TaskRunFailed           ``job.failed``, then ``job.retrying`` where that follows, or
+                        ``job.discarded`` where nobody asks the retry policy
+TaskRetriesExhausted    ``job.discarded``
+TaskRunInterrupted      ``job.retrying`` where it restarts, else ``job.cancelled``
+TaskRunCancelled        ``job.cancelled``
+TaskRunCancelRequested  ``job.cancelled`` where the run had not begun
+TaskSkipped             ``cron.skipped``; ``cron.missed`` while no scheduler was there
+======================  ============================================================
+
+002 knows three reasons of ``cron.skipped`` and no other may be given. What was caught up for
+by the follow-up of a run is to it an overlap; what nobody evaluated was not skipped, so it
+has a type of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import singledispatch
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid5
+
+from . import events
+from .channels import duration, headers, read_keys, secrets, url, whole
+from .declarations.values import listed, name_of_key, nearest
+from .events import Facts
+
+TYPES: Final = (
+    "cron.triggered",
+    "cron.skipped",
+    "cron.missed",
+    "job.enqueued",
+    "job.started",
+    "job.completed",
+    "job.failed",
+    "job.retrying",
+    "job.discarded",
+    "job.cancelled",
+)
+
+SKIPPED: Final = {
+    "overlap_skip": "overlap_skip",
+    "coalesced": "overlap_skip",
+    "disabled": "disabled",
+    "dst_skip": "dst_skip",
+}
+"""Our reasons by which an occurrence did not run, as 002 Events names them."""
+
+Data = dict[str, Any]
+Told = Iterator[tuple[str, Data]]
+
+
+def envelopes(event: events.Event) -> list[dict[str, Any]]:
+    """Return what an event is to other programs; most are nothing to them."""
+    if not isinstance(event, events.TaskEvent) or event.facts is None:
+        return []
+    facts = event.facts
+    return [
+        _envelope(kind, event, facts, {k: v for k, v in data.items() if v is not None})
+        for kind, data in _told(event, facts)
+    ]
+
+
+def instant(at: datetime) -> str:
+    """Write an instant as RFC 3339 in UTC, with milliseconds where it has some."""
+    at = at.astimezone(UTC)
+    precision = "milliseconds" if at.microsecond >= 1000 else "seconds"
+    return at.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _envelope(kind: str, event: events.TaskEvent, facts: Facts, data: Data) -> dict[str, Any]:
+    at = instant(event.at)
+    # What happened once has one name, however often it is told.
+    occurrence = data.get("job_id") or f"{data['reason']}/{data['scheduled_time']}/{at}"
+    return {
+        "specversion": "1.0",
+        "id": str(uuid5(facts.deployment, f"{kind}/{event.task_name}/{occurrence}")),
+        "type": kind,
+        "event": kind,
+        "source": facts.source,
+        "subject": data["job_id"] if kind.startswith("job.") else event.task_name,
+        "time": at,
+        "timestamp": at,
+        "datacontenttype": "application/json",
+        "data": data,
+    }
+
+
+@singledispatch
+def _told(event: events.TaskEvent, facts: Facts) -> Told:
+    """Yield type and data of each envelope; what has none yields nothing."""
+    yield from ()
+
+
+@_told.register
+def _waiting(event: events.TaskRunWaiting, facts: Facts) -> Told:
+    triggered = _triggered(event, facts, facts.run_count, event.at)
+    if triggered is not None:
+        yield "cron.triggered", triggered
+        yield "job.enqueued", triggered | {"queue": facts.queue}
+
+
+@_told.register
+def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
+    triggered = _triggered(event, facts, event.run_count, event.actual_time)
+    if triggered is None:
+        return
+    if event.attempt == 1 and event.waited is None:
+        yield "cron.triggered", triggered
+    kind = "job.enqueued" if facts.offered else "job.started"
+    yield kind, triggered | {"queue": facts.queue, "attempt": event.attempt}
+
+
+@_told.register
+def _fetched(event: events.TaskRunFetched, facts: Facts) -> Told:
+    yield from _of_run(event, facts, ("job.started", {"worker_id": event.worker or None}))
+
+
+def _triggered(
+    event: events.TaskRunStarted | events.TaskRunWaiting,
+    facts: Facts,
+    run_count: int | None,
+    actual_time: datetime,
+) -> Data | None:
+    if facts.job is None:
+        return None
+    return _cron(event, facts) | {
+        "job_id": str(facts.job),
+        "job_type": facts.job_type,
+        "run_count": run_count,
+        "scheduled_time": instant(event.scheduled_time),
+        "actual_time": instant(actual_time),
+        "reason": event.reason,
+    }
+
+
+@_told.register
+def _completed(event: events.TaskRunCompleted, facts: Facts) -> Told:
+    yield from _of_run(event, facts, ("job.completed", {"duration_ms": _ms(event.duration)}))
+
+
+@_told.register
+def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
+    why: Data = {"error": _error(event.error), "max_attempts": event.max_attempts}
+    told = [("job.failed", why | {"duration_ms": _ms(event.duration)})]
+    if event.next_retry_at is not None:
+        told.append(("job.retrying", why | {"next_retry_at": instant(event.next_retry_at)}))
+    elif event.overtaken or event.history_only:
+        reason = "overtaken" if event.overtaken else "changed"
+        told.append(("job.discarded", why | {"reason": reason}))
+    yield from _of_run(event, facts, *told)
+
+
+@_told.register
+def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> Told:
+    why = {
+        "error": _error(event.error),
+        "reason": event.reason,
+        "dead_letter": True if event.ends_as == "dead_letter" else None,
+    }
+    yield from _of_run(event, facts, ("job.discarded", why))
+
+
+@_told.register
+def _cancelled(event: events.TaskRunCancelled, facts: Facts) -> Told:
+    yield from _of_run(event, facts, ("job.cancelled", {"duration_ms": _ms(event.duration)}))
+
+
+@_told.register
+def _asked_to_end(event: events.TaskRunCancelRequested, facts: Facts) -> Told:
+    if event.waits:
+        yield from _of_run(event, facts, ("job.cancelled", {"reason": event.reason}))
+
+
+@_told.register
+def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
+    kind = "job.retrying" if event.restarts else "job.cancelled"
+    yield from _of_run(event, facts, (kind, {"reason": "interrupted"}))
+
+
+@_told.register
+def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
+    missed = event.outcome == "missed"
+    # Whatever else keeps an occurrence from running was somebody's will.
+    reason = event.reason if missed else SKIPPED.get(event.reason, "disabled")
+    first = event.scheduled_from
+    blocked = facts.blocked_by if event.reason == "overlap_skip" else None
+    data = _cron(event, facts) | {
+        "reason": reason,
+        "active_job_id": None if blocked is None else str(blocked),
+        "scheduled_time": instant(event.scheduled_time),
+        "scheduled_from": None if first is None else instant(first),
+        "count": event.count,
+        "local_time": event.detail or None,
+    }
+    yield "cron.missed" if missed else "cron.skipped", data
+
+
+_OfRun = (
+    events.TaskRunCompleted
+    | events.TaskRunFailed
+    | events.TaskRetriesExhausted
+    | events.TaskRunCancelled
+    | events.TaskRunCancelRequested
+    | events.TaskRunInterrupted
+    | events.TaskRunFetched
+)
+
+
+def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
+    at = facts.scheduled_time
+    if facts.job is None or at is None:
+        return
+    job = _cron(event, facts) | {
+        "job_id": str(facts.job),
+        "job_type": facts.job_type,
+        "queue": facts.queue,
+        "attempt": facts.attempt,
+        "scheduled_time": instant(at),
+    }
+    for kind, data in told:
+        yield kind, job | data
+
+
+def _cron(event: events.TaskEvent, facts: Facts) -> Data:
+    return {
+        "cron_name": event.task_name,
+        "cron_expression": facts.cron,
+        "timezone": facts.timezone,
+    }
+
+
+def _error(line: str) -> Data:
+    """Take the line of an error apart: its type, where it begins with one, and its words."""
+    kind, colon, words = line.partition(": ")
+    if not kind.replace(".", "_").isidentifier():
+        return {"message": line}
+    return {"type": kind, "message": words if colon else ""}
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+TELLING: Final[tuple[type[events.TaskEvent], ...]] = tuple(
+    kind for kind in _told.registry if kind is not object
+)
+"""The events that other programs are told of."""
+
+
+LONGEST_BACKOFF: Final = timedelta(hours=1)
+"""The longest time between two attempts to deliver one event."""
+
+LONGEST_PAUSE: Final = timedelta(minutes=1)
+"""The longest time for which a receiver that does not answer is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A receiver of events.
+
+    Args:
+        url: events are posted to it.
+        secrets: each signs.
+        events: types that are posted; ``job.*`` means all that begin so.
+        timeout: how long the receiver may take to answer.
+        give_up_after: how long an event is tried, from its first refusal, before it is set aside.
+        most: how many events wait at most; beyond, the oldest are forgotten.
+        source: URI of the deployment in the events; made of its identifier where empty.
+        headers: sent with each event.
+    """
+
+    url: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    events: tuple[str, ...] = ("*",)
+    timeout: timedelta = timedelta(seconds=10)
+    give_up_after: timedelta = timedelta(days=3)
+    most: int = 100_000
+    source: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def wants(self, kind: str) -> bool:
+        """Return whether events of a type are posted."""
+        return any(fnmatchcase(kind, pattern) for pattern in self.events)
+
+
+def backoff(attempts: int, chance: float, longest: timedelta) -> timedelta:
+    """Return how long to wait after so many attempts, from two seconds on."""
+    seconds = min(2.0 ** min(attempts, 30), longest.total_seconds())
+    return timedelta(seconds=seconds * (0.5 + chance / 2))
+
+
+def read_sink(given: object) -> Sink:
+    """Understand the option ``EVENT_SINK``.
+
+    Raises:
+        ValueError: it is refused; the message never has a secret.
+    """
+    values = read_keys(given, _READERS, _FIELDS, "a dict or None")
+    if "url" not in values:
+        raise ValueError("must have a `url`")
+    return Sink(**values)
+
+
+def remarks(sink: Sink) -> Iterator[str]:
+    """Return what is unsafe in how events are posted."""
+    where = urlsplit(sink.url)
+    if not sink.secrets:
+        yield "posts events without a signature, so a receiver cannot tell who posts them"
+    if where.scheme == "http" and not _is_local(where.hostname or ""):
+        yield "posts events over http, so that everybody on the way can read them"
+
+
+def _is_local(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.") or "." not in host
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError("must be a list of types of events")
+    for pattern in value:
+        if not isinstance(pattern, str) or not any(fnmatchcase(k, pattern) for k in TYPES):
+            near = nearest(pattern, TYPES) if isinstance(pattern, str) else None
+            tail = f"; did you mean `{near}`?" if near else f"; there are {listed(TYPES)}"
+            raise ValueError(f"names no event by {name_of_key(pattern)[:40]!r}{tail}")
+    return tuple(value)
+
+
+def _source(value: Any) -> str:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise ValueError("must be a URI")
+    if not value or " " in value:
+        raise ValueError("must be a URI")
+    return value
+
+
+_FIELDS: Final = {"secret": "secrets"}
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "url": url,
+    "secret": secrets,
+    "events": _patterns,
+    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+    "give_up_after": duration(timedelta(minutes=1), timedelta(days=365)),
+    "most": whole,
+    "source": _source,
+    "headers": headers,
+}

@@ -1,0 +1,427 @@
+"""What is allowed, works, and is seldom meant: crowds, steps that do not fit, too quick a pace."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from ..cron import Transition, fires_only_in_some_years, next_transitions, remarks_on
+from .declarations.declaration import Declaration
+from .declarations.item import Check, Declared, Problem
+from .schedule import Schedule
+
+CROWD: Final = 25
+"""From how many tasks on one minute is worth a word."""
+
+ENOUGH: Final = 5
+"""From how many runs on an average says something."""
+
+_LOOKED_AT: Final = 25
+_MINUTE: Final = timedelta(minutes=1)
+_DAY: Final = timedelta(days=1)
+_SHOWN: Final = 3
+_STEP: Final = re.compile(r"(?:\*|0-59|0-23)/([0-9]{1,2})")
+_FIELDS: Final = (("second", 60), ("minute", 60), ("hour", 24))
+
+
+class Pace(NamedTuple):
+    """Hold how long the newest runs of a task took.
+
+    Args:
+        took: on average.
+        runs: how many they are.
+    """
+
+    took: timedelta
+    runs: int
+
+
+def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
+    """Yield a warning for each minute that very many tasks begin in next.
+
+    Tasks that run in every hour are left out: they share minutes by their nature.
+    """
+    minutes: dict[datetime, list[str]] = defaultdict(list)
+    known: dict[int, datetime | None] = {}
+    for declaration in [each.declaration for each in declared]:
+        if not declaration.enabled or not declaration.schedule.expression.hour_restricted:
+            continue
+        if (key := id(declaration.terms)) not in known:
+            known[key] = declaration.schedule.anchored(now).next_after(now)
+        upcoming = known[key]
+        if upcoming is not None:
+            minutes[upcoming.replace(second=0, microsecond=0)].append(declaration.name)
+    for minute, names in sorted(minutes.items()):
+        if len(names) >= CROWD:
+            shown = ", ".join(map(repr, names[:_SHOWN]))
+            yield Problem(
+                check=Check.CROWD,
+                place="SCHEDULED_TASKS",
+                message=f"{len(names)} tasks begin in the minute {minute:%Y-%m-%d %H:%M} UTC: "
+                f"{shown} and {len(names) - _SHOWN} more",
+                hint="Spread them over the minutes around it, or give WORKERS enough of them.",
+            )
+
+
+def uneven_steps(declaration: Declaration) -> Iterator[str]:
+    """Yield a message for each step that does not go into its hour or day without a rest."""
+    fields = declaration.cron.split()
+    if len(fields) not in (5, 6):
+        return
+    names = _FIELDS if len(fields) == 6 else _FIELDS[1:]
+    for (name, size), text in zip(names, fields, strict=False):
+        step = _STEP.fullmatch(text)
+        number = int(step[1]) if step else 0
+        if 1 < number < size and size % number:
+            yield (
+                f"`{declaration.cron}`: `{text}` does not go into {size} {name}s, "
+                f"so the last interval is {size % number} {name}s long"
+            )
+
+
+def sub_minute(declared: Iterable[Declared], now: datetime, kept: int) -> Iterator[Problem]:
+    """Yield a warning for each task that runs more often than once a minute."""
+    for each in declared:
+        schedule = each.declaration.schedule.anchored(now)
+        closest = shortest_interval(schedule, now) if each.declaration.enabled else None
+        if closest is None or closest >= _MINUTE:
+            continue
+        a_day = schedule.count_between(now, now + _DAY)
+        yield Problem(
+            check=Check.SUB_MINUTE,
+            place=each.place,
+            message=f"`{each.declaration.cron}` runs every {_seconds(closest)} at its closest, "
+            f"{a_day:,} times within a day",
+            hint=f"HISTORY_MAX_RUNS keeps {kept:,} of these runs. Let one run in a minute do the "
+            "work of several, or silence this if it is meant.",
+            index=each.position,
+            task=each.declaration.name,
+        )
+
+
+def too_long(name: str, schedule: Schedule, pace: Pace, now: datetime) -> Iterator[Problem]:
+    """Yield a warning for a task whose runs take longer than its occurrences are apart."""
+    closest = shortest_interval(schedule, now) if pace.runs >= ENOUGH else None
+    if closest is not None and pace.took > closest:
+        yield Problem(
+            check=Check.LONGER_THAN_INTERVAL,
+            place=f"task {name!r}",
+            message=f"its last {pace.runs:,} runs took {_seconds(pace.took)} on average, "
+            f"and `{schedule.expression.text}` comes every {_seconds(closest)}",
+            hint="Let it run less often or do less, or choose by `overlap_policy` what becomes "
+            "of an occurrence during a run.",
+            task=name,
+        )
+
+
+def shortest_interval(schedule: Schedule, now: datetime) -> timedelta | None:
+    """Return the shortest time between two of the next occurrences, ``None`` where there is one."""
+    coming = islice(schedule.upcoming(now), _LOOKED_AT)
+    return min((later - sooner for sooner, later in pairwise(coming)), default=None)
+
+
+def _seconds(length: timedelta) -> str:
+    return (
+        f"{length.total_seconds():,.10g} s"
+        if length < _MINUTE
+        else str(timedelta(seconds=round(length.total_seconds())))
+    )
+
+
+LOOK_AHEAD: Final = timedelta(days=731)
+"""How far changes of the clock are looked for."""
+
+_SECOND = timedelta(seconds=1)
+_HOUR = timedelta(hours=1)
+_QUARTER = timedelta(days=91)
+_SHOWN_TASKS = 3
+_FIELD_NAMES = 5
+_HOURS = 24
+_REMARK_HINT = "Nothing needs to change if that is meant."
+
+
+class Advice(NamedTuple):
+    """Say what is surprising, and what to write if it is not meant."""
+
+    check: Check
+    message: str
+    hint: str
+
+
+def advise(
+    declared: Iterable[Declared], now: datetime, project_zone: ZoneInfo | None
+) -> Iterator[Problem]:
+    """Yield warnings and notes for declarations that are accepted."""
+    silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
+    # None of it depends on the name; items that differ in no more have the same terms.
+    known: dict[int, tuple[Advice, ...]] = {}
+    declared = list(declared)
+    yield from crowds(declared, now)
+    for each in declared:
+        if (key := id(each.declaration.terms)) not in known:
+            known[key] = tuple(_of_one(each, now, project_zone))
+        for advice in known[key]:
+            yield _problem(each, advice)
+        schedule = each.declaration.schedule
+        if (fold := _silent_in(schedule, now)) is not None:
+            silent[schedule.zone, fold].append(each.declaration.name)
+    for (zone, fold), names in silent.items():
+        yield _silence(zone, fold, names)
+
+
+def _problem(each: Declared, advice: Advice) -> Problem:
+    check, message, hint = advice
+    return Problem(
+        check=check,
+        place=each.place,
+        message=message,
+        hint=hint,
+        index=each.position,
+        task=each.declaration.name,
+    )
+
+
+def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
+    # Where ``@every`` begins to count changes nothing in what is worth saying.
+    declaration = each.declaration
+    schedule = declaration.schedule.anchored(now)
+    if schedule is not declaration.schedule:
+        declaration = declaration.but(schedule=schedule)
+    upcoming = schedule.next_after(now)
+    for rule in _TEXT_RULES:
+        yield from rule(declaration)
+    if upcoming is None:
+        message = f"`{declaration.cron}` has no occurrence within 50 years"
+        yield Advice(Check.NO_OCCURRENCE, message, "Its local times fall into gaps of the zone.")
+        return
+    for dated in _DATED_RULES:
+        yield from dated(declaration, now)
+    if not each.zone_is_said and project_zone is not None:
+        yield from _zone_assumed(declaration, upcoming, project_zone)
+
+
+def _either_day(declaration: Declaration) -> Iterator[Advice]:
+    if declaration.schedule.expression.restricted_both:
+        message = f"`{declaration.cron}` restricts both day fields: it runs when either matches"
+        hint = "Leave one of them `*`. " + (
+            "The first Monday is `1#1` as the weekday."
+            if declaration.dialect == "ojs"
+            else "No posix expression says “the first Monday”: "
+            "restrict the weekday and let the task look at the day."
+        )
+        yield Advice(Check.EITHER_DAY, message, hint)
+
+
+def _every_minute_of_hours(declaration: Declaration) -> Iterator[Advice]:
+    *seconds, minute, hour, day, month, weekday = _fields(declaration.cron)
+    if minute == "*" and declaration.schedule.expression.hour_restricted:
+        meant = " ".join([*seconds, "0", hour, day, month, weekday])
+        message = (
+            f"`{declaration.cron}` runs 60 times in each matching hour; did you mean `{meant}`?"
+        )
+        hint = "Write `0-59` as the minute if every minute is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _every_minute_of_days(declaration: Declaration) -> Iterator[Advice]:
+    minute, hour, *days = _fields(declaration.cron)[-_FIELD_NAMES:]
+    if minute == hour == "*" and any(each not in ("*", "?") for each in days):
+        meant = " ".join([*_fields(declaration.cron)[:-_FIELD_NAMES], "0", "0", *days])
+        message = f"`{declaration.cron}` runs 1,440 times a day; did you mean `{meant}`?"
+        hint = "Write `0-59` as the minute if every minute is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
+    """Return how six fields are read that look like five and a year."""
+    fields = declaration.cron.split()
+    if (
+        len(fields) != _FIELD_NAMES + 1
+        or fields[5] not in ("*", "?")
+        or fields[2] not in ("*", "?")
+    ):
+        return
+    minute, hour = fields[:2]
+    if minute.isdecimal() and hour.isdecimal() and int(hour) < _HOURS:
+        message = (
+            f"`{declaration.cron}` has the seconds first: it runs in every hour, at minute {hour} "
+            f"and second {minute}; did you mean `{' '.join(fields[:5])}`?"
+        )
+        hint = "Write `0-23` as the hour if every hour is meant. There is no field for the year."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _every_second(declaration: Declaration) -> Iterator[Advice]:
+    second, *rest = [*_fields(declaration.cron), ""]
+    if second == "*" and len(rest) == _FIELD_NAMES + 1 and rest[0] != "*":
+        meant = " ".join(["0", *rest]).rstrip()
+        message = (
+            f"`{declaration.cron}` runs 60 times in each matching minute; did you mean `{meant}`?"
+        )
+        hint = "Write `0-59` as the second if every second is meant."
+        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+
+
+def _fields(text: str) -> list[str]:
+    """Return the fields of an expression, five at least; macros and intervals have none."""
+    fields = text.split()
+    return fields if len(fields) >= _FIELD_NAMES else [""] * _FIELD_NAMES
+
+
+def _remarks(declaration: Declaration) -> Iterator[Advice]:
+    for remark in remarks_on(declaration.schedule.expression):
+        yield Advice(Check.REMARK, f"`{declaration.cron}`: {remark}", _REMARK_HINT)
+
+
+def _uneven(declaration: Declaration) -> Iterator[Advice]:
+    hint = "Write a step that goes into it, or the values one by one if that is meant."
+    for message in uneven_steps(declaration):
+        yield Advice(Check.UNEVEN_STEP, message, hint)
+
+
+def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
+    target = declaration.target
+    try:
+        signature = inspect.signature(target.function)
+    except Exception:
+        # Foreign code answers here; whatever it raises, there is nothing to compare with.
+        return
+    context = {"run": None} if "run" in signature.parameters else {}
+    try:
+        signature.bind(*target.args, **context)
+    except TypeError as error:
+        message = f"`{target.text}` cannot be called as declared: {error}"
+        hint = 'Give positional arguments by "args" in a dict entry.'
+        yield Advice(Check.LACKS_ARGUMENTS, message, hint)
+
+
+def _some_years(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    upcoming = schedule.next_after(now)
+    if upcoming is not None and fires_only_in_some_years(schedule.expression):
+        date = upcoming.astimezone(schedule.zone).date()
+        message = f"`{declaration.cron}` runs only in some years, next {date}"
+        yield Advice(Check.SOME_YEARS, message, "Write day 28 or 1 to run every year.")
+
+
+def _lost_in_gap(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    if schedule.gap == "shift":
+        return
+    lost = schedule.expression.next_lost_after(now, schedule.zone, LOOK_AHEAD)
+    if lost is None:
+        return
+    following = schedule.next_after(lost.resumes_at - _SECOND)
+    if following is not None and following - lost.resumes_at < _HOUR:
+        # A schedule that goes on at once has lost nothing that anyone waits for.
+        return
+    message = (
+        f"the local time {lost.civil:%H:%M} does not exist on {lost.civil:%Y-%m-%d} in "
+        f"{declaration.timezone}: no run then, the next one is {_local(following, schedule.zone)}"
+    )
+    hint = 'Choose another hour, or write `"gap": "shift"` in a dict entry to run after the gap.'
+    yield Advice(Check.LOST_IN_GAP, message, hint)
+
+
+def _first_pass_only(declaration: Declaration, now: datetime) -> Iterator[Advice]:
+    schedule = declaration.schedule
+    if schedule.fold == "both" or not schedule.expression.hour_restricted:
+        return
+    fold = _next_repeat(schedule, now)
+    if fold is not None:
+        local = schedule.expression.next_after(fold.instant - _SECOND, schedule.zone, fold="both")
+        message = (
+            f"the local time {_local(local, schedule.zone)} comes twice in "
+            f"{declaration.timezone}: it runs the first time only"
+        )
+        hint = 'Write `"fold": "both"` in a dict entry to run both times.'
+        yield Advice(Check.FIRST_PASS_ONLY, message, hint)
+
+
+def _zone_assumed(
+    declaration: Declaration, upcoming: datetime, project_zone: ZoneInfo
+) -> Iterator[Advice]:
+    fixed = declaration.schedule.expression.hour_restricted
+    if fixed and _differs(declaration.schedule.zone, project_zone, upcoming):
+        message = (
+            f"names no time zone, so `{declaration.cron}` is read in {declaration.timezone}: "
+            f"the next run is at {upcoming.astimezone(project_zone):%H:%M} {project_zone.key}"
+        )
+        hint = (
+            f'Write "timezone": "{project_zone.key}", '
+            f'or "timezone": "{declaration.timezone}" if that is meant.'
+        )
+        yield Advice(Check.ZONE_ASSUMED, message, hint)
+
+
+def _differs(one: ZoneInfo, other: ZoneInfo, start: datetime) -> bool:
+    instants = (start + quarter * _QUARTER for quarter in range(4))
+    return any(
+        instant.astimezone(one).utcoffset() != instant.astimezone(other).utcoffset()
+        for instant in instants
+    )
+
+
+def _silent_in(schedule: Schedule, now: datetime) -> Transition | None:
+    expression = schedule.expression
+    named = expression.every is None and not expression.hour_restricted
+    hourly = named and schedule.fold == "first"
+    return _next_repeat(schedule, now) if hourly else None
+
+
+def _next_repeat(schedule: Schedule, now: datetime) -> Transition | None:
+    """Return the next fold whose second pass the expression names."""
+    for fold in _folds(schedule.zone, now):
+        last = fold.instant + (fold.before - fold.after) - _SECOND
+        named = schedule.expression.count_between(
+            fold.instant - _SECOND, last, schedule.zone, fold="both"
+        )
+        if named:
+            return fold
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _folds(zone: ZoneInfo, now: datetime) -> tuple[Transition, ...]:
+    changes = next_transitions(zone, now, now + LOOK_AHEAD)
+    return tuple(change for change in changes if change.after < change.before)
+
+
+def _silence(zone: ZoneInfo, fold: Transition, names: list[str]) -> Problem:
+    end = fold.instant + (fold.before - fold.after)
+    shown = ", ".join(map(repr, names[:_SHOWN_TASKS]))
+    more = f" and {len(names) - _SHOWN_TASKS} more" if len(names) > _SHOWN_TASKS else ""
+    message = (
+        f"the local time in {zone.key} repeats itself on {_local(fold.instant, zone)[:10]}: "
+        f"no runs from {fold.instant:%H:%M} to {end:%H:%M} UTC of {shown}{more}"
+    )
+    hint = 'Write `"fold": "both"` in a dict entry, or use the time zone UTC.'
+    return Problem(check=Check.SILENT_IN_FOLD, place=zone.key, message=message, hint=hint)
+
+
+def _local(instant: datetime | None, zone: ZoneInfo) -> str:
+    return "unknown" if instant is None else f"{instant.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+_TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
+    _either_day,
+    _every_minute_of_hours,
+    _every_minute_of_days,
+    _seconds_first,
+    _every_second,
+    _remarks,
+    _uneven,
+    _lacks_arguments,
+)
+_DATED_RULES: Final[tuple[Callable[[Declaration, datetime], Iterator[Advice]], ...]] = (
+    _some_years,
+    _lost_in_gap,
+    _first_pass_only,
+)

@@ -1,0 +1,196 @@
+"""Occurrences that did not run, each with its reason; none is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from . import events
+from .overlap import Policy
+from .schedule import Schedule
+from .state import TaskState
+
+_TICK: Final = timedelta(microseconds=1)
+
+_DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
+"""Why an occurrence during a run did not run; by the other policies runs stand in no way."""
+
+ON_TIME: Final = timedelta(minutes=1)
+"""A start no later than this is on time, and catches nothing up."""
+
+MISSED: Final = ("no_scheduler", "too_late", "broken", "held_up")
+"""Reasons of occurrences that were to run, and that nobody started in time."""
+
+
+def left_out(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    """Tell of the occurrences since the mark that were never to run, each with its reason."""
+    return [
+        *_lost(state, schedule, until),
+        *_excluded(state, schedule, until),
+        *_let_pass(state, schedule, until),
+    ]
+
+
+def _excluded(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    return [
+        replace(
+            _skip(state.name, "excluded", (day.first, day.last), day.count, until),
+            calendar=day.calendar,
+        )
+        for day in schedule.excluded_between(state.mark, until)
+    ]
+
+
+def _let_pass(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    at = schedule.omitted
+    if at is None or not state.mark < at <= until or not schedule.is_skipped_at(at):
+        return []
+    return [_skip(state.name, "skip_next", (at, at), 1, until)]
+
+
+def _lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``)."""
+    return [
+        events.TaskSkipped(
+            at=until,
+            task_name=state.name,
+            reason="dst_skip",
+            scheduled_time=lost.resumes_at,
+            count=lost.count,
+            detail=lost.civil.isoformat(),
+        )
+        for lost in schedule.lost_between(state.mark, until)
+    ]
+
+
+def passed_over(
+    state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime, policy: Policy
+) -> list[events.TaskSkipped]:
+    """Account for the occurrences that the newest one is caught up for."""
+    told = [] if is_boot(state, occurrence) else boot_unserved(state, "no_scheduler", now)
+    if schedule.next_after(state.mark) == occurrence:
+        return told
+    last = schedule.latest_at_or_before(occurrence - _TICK) or state.mark
+    return [*told, *_missed(state, schedule, last, now, policy, "no_scheduler")]
+
+
+def too_late(
+    state: TaskState,
+    schedule: Schedule,
+    occurrence: datetime | None,
+    now: datetime,
+    policy: Policy,
+) -> list[events.TaskSkipped]:
+    """Account for occurrences of which the newest is too old to be caught up."""
+    told = boot_unserved(state, "too_late", now)
+    if occurrence is None:
+        return told
+    return [*told, *_missed(state, schedule, occurrence, now, policy, "too_late")]
+
+
+def _missed(
+    state: TaskState,
+    schedule: Schedule,
+    last: datetime,
+    now: datetime,
+    policy: Policy,
+    reason: str,
+) -> list[events.TaskSkipped]:
+    """Account for what is missed up to an occurrence, apart from what fell into a run."""
+    freed = min(max(state.freed_at or state.mark, state.mark), last)
+    if policy not in _DURING_A_RUN:
+        freed = state.mark
+    # Where nobody led, somebody may have run it by hand long after them.
+    began = min(max(state.last_attempt_at or state.mark, state.mark), freed)
+    return [
+        *account(state, schedule, (state.mark, began), reason, now),
+        *account(state, schedule, (began, freed), _DURING_A_RUN.get(policy, ""), now),
+        *account(state, schedule, (freed, last), reason, now),
+    ]
+
+
+def is_boot(state: TaskState, occurrence: datetime | None) -> bool:
+    """Return whether a start is the one owed since the registration.
+
+    A registration may end in the minute after the one it began in. Its start then serves the
+    occurrence of that minute, and the one before it is not missed: it precedes the registration.
+    """
+    if state.boot_at is None:
+        return False
+    return occurrence is None or occurrence - state.registered_at <= ON_TIME
+
+
+def with_causes(
+    told: Iterable[events.TaskEvent], *, is_broken: bool, led_since: datetime | None
+) -> tuple[events.TaskEvent, ...]:
+    """Return events in which occurrences that a leader passed over have their true reason."""
+    return tuple(_with_cause(each, is_broken, led_since) for each in told)
+
+
+def _with_cause(
+    event: events.TaskEvent, is_broken: bool, led_since: datetime | None
+) -> events.TaskEvent:
+    if not isinstance(event, events.TaskSkipped) or event.reason != "no_scheduler":
+        return event
+    if is_broken:
+        return replace(event, reason="broken")
+    first = event.scheduled_from or event.scheduled_time
+    is_led = led_since is not None and led_since <= first
+    return replace(event, reason="held_up") if is_led else event
+
+
+def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:
+    """Account for the occurrence owed since registration."""
+    if state.boot_at is None:
+        return []
+    return [_skip(state.name, reason, (state.boot_at, state.boot_at), 1, now)]
+
+
+def overlapped(
+    state: TaskState, schedule: Schedule, now: datetime, blocked_by: int | None
+) -> list[events.TaskSkipped]:
+    """Account for everything that fell due while a run was active (002 ``skip``)."""
+    return [
+        *boot_unserved(state, "overlap_skip", now),
+        *account(state, schedule, (state.mark, now), "overlap_skip", now, blocked_by),
+    ]
+
+
+def account(
+    state: TaskState,
+    schedule: Schedule,
+    span: tuple[datetime, datetime],
+    reason: str,
+    now: datetime,
+    blocked_by: int | None = None,
+) -> list[events.TaskSkipped]:
+    """Tell in at most one event which occurrences of a span did not run."""
+    after, until = span
+    first = schedule.next_after(after) if until > after else None
+    last = schedule.latest_at_or_before(until)
+    if first is None or last is None or first > until:
+        return []
+    count = schedule.count_between(after, until)
+    return [_skip(state.name, reason, (first, last), count, now, blocked_by)]
+
+
+def _skip(
+    name: str,
+    reason: str,
+    span: tuple[datetime, datetime],
+    count: int,
+    now: datetime,
+    blocked_by: int | None = None,
+) -> events.TaskSkipped:
+    return events.TaskSkipped(
+        at=now,
+        task_name=name,
+        reason=reason,
+        scheduled_time=span[1],
+        count=count,
+        outcome="missed" if reason in MISSED else "skipped",
+        scheduled_from=span[0] if count > 1 else None,
+        blocked_by=blocked_by,
+    )

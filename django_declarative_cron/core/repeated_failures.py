@@ -1,0 +1,86 @@
+"""Failures in a row, and the pause that a task asks for when there are too many; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from . import events
+from .operating import Operating
+from .state import TaskState
+
+
+def too_many(
+    state: TaskState, ended: events.TaskEvent, operating: Operating
+) -> tuple[events.TaskPausedByFailures, ...]:
+    """Pause a task whose failures in a row are a multiple of what it takes.
+
+    So a task that was resumed has as many failures again before it is paused anew.
+    """
+    most = operating.pause_after_failures
+    if most is None or not isinstance(ended, events.TaskRunFailed) or ended.history_only:
+        return ()
+    if state.paused_since is not None or state.failures % most:
+        return ()
+    return (
+        events.TaskPausedByFailures(
+            at=ended.at, task_name=state.name, failures=state.failures, error=ended.error
+        ),
+    )
+
+
+SUSPICIOUS = 3
+"""How many interrupted runs in a row make a task suspicious."""
+
+LONGEST_WAIT = timedelta(seconds=30)
+"""How long a suspicious task waits for everything else to end."""
+
+
+class Waiting(Protocol):
+    """What is known of a task that is due."""
+
+    interruptions: int
+    orphaned: bool
+    wake_at: datetime | None
+    next_run_at: datetime | None
+    boot_at: datetime | None
+    pending_retry_until: datetime | None
+    last_attempt_at: datetime | None
+    freed_at: datetime | None
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+def is_suspicious(interruptions: int) -> bool:
+    """Return whether a task may be what ends its process."""
+    return interruptions >= SUSPICIOUS
+
+
+def first(due: Sequence[W], now: datetime, *, busy: bool, led_since: datetime | None) -> list[W]:
+    """Return those of the due tasks that start now.
+
+    The suspicious ones wait until all others have ended, and start one by one, the least
+    suspicious first: who was only near when another one ended the process clears himself.
+    """
+    trusted = [task for task in due if not is_suspicious(task.interruptions)]
+    if len(trusted) == len(due):
+        return trusted
+    waiting = sorted(
+        (task for task in due if is_suspicious(task.interruptions)),
+        key=lambda task: task.interruptions,
+    )
+    tired = [task for task in waiting if now - _since(task, led_since, now) >= LONGEST_WAIT]
+    if trusted or busy:
+        return [*trusted, *tired[:1]]
+    return waiting[:1]
+
+
+def _since(task: Waiting, led_since: datetime | None, now: datetime) -> datetime:
+    """Return since when a task is owed a start under this leader: no act begins the wait anew."""
+    began = task.last_attempt_at if task.orphaned else None
+    owed = (began, task.wake_at, task.next_run_at, task.boot_at, task.pending_retry_until)
+    since = min((each for each in owed if each is not None), default=now)
+    floors = (led_since or task.wake_at, task.last_attempt_at, task.freed_at)
+    return max([since, *(each for each in floors if each is not None)])

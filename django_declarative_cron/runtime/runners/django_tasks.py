@@ -1,0 +1,210 @@
+"""Which run this very thread hands to an engine, for engines that call it right there.
+
+The backend that Django has for development, the immediate one, makes the scheduler its own
+worker: a stop of the scheduler is then one of the worker.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections
+
+from ... import djangotasks, signals
+from ...store import external_jobs
+from ...store.guard import Member
+from ...store.results import Result
+from ..clock import Clock
+from ..outcome import cancelled, failed
+from ..work import Work
+from . import Load
+from .threads import Pool
+
+_handing: ContextVar[Work | None] = ContextVar("declarative_cron_handing", default=None)
+
+
+@contextmanager
+def handing(work: Work) -> Iterator[None]:
+    """Let a run be the one that is handed over."""
+    token = _handing.set(work)
+    try:
+        yield
+    finally:
+        _handing.reset(token)
+
+
+def here_stopping(run: int) -> threading.Event | None:
+    """Return what tells of a stop where a run is called by who hands it over."""
+    work = _handing.get()
+    return work.run.stopping if work is not None and work.id == run else None
+
+
+LONGEST_QUIET = 60.0
+"""Seconds in an engine's queue after which people are told that nobody takes a run up."""
+
+
+AGAIN = 30.0
+"""Seconds after which an engine is asked whether it still has the message of a run."""
+
+_ASKED_AT_ONCE = 5
+
+
+@dataclass(slots=True, eq=False)
+class _Handed:
+    """A run that was handed over.
+
+    Args:
+        work: the run.
+        since: monotonic second at which it was.
+        again_at: monotonic second at which the engine is asked for its message.
+        result: the engine's word that it has it, ``None`` until it gave it.
+    """
+
+    work: Work
+    since: float
+    again_at: float
+    result: Any = None
+
+
+class TasksRunner(Pool):
+    """Hand runs over to the workers of an engine.
+
+    Args:
+        workers: how many are handed over at the same time.
+        clock: dates the ends of runs that could not be handed over.
+        member: gives who this instance is.
+    """
+
+    def __init__(self, workers: int, clock: Clock, member: Callable[[], Member | None]) -> None:
+        super().__init__("django_tasks", workers, clock, self._hand_over)
+        self._member = member
+        self._handed: dict[int, _Handed] = {}
+        self._book = threading.Lock()
+        self._asking: threading.Thread | None = None
+        self._has_told_of_quiet = False
+
+    def look(self) -> None:
+        """Let go of runs that workers have taken up, and of all when the scheduler stops.
+
+        Raises:
+            django.db.Error: nothing has changed.
+        """
+        super().look()
+        member = self._member()
+        with self._book:
+            handed = dict(self._handed)
+        if not handed or member is None:
+            return
+        here = external_jobs.in_hands(member, handed)
+        for run in handed.keys() - here:
+            # An engine that calls at once has not come back yet: a stop waits for such a run.
+            if handed[run].result is not None:
+                self._forget(run)
+        if stopping := [run for run in here if handed[run].work.run.stopping.is_set()]:
+            external_jobs.let_go(member, stopping)
+            for run in stopping:
+                self._forget(run)
+        waiting = [each for run, each in handed.items() if run in here.difference(stopping)]
+        self._tell_of_quiet([each.since for each in waiting])
+        self._ask_for(waiting, member)
+
+    @property
+    def load(self) -> Load:
+        """Return how busy it is; queued are runs that no worker has taken up."""
+        load = self._load()
+        with self._book:
+            since = [each.since for each in self._handed.values()]
+        oldest = max(self._clock.monotonic() - min(since), 0.0) if since else load.oldest_wait
+        return Load(load.runner, 0, load.busy, load.queued + len(since), 0, oldest)
+
+    def _hand_over(self, work: Work) -> Result | None:
+        member = self._member()
+        assert member is not None and work.declaration is not None
+        now = self._clock.monotonic()
+        handed = _Handed(work, now, now + AGAIN)
+        with self._book:
+            self._handed[work.id] = handed
+        try:
+            # A worker may be quicker than this thread.
+            with handing(work):
+                handed.result = _enqueue(work, member)
+        except Exception as error:
+            self._take_back(work)
+            return failed(work, error, self._clock.now(), 0.0)
+        work.ending.on_ask(lambda: self._cancel(work))
+        return None
+
+    def _ask_for(self, waiting: list[_Handed], member: Member) -> None:
+        """Look for messages that were lost with their worker: those have waited longest."""
+        now = self._clock.monotonic()
+        due = [each for each in waiting if each.result is not None and each.again_at <= now]
+        if due and (self._asking is None or not self._asking.is_alive()):
+            self._asking = threading.Thread(
+                target=self._enqueue_what_is_lost,
+                args=(sorted(due, key=lambda each: each.since)[:_ASKED_AT_ONCE], member),
+                name="declarative-cron-engine",
+                daemon=True,
+            )
+            self._asking.start()
+
+    def _enqueue_what_is_lost(self, due: list[_Handed], member: Member) -> None:
+        try:
+            for handed in due:
+                handed.again_at = self._clock.monotonic() + AGAIN
+                # Should the message not be lost after all: the second one does nothing.
+                with suppress(Exception):
+                    if not _still_waits(handed.result):
+                        handed.result = _enqueue(handed.work, member)
+        finally:
+            connections.close_all()
+
+    def _cancel(self, work: Work) -> None:
+        """End a run that waits; a worker that has it is told by its row."""
+        if self._take_back(work):
+            work.done(cancelled(work, self._clock.now()))
+
+    def _take_back(self, work: Work) -> bool:
+        with self._book:
+            return self._handed.pop(work.id, None) is not None
+
+    def _forget(self, run: int) -> None:
+        with self._book:
+            handed = self._handed.pop(run, None)
+        if handed is not None:
+            handed.work.forget(run)
+
+    def _tell_of_quiet(self, since: list[float]) -> None:
+        waited = self._clock.monotonic() - min(since) if since else 0.0
+        if waited < LONGEST_QUIET:
+            self._has_told_of_quiet = False
+        elif not self._has_told_of_quiet:
+            self._has_told_of_quiet = True
+            signals.tell_quiet(len(since), waited)
+
+
+def _enqueue(work: Work, member: Member) -> Any:
+    carried = [dict(work.trace)] if work.trace else []
+    return _task(work).enqueue(work.id, str(member.instance), member.deployment, *carried)
+
+
+def _still_waits(result: Any) -> bool:
+    """Return whether an engine has a message in its queue; one that cannot tell has lost it."""
+    try:
+        known = result.task.get_backend().get_result(result.id)
+    except Exception:
+        return False
+    return bool(known.status.name == "READY")
+
+
+def _task(work: Work) -> Any:
+    """Return the Task that is enqueued, with queue, priority and backend of the run's own."""
+    from .django_tasks_worker import FUNCTION
+
+    assert work.declaration is not None
+    asked = djangotasks.asked_of_engine(work.target.function, work.declaration.options)
+    return djangotasks.make_task(FUNCTION, **asked)

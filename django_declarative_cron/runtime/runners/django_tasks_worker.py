@@ -1,0 +1,249 @@
+"""Telling a run in a worker that it is to end, or that the worker is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from ... import conf, djangotasks, targets
+from ...core.declarations.declaration import Declaration, Manner, Target, Terms
+from ...core.runners import PROCESS, THREAD, is_async
+from ...models import Origin
+from ...signals import publish
+from ...store import cancellation, database, external_jobs, liveness, rows
+from ...store.external_jobs import Taken
+from ...store.guard import Member
+from ...store.liveness import Process
+from .. import watchers
+from ..clock import Clock, system_clock
+from ..connections import renew
+from ..context import Run
+from ..foreground import record
+from ..heartbeat import Heartbeat
+from ..outcome import Ending, failed
+from ..work import Work
+from .django_tasks import here_stopping
+from .registry import call_once
+
+EVERY = 1.0
+"""Seconds between two looks."""
+
+_STOPS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+
+
+@contextmanager
+def told_when_asked(work: Work, member: Member, clock: Clock) -> Iterator[None]:
+    """Look now and then whether the run or the worker is to end, in a thread of its own."""
+    over, stops = threading.Event(), list[int]()
+
+    def look() -> None:
+        while not clock.wait(over, EVERY):
+            if stops:
+                work.run.stopping.set()
+            if not work.ending.asked.is_set():
+                _ask(work, member)
+        connections.close_all()
+
+    thread = threading.Thread(target=look, name="declarative-cron-relay", daemon=True)
+    thread.start()
+    try:
+        with _noted(stops):
+            yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _ask(work: Work, member: Member) -> None:
+    try:
+        if work.id in cancellation.requested(member):
+            work.ending.ask("cancelled")
+    except DatabaseError as error:
+        renew(error)
+
+
+@contextmanager
+def _noted(stops: list[int]) -> Iterator[None]:
+    """Take note of signals that the worker has a handler for, which does what it did before.
+
+    A note only: what a signal interrupts may hold the lock of any event.
+    """
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in [getattr(signal, name) for name in _STOPS if hasattr(signal, name)]:
+                handler = signal.getsignal(number)
+                if callable(handler) and handler is not signal.default_int_handler:
+                    stack.callback(_give_back, number, _listen(number, handler, stops), handler)
+        yield
+
+
+def _listen(number: int, handler: Callable[..., Any], stops: list[int]) -> Callable[..., Any]:
+    def note(number: int, frame: Any) -> None:
+        stops.append(number)
+        handler(number, frame)
+
+    signal.signal(number, note)
+    return note
+
+
+def _give_back(number: int, ours: Callable[..., Any], handler: Callable[..., Any]) -> None:
+    """Put a handler back, unless the callback has set one of its own."""
+    if signal.getsignal(number) is ours:
+        signal.signal(number, handler)
+
+
+class _Worker:
+    """This process as an instance of the deployment, while it has runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._busy = 0
+
+    @contextmanager
+    def member(self, deployment: str, clock: Clock) -> Iterator[Member]:
+        """Be an instance that lives, until the block and those beside it have ended."""
+        with self._lock:
+            if self._pid != os.getpid() or self._member.deployment != deployment:
+                self._begin(deployment, clock)
+            member = self._member
+            if not self._busy:
+                watchers.begin(None)
+            self._busy += 1
+            self._heartbeat.start()
+        try:
+            yield member
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if not self._busy:
+                    self._heartbeat.stop()
+                    # Without runs it has nothing to live for; the next one registers it again.
+                    with suppress(DatabaseError):
+                        liveness.leave(member, clock.now())
+                is_idle = not self._busy
+            if is_idle:
+                watchers.end()
+
+    def _begin(self, deployment: str, clock: Clock) -> None:
+        options = conf.options()
+        self._pid, self._busy = os.getpid(), 0
+        self._member = member = Member(
+            using=database.alias(),
+            deployment=deployment,
+            instance=uuid.uuid4(),
+            digest="",
+            lease=options.LEASE,
+            renew=options.RENEW,
+            dead_after=options.DEAD_AFTER,
+            database_time=clock.database_time(),
+        )
+        self._heartbeat = Heartbeat(clock, lambda: member)
+
+
+_worker = _Worker()
+
+
+def run_handed(
+    context: Any,
+    run: int,
+    instance: str,
+    deployment: str,
+    trace: dict[str, str] | None = None,
+) -> str:
+    """Take a run up and call it; its outcome is in its row, whatever is returned here.
+
+    Returns:
+        what became of it, for the engine's own records.
+    """
+    clock = system_clock
+    process = Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+    with _worker.member(deployment, clock) as member:
+        taken = external_jobs.take_up(member, process, run, uuid.UUID(instance))
+        if taken is None:
+            return "not called: the run is in other hands, or has ended"
+        with djangotasks.within(context):
+            told = _called(taken, run, member, clock, trace or {})
+        publish(told)
+    return told[0].__class__.__name__ if told else "not recorded"
+
+
+def _called(
+    taken: Taken, run: int, member: Member, clock: Clock, trace: dict[str, str]
+) -> list[Any]:
+    work = replace(_work(taken, run), trace=trace)
+    try:
+        target = _target(taken)
+        declaration = _declaration(taken, target)
+    except Exception as error:
+        result = failed(work, error, clock.now(), 0.0)
+    else:
+        told = replace(
+            work.run,
+            meta=declaration.meta_of(work.run.scheduled_for),
+            max_attempts=declaration.retry.max_attempts,
+        )
+        work = replace(work, run=told, target=target, declaration=declaration)
+        with told_when_asked(work, member, clock):
+            result = call_once(work, clock)
+    return record(member, result, clock)
+
+
+def _work(taken: Taken, run: int) -> Work:
+    started, ending = taken.started, Ending()
+    told = Run(
+        task_name=started.task_name,
+        scheduled_for=started.scheduled_time,
+        started_at=started.actual_time,
+        attempt=started.attempt,
+        reason=started.reason,
+        timezone=taken.task.timezone,
+        stopping=here_stopping(run) or threading.Event(),
+        cancelled=ending.asked,
+        id=run,
+    )
+    nothing = Target("", lambda: None)
+    return Work(run, told, nothing, lambda result: None, ending=ending)
+
+
+def _target(taken: Taken) -> Target:
+    data = taken.task.declaration
+    target = targets.again(
+        data["callback"],
+        is_command=data["command"],
+        is_from_outside=taken.task.origin == Origin.HTTP,
+    )
+    return replace(target, args=tuple(data["args"]))
+
+
+def _declaration(taken: Taken, target: Target) -> Declaration:
+    """Return the declaration as far as a call needs it; a run with a timeout gets a process."""
+    task, data = taken.task, taken.task.declaration
+    seconds, function = data.get("timeout"), target.function
+    needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
+    in_process = seconds is not None and not is_async(function) and not needs_context
+    manner = Manner(
+        target=target,
+        retry=rows.retry_of(task),
+        timeout=None if seconds is None else timedelta(seconds=seconds),
+        runner=PROCESS if in_process else THREAD,
+        options=data.get("options", {}),
+        meta=data.get("meta", {}),
+    )
+    return Declaration(taken.started.task_name, Terms.of(rows.schedule_of(task), manner))
+
+
+# Engines find it by its path, and want to find a Task there.
+FUNCTION = run_handed
+run_handed = djangotasks.make_task(run_handed, is_found=True)

@@ -1,0 +1,320 @@
+"""What a companion does: listen, vouch for its scheduler, count it as dead when it is gone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+from uuid import UUID
+
+from ..conf import Options
+from ..signals import report
+from ..store import database, liveness
+from ..store.guard import Member
+from . import forking
+from .clock import Clock
+from .connections import close_every
+from .descriptors import identity, out_of_the_way
+from .shutdown import SIGNALS
+
+FAREWELL = b"farewell\n"
+
+Deed = Callable[[Member], object]
+
+_LOOK_AT_THE_PARENT = 1.0
+_AGAIN = 0.5
+_DYING = 2.0
+_TITLE = "cron-companion"
+_IGNORED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
+
+
+class Watch:
+    """The watch of a companion over its scheduler.
+
+    Args:
+        member: the scheduler, whatever its instance is.
+        clock: by which lines are overdue.
+        pipe: where a line comes after each sign of life.
+        is_there: tells whether the scheduler is there.
+        do: does a deed within so many seconds, and tells whether that was achieved.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        clock: Clock,
+        pipe: int,
+        is_there: Callable[[], bool],
+        do: Callable[[Deed, Member, float], bool],
+    ) -> None:
+        self._clock = clock
+        self._is_there = is_there
+        self._do = do
+        self._member = member
+        self._pipe = pipe
+        self._is_known = False
+        self._closed_at: float | None = None
+        self._renew = member.renew.total_seconds()
+        self._silence = member.longest_silence.total_seconds()
+        # A quarter of the time that is left after a renewal: then it can be tried again.
+        self._margin = (self._silence - self._renew) / 4
+        self._overdue_at = 0.0
+
+    def keep(self) -> None:
+        """Watch until a farewell comes or the scheduler is gone."""
+        while self._is_there():
+            lines = self._lines(self._seconds())
+            if FAREWELL in lines:
+                return
+            if lines:
+                self._hear(lines[-1])
+            elif self._is_known and self._clock.monotonic() >= self._overdue_at:
+                self._vouch()
+        if FAREWELL not in self._lines(0.0) and self._is_known:
+            self._bury()
+
+    def _hear(self, line: bytes) -> None:
+        self._member = replace(self._member, instance=UUID(line.decode().strip()))
+        self._is_known = True
+        self._overdue_at = self._clock.monotonic() + self._renew + self._margin
+
+    def _vouch(self) -> None:
+        done = self._do(liveness.vouch, self._member, self._margin)
+        self._overdue_at = self._clock.monotonic() + (self._renew if done else _AGAIN)
+
+    def _bury(self) -> None:
+        """Count the scheduler as dead; after the longest silence everybody does so anyway."""
+        deadline = self._clock.monotonic() + self._silence
+        while not self._do(liveness.give_up, self._member, self._margin):
+            if self._clock.monotonic() >= deadline:
+                return
+            self._wait(_AGAIN)
+
+    def _seconds(self) -> float:
+        """Return how long it may wait for the next line."""
+        now = self._clock.monotonic()
+        if self._closed_at is not None and now - self._closed_at < _DYING:
+            return 0.02  # The descriptors of a process close a little before it is gone.
+        if not self._is_known:
+            return _LOOK_AT_THE_PARENT
+        return min(max(self._overdue_at - now, 0.0), _LOOK_AT_THE_PARENT)
+
+    def _lines(self, seconds: float) -> list[bytes]:
+        if self._closed_at is not None:
+            # A callback may have closed what it did not know.
+            self._wait(seconds)
+            return []
+        readable, _, _ = select.select([self._pipe], [], [], seconds)
+        if not readable:
+            return []
+        read = os.read(self._pipe, 65536)
+        if not read:
+            self._closed_at = self._clock.monotonic()
+        return read.splitlines(keepends=True)
+
+    def _wait(self, seconds: float) -> None:
+        select.select([], [], [], seconds)
+
+
+def be_companion(member: Member, clock: Clock, *, pipe: int, parent: int) -> NoReturn:
+    """Be nothing but a companion from now on; to be called right after the fork."""
+    code = 1
+    try:
+        pipe = _leave_what_was_inherited(pipe)
+        # A process whose parent is gone belongs to another one: the kernel sees to it.
+        Watch(member, clock, pipe, lambda: os.getppid() == parent, do_in_child).keep()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def do_in_child(deed: Deed, member: Member, seconds: float) -> bool:
+    """Do a deed in a process of its own, which ends with its time.
+
+    A database that does not answer then holds up nothing else, and no connection is kept.
+
+    Returns:
+        whether it was done.
+    """
+    try:
+        child = os.fork()
+    except OSError:
+        return False
+    if child == 0:
+        code = 1
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            deed(member)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _leave_what_was_inherited(pipe: int) -> int:
+    """Give up signals, descriptors and the name; return the pipe's new descriptor."""
+    for name in _IGNORED:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in (signal.SIGALRM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # What nothing touches stays shared with the scheduler: its memory costs nothing.
+    gc.disable()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    os.dup2(pipe, 3)
+    for descriptor in map(int, os.listdir("/dev/fd")):
+        if descriptor > 3:
+            with suppress(OSError):
+                os.close(descriptor)
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(_TITLE)
+    return 3
+
+
+_NOBODY = UUID(int=0)
+_LONGEST_FAREWELL = 2.0
+
+
+class CompanionGoneError(RuntimeError):
+    """Tell that a companion ended before its scheduler."""
+
+
+class Companion:
+    """What a scheduler has of its companion.
+
+    Args:
+        pid: of the companion.
+        pipe: where it reads; written to here.
+        clock: by which its end is waited for.
+    """
+
+    def __init__(self, pid: int, pipe: int, clock: Clock) -> None:
+        self.pid = pid
+        self._pipe = pipe
+        self._identity = identity(pipe)
+        forking.close_in_children(pipe)
+        self._clock = clock
+        self._ended = False
+        self._lock = threading.Lock()
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether it is there; one that has ended does not stay as a zombie."""
+        with self._lock:
+            return not self._has_ended(os.WNOHANG)
+
+    def heard(self, member: Member) -> None:
+        """Take note of a sign of life that the scheduler gave itself."""
+        if self._ended:
+            return
+        if self.is_alive:
+            self._write(f"{member.instance}\n".encode())
+        else:
+            gone = CompanionGoneError(f"process {self.pid} has ended")
+            report("The companion process", gone, then="the heartbeat goes on without it")
+
+    def dismiss(self) -> None:
+        """Let it end, and wait for that: the scheduler has left, or never came."""
+        with self._lock:
+            if self._has_ended(os.WNOHANG):
+                return
+            self._write(FAREWELL)
+            deadline = self._clock.monotonic() + _LONGEST_FAREWELL
+            while not self._has_ended(os.WNOHANG) and self._clock.monotonic() < deadline:
+                self._clock.wait(threading.Event(), 0.005)
+            if not self._ended:
+                os.kill(self.pid, signal.SIGKILL)
+                self._has_ended(0)
+
+    def _write(self, line: bytes) -> None:
+        # Full: it is stopped and does not read; broken: it is gone, which is seen next time.
+        with suppress(OSError):
+            if self._is_ours:
+                os.write(self._pipe, line)
+
+    @property
+    def _is_ours(self) -> bool:
+        """Return whether the pipe's number stands for the pipe still, and not for another file."""
+        return identity(self._pipe) == self._identity
+
+    def _has_ended(self, options: int) -> bool:
+        if not self._ended:
+            try:
+                self._ended = os.waitpid(self.pid, options)[0] == self.pid
+            except ChildProcessError:
+                # Somebody else waited for it: the first process of a container, perhaps.
+                self._ended = True
+            if self._ended:
+                with suppress(OSError):
+                    if self._is_ours:
+                        os.close(self._pipe)
+        return self._ended
+
+
+def can_fork() -> bool:
+    """Return whether a forked process can go on to use libraries; those of macOS may abort it."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
+def accompany(options: Options, clock: Clock) -> Companion | None:
+    """Fork a companion, where options and system allow that.
+
+    To be called in the main thread by a process that is to be a scheduler and nothing
+    else, before it has threads; its database connections are closed.
+    """
+    if not options.COMPANION or not can_fork():
+        return None
+    member = Member(
+        using=database.alias(),
+        deployment=options.DEPLOYMENT,
+        instance=_NOBODY,
+        digest="",
+        lease=options.LEASE,
+        renew=options.RENEW,
+        database_time=clock.database_time(),
+        dead_after=options.DEAD_AFTER,
+    )
+    close_every()
+    read, write = _pipe()
+    parent = os.getpid()
+    # Until the child ignores them, which is a moment after it is there.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        pid = _fork()
+        if pid == 0:
+            be_companion(member, clock, pipe=read, parent=parent)
+    except OSError as error:
+        report("Starting the companion process", error, then="the scheduler goes on without it")
+        os.close(write)
+        return None
+    finally:
+        os.close(read)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    return Companion(pid, write, clock)
+
+
+def _pipe() -> tuple[int, int]:
+    read, write = os.pipe()
+    write = out_of_the_way(write)
+    os.set_blocking(write, False)
+    return read, write
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # A library may have threads already. What they have locked stays locked in the
+        # child, which needs nothing of it; its own children end by their time limit.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()

@@ -1,0 +1,348 @@
+"""Writing a plan: rows of tasks that come, change, or go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from ..core import events
+from ..core.decide import Decision, Story, end_pause, settle
+from ..core.declarations.declaration import Declaration
+from ..core.operating import offset_of
+from ..core.reconcile import Override, Plan, Stored
+from ..core.state import first_coming
+from ..exceptions import ScheduleTaskError
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from ..signals import is_heard
+from . import database, high_water_marks, operator_actions, outbox, overlaps, rows
+from .database import chunks
+from .guard import Locked, Member
+from .rows import ACTIVE
+
+
+def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:
+    """Write a plan.
+
+    Returns:
+        what happened, in causal order.
+    """
+    told: list[events.Event] = []
+    if not todo.is_empty:
+        told += outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ())
+        told += add(held, member, todo.new, now)
+        told += _override(held, member, todo.overridden, now)
+        told += _update(held, member, todo.updated, now)
+    if is_heard(events.TaskPreserved):
+        told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
+    return told
+
+
+def _remove(
+    held: Locked, member: Member, names: Sequence[str], now: datetime
+) -> list[events.Event]:
+    """Remove the rows of names that are no longer declared; runs and acts stay."""
+    told: list[events.Event] = []
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    for chunk in chunks(names):
+        gone = tasks.filter(name__in=chunk)
+        told += _withdraw(held, member, chunk, gone, now)
+        fields = ("name", "last_attempt_at", "waiting")
+        for name, last, waiting in gone.order_by("name").values_list(*fields):
+            if waiting:
+                told += overlaps.drop_waiting(held, member, name or "", now)
+            told.append(
+                events.TaskOrphaned(
+                    at=now,
+                    task_name=name or "",
+                    last_execution_time=last,
+                    scheduler_identifier=str(held.row.identifier),
+                )
+            )
+        high_water_marks.keep_history_marks(held, member, gone)
+        gone.delete()
+    return told
+
+
+def _withdraw(
+    held: Locked,
+    member: Member,
+    names: Collection[str],
+    tasks: Iterable[ScheduledTask],
+    now: datetime,
+) -> list[events.Event]:
+    """End the runs that no external worker has fetched: a task that comes again starts afresh."""
+    withdrawn = overlaps.withdraw(held, member, names, now)
+    if not withdrawn:
+        return []
+    return outbox.tell(held, member.using, overlaps.ends_of(withdrawn, now), tasks, withdrawn)
+
+
+def _override(
+    held: Locked, member: Member, overrides: Sequence[Override], now: datetime
+) -> list[events.Event]:
+    if not overrides:
+        return []
+    known = Known.of(held, member, [o.declaration for o in overrides], now)
+    told: list[events.Event] = []
+    by_name = {override.declaration.name: override for override in overrides}
+    for chunk in _rows_by_name(held, member, by_name):
+        moved = [row for row in chunk if row.origin != by_name[row.name].declaration.origin]
+        told += _take_over(held, member, moved, now)
+        for row in chunk:
+            declaration = by_name[row.name].declaration
+            name = declaration.name
+            pause, boot_at = known.pauses.get(name), known.boot_of(name)
+            with scheduling(declaration):
+                decision = overridden(held, member, row, declaration, now, pause, boot_at=boot_at)
+            told += decision.events
+            rows.take(row, decision)
+        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, member.using, told, chunk)
+    return told
+
+
+def _take_over(
+    held: Locked, member: Member, moved: Sequence[ScheduledTask], now: datetime
+) -> list[events.Event]:
+    """Let no run that waits for an external worker hold up a task that has other owners now."""
+    if not moved:
+        return []
+    told = _withdraw(held, member, [row.name or "" for row in moved], moved, now)
+    ended = {event.run for event in told if isinstance(event, events.TaskRunCancelled)}
+    for row in moved:
+        if row.running_run in ended:
+            row.running_run = None
+    return told
+
+
+def overridden(
+    held: Locked,
+    member: Member,
+    row: ScheduledTask,
+    declaration: Declaration,
+    now: datetime,
+    pause: TaskOverride | None,
+    *,
+    boot_at: datetime | None = None,
+) -> Decision:
+    """Start a task's state afresh from its declaration (001 Overridden Task)."""
+    stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+    changes = Override(declaration, stored).changes()
+    event = events.TaskOverridden(
+        at=now,
+        task_name=declaration.name,
+        change_type=",".join(changes) or "damage",
+        old_state={field: pair[0] for field, pair in changes.items()},
+        new_state={field: pair[1] for field, pair in changes.items()},
+        boot_at=None if row.running_run is not None else boot_at,
+    )
+    enabled_before, damage = row.enabled, rows.damage_of(row, now)
+    rows.declare(row, declaration, held.row.identifier)
+    row.epoch = held.next_epoch(member.using)
+    waited = overlaps.drop_waiting(held, member, row.name, now) if row.waiting else []
+    story = Story(rows.state_of(row)).then(*damage, *waited, event)
+    story = _switched(story, declaration, enabled_before, pause, now)
+    return settle(story, declaration.schedule, now, declaration.overlap_policy)
+
+
+def _update(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.Event]:
+    """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
+    by_name = {declaration.name: declaration for declaration in declarations}
+    told: list[events.Event] = []
+    pauses = open_pauses(held, member, now) if declarations else {}
+    for chunk in _rows_by_name(held, member, by_name):
+        unserved: list[TaskRun] = []
+        for row in chunk:
+            declaration = by_name[row.name]
+            enabled_before, moved = row.enabled, events_of(row, declaration, now)
+            rows.declare(row, declaration, held.row.identifier)
+            story = Story(rows.state_of(row)).then(*moved)
+            pause = pauses.get(declaration.name)
+            with scheduling(declaration):
+                story = _switched(story, declaration, enabled_before, pause, now)
+                policy = declaration.overlap_policy
+                rows.take(row, settle(story, declaration.schedule, now, policy))
+            unserved += rows.unserved_rows(held.row, row, story.events)
+            told += story.events
+        operator_actions.sign(held, member.using, unserved)
+        database.insert(member.using, unserved)
+        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, member.using, told, chunk)
+    return told
+
+
+def _switched(
+    story: Story,
+    declaration: Declaration,
+    enabled_before: bool,
+    pause: TaskOverride | None,
+    now: datetime,
+) -> Story:
+    """Let ``enabled`` switched off and on behave as a pause (semantics 9)."""
+    name = declaration.name
+    if enabled_before and not declaration.enabled:
+        return story.then(events.TaskPaused(at=now, task_name=name, author=declaration.origin))
+    if declaration.enabled and not enabled_before:
+        if pause is None:
+            return end_pause(story, declaration.schedule, now, author=declaration.origin, note="")
+        return story.then(
+            events.TaskPaused(at=now, task_name=name, author=pause.author, until=pause.until)
+        )
+    return story
+
+
+def _rows_by_name(held: Locked, member: Member, names: Iterable[str]) -> Iterable[Any]:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    for chunk in chunks(names):
+        yield list(tasks.filter(name__in=chunk))
+
+
+def add(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskEvent]:
+    """Insert the rows of names that have none; return what happened, in causal order."""
+    told: list[events.TaskEvent] = []
+    if declarations:
+        held.next_epoch(member.using)
+    for chunk in chunks(declarations):
+        new = list(_rows(held, member, chunk, now))
+        database.insert(member.using, [row for row, _ in new])
+        told += [event for _, event in new]
+    return told
+
+
+def _rows(
+    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+) -> Iterator[tuple[ScheduledTask, events.TaskAdded]]:
+    known, epoch = Known.of(held, member, declarations, now), held.next_epoch(member.using)
+    with scheduling_each(declarations) as each:
+        for declaration in each:
+            event, running = known.added(declaration, now), known.running.get(declaration.name)
+            row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
+            rows.declare(row, declaration, held.row.identifier)
+            state = first_coming(event).but(running=running is not None)
+            policy = declaration.overlap_policy
+            rows.take(row, settle(Story(state), declaration.schedule, now, policy))
+            row.running_run = running
+            yield row, event
+
+
+@contextmanager
+def scheduling(declaration: Declaration) -> Iterator[None]:
+    """Name the task that cannot be scheduled (001 ScheduleTaskError)."""
+    try:
+        yield
+    except Exception as error:
+        raise ScheduleTaskError(declaration.name, declaration.cron, error) from error
+
+
+@contextmanager
+def scheduling_each(declarations: Iterable[Declaration]) -> Iterator[Iterator[Declaration]]:
+    """Do the same for whichever of many tasks the block is at, without a block for each."""
+    current: Declaration | None = None
+
+    def each() -> Iterator[Declaration]:
+        nonlocal current
+        for declaration in declarations:
+            current = declaration
+            yield declaration
+
+    try:
+        yield each()
+    except Exception as error:
+        if current is None:
+            raise
+        raise ScheduleTaskError(current.name, current.cron, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of names.
+
+    Args:
+        running: the run in progress of a name.
+        pauses: the pause in force of a name.
+        owed: the occurrence in the present minute of a name that has one.
+        served: names that have succeeded in the present minute already.
+    """
+
+    running: dict[str, int]
+    pauses: dict[str, TaskOverride]
+    owed: dict[str, datetime]
+    served: set[str]
+
+    @classmethod
+    def of(
+        cls, held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+    ) -> Known:
+        """Ask history and acts."""
+        owed: dict[str, datetime] = {}
+        with scheduling_each(declarations) as each:
+            for declaration in each:
+                occurrence = declaration.schedule.in_minute_of(now)
+                if occurrence is not None:
+                    owed[declaration.name] = occurrence
+        if held.is_new:
+            # It has no history, and nobody has acted.
+            return cls({}, {}, owed, set())
+        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+        active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING, waits_in=None)
+        running = active.order_by("pk").values_list("task_name", "pk")
+        served: set[str] = set()
+        for chunk in chunks(owed):
+            since = min(owed.values())
+            done = runs.filter(task_name__in=chunk, outcome=Outcome.SUCCEEDED).filter(
+                Q(scheduled_for__gte=since) | Q(started_at__gte=since)
+            )
+            served.update(done.values_list("task_name", flat=True))
+        return cls(dict(running), open_pauses(held, member, now), owed, served)
+
+    def added(self, declaration: Declaration, now: datetime) -> events.TaskAdded:
+        """Tell that a name comes."""
+        pause = self.pauses.get(declaration.name)
+        return events.TaskAdded(
+            at=now,
+            task_name=declaration.name,
+            cron_expression=declaration.cron,
+            retry_delay_ms=declaration.retry_delay_ms,
+            boot_at=self.boot_of(declaration.name),
+            paused_since=now if pause is not None or not declaration.enabled else None,
+            paused_until=pause.until if pause is not None and declaration.enabled else None,
+        )
+
+    def boot_of(self, name: str) -> datetime | None:
+        """Return the occurrence a name owes at once (001 First Startup, semantics 9)."""
+        return None if name in self.served or name in self.running else self.owed.get(name)
+
+
+def open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:
+    """Return people's pauses that are in force, by name."""
+    acts = TaskOverride.objects.using(member.using).filter(
+        Q(until=None) | Q(until__gt=now),
+        scheduler=held.row,
+        kind=TaskOverride.Kind.PAUSE,
+        ended_at=None,
+    )
+    return {act.task_name: act for act in acts.order_by("id")}
+
+
+def events_of(
+    row: ScheduledTask, declaration: Declaration, now: datetime
+) -> list[events.TaskMoved]:
+    """Tell by how much the occurrences of a task move, in an event or none."""
+    try:
+        before = offset_of(row.name, rows.operating_of(row).spread)
+    except rows.DAMAGE:
+        return []
+    later = declaration.schedule.offset - before
+    if not later:
+        return []
+    seconds = later.total_seconds()
+    return [events.TaskMoved(at=now, task_name=row.name, seconds=seconds)]

@@ -1,0 +1,321 @@
+"""People's acts: pause, resume, skip the next run, run now, clear the retry state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from ..conf import options
+from ..core import events
+from ..core.decide import Story, end_pause, settle
+from ..core.schedule import Schedule
+from ..core.state import TaskState
+from ..models import ScheduledTask, TaskOverride, TaskRun
+from ..signals import publish_on_commit
+from . import database, outbox, rows
+from .database import naming_what_is_held
+from .guard import Locked, locked_deployment
+from .row_repair import mending
+
+Kind = TaskOverride.Kind
+Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
+Until = datetime | Callable[[ScheduledTask], datetime | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Who does something, when and why.
+
+    Args:
+        author: as people know them.
+        at: the instant of the act.
+        note: why, for the audit.
+        author_key: primary key of the user, where there is one.
+        reason: why the scheduler itself does it; empty for people's acts.
+    """
+
+    author: str
+    at: datetime
+    note: str = ""
+    author_key: str = ""
+    reason: str = ""
+
+
+def pause(names: Collection[str], act: Act, *, until: datetime | None = None) -> list[str]:
+    """Let tasks rest: no occurrence runs until they are resumed.
+
+    Returns:
+        the names it took effect on.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story:
+        # A declaration that is disabled has no end, whatever end a person names.
+        end = until if row.enabled else None
+        return story.then(
+            events.TaskPaused(
+                at=act.at, task_name=story.state.name, author=act.author, note=act.note, until=end
+            )
+        )
+
+    return _act(names, act, Kind.PAUSE, change, until=until)
+
+
+def skip_next(names: Collection[str], act: Act) -> list[str]:
+    """Let the next occurrence of tasks pass; everything else goes on, retries too.
+
+    Returns:
+        the names it took effect on; a task that rests is none of them, nor is one whose next
+        occurrence is skipped already, or whose schedule names no instant any more.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        state = story.state
+        if state.paused_since is not None or not row.enabled or _is_skipped(state, act.at):
+            return None
+        following = schedule.next_after(max(state.mark, act.at))
+        return None if following is None else story.then(_skip(state, act, following))
+
+    return _act(names, act, Kind.SKIP, change, until=_skipped)
+
+
+def unskip(names: Collection[str], act: Act) -> list[str]:
+    """Let the next occurrence run after all.
+
+    Returns:
+        the names of which an occurrence was to be skipped.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if not _is_skipped(story.state, act.at):
+            return None
+        return story.then(_skip(story.state, act, None))
+
+    return _act(names, act, Kind.UNSKIP, change)
+
+
+def _skip(state: TaskState, act: Act, occurrence: datetime | None) -> events.TaskSkipRequested:
+    return events.TaskSkipRequested(
+        at=act.at,
+        task_name=state.name,
+        author=act.author,
+        note=act.note,
+        scheduled_time=occurrence,
+    )
+
+
+def _is_skipped(state: TaskState, now: datetime) -> bool:
+    """Return whether an occurrence is to be skipped that is still to come."""
+    return state.skip_at is not None and state.skip_at > max(state.mark, now)
+
+
+def _skipped(row: ScheduledTask) -> datetime | None:
+    occurrence: datetime | None = row.skip_at
+    return occurrence
+
+
+def resume(names: Collection[str], act: Act) -> list[str]:
+    """End people's pauses; what fell under them is recorded and does not run.
+
+    Returns:
+        the names it took effect on; a task disabled by its declaration is none of them.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if story.state.paused_since is None or not row.enabled:
+            return None
+        return end_pause(story, schedule, act.at, author=act.author, note=act.note)
+
+    return _act(names, act, Kind.RESUME, change)
+
+
+def request_run(names: Collection[str], act: Act) -> list[str]:
+    """Ask for one run now, whatever the schedule says; a paused task runs too.
+
+    Returns:
+        the names it took effect on.
+    """
+    return _request(names, act, only_retrying=False)
+
+
+def retry_now(names: Collection[str], act: Act) -> list[str]:
+    """Ask for one run now in the place of a pending retry: its start ends the wait.
+
+    Returns:
+        the names that had a retry pending.
+    """
+    text = f"Retried at once: {act.note}" if act.note else "Retried at once."
+    return _request(names, replace(act, note=text), only_retrying=True)
+
+
+def _request(names: Collection[str], act: Act, *, only_retrying: bool) -> list[str]:
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        if only_retrying and story.state.pending_retry_until is None:
+            return None
+        return story.then(
+            events.TaskRunRequested(
+                at=act.at, task_name=story.state.name, author=act.author, note=act.note
+            )
+        )
+
+    return _act(names, act, Kind.RUN, change)
+
+
+def clear_retry(names: Collection[str], act: Act) -> list[str]:
+    """Forget a pending retry; the next occurrence runs as declared.
+
+    Returns:
+        the names that had a retry pending.
+    """
+
+    def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
+        pending = story.state.pending_retry_until
+        if pending is None:
+            return None
+        return story.then(
+            events.TaskRetryCleared(
+                at=act.at,
+                task_name=story.state.name,
+                author=act.author,
+                note=act.note,
+                pending_retry_until=pending,
+            )
+        )
+
+    return _act(names, act, Kind.CLEAR_RETRY, change)
+
+
+def _act(
+    names: Collection[str],
+    act: Act,
+    kind: TaskOverride.Kind,
+    change: Change,
+    *,
+    until: Until = None,
+) -> list[str]:
+    using, deployment = database.alias(), options().DEPLOYMENT
+    return mending(
+        using, deployment, lambda: _write(using, deployment, names, act, kind, change, until)
+    )
+
+
+def _write(
+    using: str,
+    deployment: str,
+    names: Collection[str],
+    act: Act,
+    kind: TaskOverride.Kind,
+    change: Change,
+    until: Until,
+) -> list[str]:
+    with (
+        naming_what_is_held(using, deployment),
+        locked_deployment(using, deployment, options().LEASE, len(names)) as held,
+    ):
+        if held is None:
+            return []
+        tasks = _tasks(held, using, names)
+        changed, told = _changed(list(tasks), act, change)
+        unserved = [
+            run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
+        ]
+        sign(held, using, unserved)
+        database.insert(using, unserved)
+        database.upsert(using, changed, rows.STATE_FIELDS)
+        audit(held, using, changed, act, kind, until=until)
+        everything = [event for row in changed for event in told[row.pk]]
+        publish_on_commit(outbox.tell(held, using, everything, changed), using)
+    return [row.name for row in changed]
+
+
+def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[ScheduledTask]:
+    tasks = ScheduledTask.objects.using(using).filter(scheduler=held.row)
+    return database.current(using, tasks.filter(name__in=names).order_by("name"))
+
+
+def _changed(
+    tasks: list[ScheduledTask], act: Act, change: Change
+) -> tuple[list[ScheduledTask], dict[int, tuple[events.TaskEvent, ...]]]:
+    changed: list[ScheduledTask] = []
+    told: dict[int, tuple[events.TaskEvent, ...]] = {}
+    for row in tasks:
+        try:
+            schedule = rows.schedule_of(row)
+        except rows.DAMAGE:
+            continue
+        story = change(Story(rows.state_of(row)), schedule, row)
+        if story is not None:
+            rows.take(row, settle(story, schedule, act.at, rows.policy_of(row)))
+            changed.append(row)
+            told[row.pk] = story.events
+    return changed, told
+
+
+def audit(
+    held: Locked,
+    using: str,
+    changed: list[ScheduledTask],
+    act: Act | Callable[[ScheduledTask], Act],
+    kind: TaskOverride.Kind,
+    *,
+    until: Until = None,
+) -> None:
+    """Write down the acts; a new pause or a resume ends the pauses before it."""
+    told = [(row, act(row) if callable(act) else act) for row in changed]
+    if kind in _ENDED_BY and told:
+        _end(held, using, changed, max(each.at for _, each in told), _ENDED_BY[kind])
+    stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
+    acts = [
+        TaskOverride(
+            scheduler=held.row,
+            task_name=row.name,
+            kind=kind,
+            until=until(row) if callable(until) else until,
+            reason=each.reason,
+            note=each.note,
+            author=each.author[:255],
+            author_key=each.author_key[:255],
+            created_at=each.at,
+            ended_at=None if stays_open else each.at,
+        )
+        for row, each in told
+    ]
+    database.insert(using, acts)
+
+
+_ENDED_BY = {
+    Kind.PAUSE: Kind.PAUSE,
+    Kind.RESUME: Kind.PAUSE,
+    Kind.SKIP: Kind.SKIP,
+    Kind.UNSKIP: Kind.SKIP,
+}
+"""Which open acts are over when another one is done."""
+
+
+def _end(
+    held: Locked, using: str, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind
+) -> None:
+    acts = TaskOverride.objects.using(using).filter(
+        scheduler=held.row,
+        kind=kind,
+        ended_at=None,
+        task_name__in=[row.name for row in changed],
+    )
+    acts.update(ended_at=at)
+
+
+def sign(held: Locked, using: str, unserved: Iterable[TaskRun]) -> None:
+    """Write into rows that are not saved yet who let their occurrence pass, and why."""
+    passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
+    if not passed:
+        return
+    acts = TaskOverride.objects.using(using).filter(
+        scheduler=held.row, kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed)
+    )
+    # The newest is the one: it ended those before it, and its occurrence may have moved since.
+    for act in acts.order_by("id"):
+        told = {"author": act.author, **({"note": act.note} if act.note else {})}
+        passed[act.task_name].detail = told
+    acts.update(ended_at=held.database_now)

@@ -1,0 +1,290 @@
+"""Tasks that are registered from outside: kept in their rows, upserted, switched, removed.
+
+Their declaration lives in the row, so every scheduler of the deployment finds it there; a
+registration set leaves them alone, unless it declares a task of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.db.models.expressions import BaseExpression
+
+from ..conf import options, posted, stored
+from ..core.declarations.declaration import Declaration
+from ..core.reconcile import Plan, Stored, plan
+from ..core.runners import EXTERNAL
+from ..exceptions import DeclarativeCronError
+from ..models import Origin, ScheduledTask, TaskOverride
+from ..signals import publish_on_commit
+from . import apply_plan, database, operator_actions
+from .database import naming_what_is_held
+from .guard import Locked, Member, locked
+from .operator_actions import Act
+from .row_repair import mending
+
+T = TypeVar("T")
+
+_NOBODY = UUID(int=0)
+
+
+class OwnedError(Exception):
+    """Tell that a task is declared in settings, and changed there only.
+
+    Args:
+        name: of the task.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is declared in settings")
+        self.name = name
+
+
+class AbsentError(LookupError):
+    """Tell that no task has a name."""
+
+
+class DamagedError(ValueError):
+    """Tell that a task's row cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a registration did.
+
+    Args:
+        row: of the task, as it stands now.
+        is_new: no task had its name before.
+    """
+
+    row: ScheduledTask
+    is_new: bool
+
+
+def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
+    """Register a task, or bring its row up to date (CRON-26).
+
+    What an override is and what it keeps is as for the registrations of settings; the number
+    of runs and the first registration outlive it.
+
+    Raises:
+        OwnedError: settings declare a task of that name.
+        django.db.Error: nothing was written.
+    """
+    member = outsider()
+    return mending(member.using, member.deployment, lambda: _post(member, declaration, now, by))
+
+
+@database.again_after_conflict
+def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> Posted:
+    with (
+        naming_what_is_held(member.using, member.deployment),
+        locked(member, create=True) as held,
+    ):
+        if held is None:
+            raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
+        row = _row(held, member, declaration.name)
+        if row is not None and row.origin != Origin.HTTP:
+            raise OwnedError(declaration.name)
+        before = [] if row is None else [_stored(row)]
+        _apply(held, member, plan([declaration], before), now)
+        after = _row(held, member, declaration.name)
+        if after is None:
+            raise LookupError(f"the row of {declaration.name!r} vanished while it was locked")
+        if by and after.registered_by != by[:255]:
+            after.registered_by = by[:255]
+            after.save(using=member.using, update_fields=["registered_by"])
+    return Posted(after, row is None)
+
+
+def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
+    """Enable or disable a task (002 Toggle a CronJob).
+
+    Returns:
+        its row, as it stands now.
+
+    Raises:
+        AbsentError: there is no such task.
+        OwnedError: settings declare it.
+        DamagedError: its row cannot be read.
+    """
+    member = outsider()
+    return mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
+
+
+@database.again_after_conflict
+def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask:
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        row = None if held is None else _row(held, member, name)
+        if held is None or row is None:
+            raise AbsentError(name)
+        if row.origin != Origin.HTTP:
+            raise OwnedError(name)
+        switched = _switched(row, enabled)
+        if switched is not None:
+            _apply(held, member, plan([switched], [_stored(row)]), act.at)
+            row = _row(held, member, name) or row
+        if (row.enabled and row.paused_since is None) is not enabled:
+            # A person has paused it besides.
+            _pause_or_resume(row, enabled, act)
+            row = _row(held, member, name) or row
+    return row
+
+
+def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
+    """Return how a task is declared from now on, ``None`` where that is not known."""
+    kept = row.declaration if isinstance(row.declaration, dict) else {}
+    entry = kept.get("entry")
+    if row.enabled is enabled or not isinstance(entry, dict):
+        return None
+    declaration, _ = posted({**entry, "enabled": enabled})
+    return declaration
+
+
+def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
+    name = row.name or ""
+    if enabled and not row.enabled:
+        raise DamagedError(row.broken_reason or "its type is not registered in this process")
+    taken = operator_actions.resume([name], act) if enabled else operator_actions.pause([name], act)
+    if not taken:
+        raise DamagedError("its row is damaged: a scheduler mends it when it starts")
+
+
+def remove(name: str, act: Act) -> None:
+    """Remove a task; its runs stay, and one in flight may end (002 Remove a CronJob).
+
+    Raises:
+        AbsentError: there is no such task (CRON-27).
+        OwnedError: settings declare it.
+    """
+    member = outsider()
+    mending(member.using, member.deployment, lambda: _remove(member, name, act))
+
+
+@database.again_after_conflict
+def _remove(member: Member, name: str, act: Act) -> None:
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        row = None if held is None else _row(held, member, name)
+        if held is None or row is None:
+            raise AbsentError(name)
+        if row.origin != Origin.HTTP:
+            raise OwnedError(name)
+        operator_actions.audit(held, member.using, [row], act, TaskOverride.Kind.REMOVE)
+        _apply(held, member, Plan(orphaned=(name,)), act.at)
+
+
+def reading(look: Callable[[QuerySet[ScheduledTask]], T]) -> T:
+    """Look at the tasks of the deployment; where a damaged row foils it, mend it and look again."""
+    using, deployment = database.alias(), options().DEPLOYMENT
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    return mending(using, deployment, lambda: look(tasks))
+
+
+def read(name: str) -> ScheduledTask:
+    """Return the row of a task.
+
+    Raises:
+        AbsentError: there is no such task.
+    """
+    row = reading(lambda tasks: tasks.filter(name=name).first())
+    if row is None:
+        raise AbsentError(name)
+    return row
+
+
+def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> None:
+    publish_on_commit(apply_plan.apply(held, member, todo, now), member.using)
+
+
+def _row(held: Locked, member: Member, name: str) -> ScheduledTask | None:
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
+    return tasks.first()
+
+
+def _stored(row: ScheduledTask) -> Stored:
+    name = row.name or ""
+    return Stored(name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+
+
+def outsider(database_time: BaseExpression | None = None) -> Member:
+    """Make a member that is no scheduler instance: it holds no set and never leads."""
+    given = options()
+    return Member(
+        using=database.alias(),
+        deployment=given.DEPLOYMENT,
+        instance=_NOBODY,
+        digest="",
+        lease=given.LEASE,
+        renew=given.RENEW,
+        database_time=database_time or database.DatabaseNow(),
+    )
+
+
+_MOST: Final = 10_000
+
+_understood: Final[dict[str, Declaration]] = {}
+
+
+class StrangerError(LookupError):
+    """Tell that a task is not in the registration set that is active."""
+
+    def __init__(self) -> None:
+        super().__init__("it is not declared in the active registration set")
+
+
+class UnreadableError(LookupError):
+    """Tell that a task registered over HTTP means nothing to this process."""
+
+
+def declaration_of(row: ScheduledTask, declarations: Mapping[str, Declaration]) -> Declaration:
+    """Return what a task is declared as.
+
+    Raises:
+        StrangerError: the set does not have it.
+        UnreadableError: it was registered over HTTP, and its type is not registered here.
+    """
+    if row.origin == Origin.HTTP:
+        return own(row)
+    declaration = declarations.get(row.name or "")
+    if declaration is None:
+        raise StrangerError
+    return declaration
+
+
+def own(row: ScheduledTask) -> Declaration:
+    """Return the declaration that a task of HTTP carries in its row, understood once.
+
+    Raises:
+        UnreadableError: its type is not registered in this process, the text is damaged, or
+            it is for workers outside and ``EXTERNAL_WORKERS`` is off.
+    """
+    if is_external(row) and not options().EXTERNAL_WORKERS:
+        raise UnreadableError("workers outside do it, and the option EXTERNAL_WORKERS is off")
+    known = _understood.get(row.digest)
+    if known is None:
+        known = _understand(row)
+        if len(_understood) >= _MOST:
+            _understood.clear()
+        _understood[row.digest] = known
+    return known
+
+
+def is_external(row: ScheduledTask) -> bool:
+    """Return whether workers outside do what a task of HTTP asks for."""
+    return row.origin == Origin.HTTP and _said(row).get("runner") == EXTERNAL
+
+
+def _said(row: ScheduledTask) -> dict[str, Any]:
+    return row.declaration if isinstance(row.declaration, dict) else {}
+
+
+def _understand(row: ScheduledTask) -> Declaration:
+    try:
+        return stored(_said(row).get("entry"), is_external=is_external(row))
+    except DeclarativeCronError as error:
+        raise UnreadableError(error.message) from error

@@ -1,0 +1,352 @@
+"""What people are shown of a task's row, damaged rows included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
+
+from ..core.decoding import UNREADABLE
+from ..core.explain import Facts, Pause, Row, Skip, Why, why
+from ..core.next_start import NextStart, next_start
+from ..core.overlap import Policy
+from ..core.retry import RetryPolicy
+from ..core.schedule import Schedule
+from ..core.status import Status, status_of
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from . import rows
+from .rows import DAMAGE, declared_schedule
+from .task_status import end_of, gone_since, is_gone, is_interrupted, waits_for_a_worker
+
+_URGENT = (Status.BROKEN, Status.OVERDUE)
+_WAITS = "ddc_waits"
+_GONE = "ddc_gone"
+_RESTS = (Status.DISABLED, Status.PAUSED, Status.PAUSED_UNTIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A task's row, understood as far as it can be.
+
+    Args:
+        task: the row.
+        schedule: ``None`` where the row is damaged.
+        problem: why the task is broken, or empty.
+        status: the one word.
+        next_start: the next start, ``None`` where none comes by itself.
+    """
+
+    task: ScheduledTask
+    schedule: Schedule | None
+    problem: str
+    status: Status
+    next_start: NextStart | None
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether nothing starts by itself."""
+        return self.status in _RESTS
+
+    @property
+    def order(self) -> tuple[bool, float, str]:
+        """Return what a list is sorted by: what waits for help, then what comes next."""
+        instants = [] if self.next_start is None else [self.next_start.at]
+        if self.task.run_requested_at is not None and not self.is_paused:
+            instants.append(self.task.run_requested_at)
+        due = min((each.timestamp() for each in instants), default=float("inf"))
+        return (self.status not in _URGENT, due, self.task.name)
+
+
+def ran_before_change(task: ScheduledTask) -> bool:
+    """Return whether a task ran, but not since its state began afresh."""
+    return task.last_attempt_at is None and task.run_count > 0
+
+
+def skips_at(task: ScheduledTask, now: datetime) -> datetime | None:
+    """Return the occurrence that a person lets pass, as long as it is still to come."""
+    accounted = max(task.registered_at, task.discharged_at or task.registered_at, now)
+    return task.skip_at if task.skip_at is not None and task.skip_at > accounted else None
+
+
+def read_retry(task: ScheduledTask) -> RetryPolicy | None:
+    """Read the retry policy of a row, ``None`` where it has a delay or is damaged."""
+    try:
+        retry = rows.retry_of(task)
+    except rows.DAMAGE:
+        return None
+    return retry if isinstance(retry, RetryPolicy) else None
+
+
+def read_timeout(task: ScheduledTask) -> timedelta | None:
+    """Read how long a run of a row's task may take, ``None`` for any time."""
+    declared = task.declaration if isinstance(task.declaration, dict) else {}
+    seconds = declared.get("timeout")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        return None
+    return timedelta(seconds=seconds)
+
+
+def read(task: ScheduledTask, now: datetime) -> Reading:
+    """Read a row, whatever stands in it."""
+    schedule, damage = read_schedule(task)
+    problem, state = task.broken_reason or damage, rows.state_of(task)
+    waits, gone = _run_of(task, now)
+    status = status_of(
+        state,
+        now,
+        next_run_at=task.next_run_at,
+        broken=bool(problem),
+        enabled=task.enabled,
+        waits=waits,
+        is_gone=gone,
+    )
+    return Reading(task, schedule, problem, status, None if problem else next_start_of(task))
+
+
+def next_start_of(task: ScheduledTask, policy: Policy | None = None) -> NextStart | None:
+    """Return the next start of a task, ``None`` where none comes by itself."""
+    if task.broken_reason or not task.enabled:
+        return None
+    return next_start(rows.state_of(task), task.next_run_at, policy or policy_of(task))
+
+
+def policy_of(task: ScheduledTask) -> Policy:
+    """Return the overlap policy of a task, the default where its row is damaged."""
+    try:
+        return rows.policy_of(task)
+    except rows.DAMAGE:
+        return "coalesce"
+
+
+def with_runs(tasks: QuerySet[ScheduledTask], now: datetime) -> QuerySet[ScheduledTask]:
+    """Let a query on tasks find what ``read`` would ask for each of them."""
+    return tasks.annotate(**{_WAITS: waits_for_a_worker(), _GONE: is_interrupted(now)})
+
+
+def _run_of(task: ScheduledTask, now: datetime) -> tuple[bool, bool]:
+    """Return whether the run in progress waits for a worker, and whether its process is gone."""
+    if task.running_run is None:
+        return False, False
+    if hasattr(task, _WAITS):
+        return getattr(task, _WAITS), getattr(task, _GONE)
+    runs = TaskRun.objects.using(task._state.db).filter(pk=task.running_run)
+    run = runs.annotate(is_gone=Q(is_gone(now))).values_list("outcome", "is_gone").first()
+    return (False, False) if run is None else (run[0] == Outcome.WAITING, bool(run[1]))
+
+
+def most_attempts(task: ScheduledTask) -> int | None:
+    """Return how many attempts at one occurrence there may be, ``None`` where nothing says so."""
+    policy = read_retry(task)
+    return None if policy is None else policy.max_attempts
+
+
+def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
+    """Return the schedule of a row, or what is wrong with it."""
+    try:
+        return rows.schedule_of(task), ""
+    except rows.DAMAGE as damage:
+        return None, str(damage)
+
+
+_COLUMNS = ("cron", "timezone", "registered_at", "skip_at")
+_DECLARED = ("dialect", "gap", "fold", "exclude")
+
+
+class Shape(NamedTuple):
+    """A schedule that several tasks may have.
+
+    Args:
+        schedule: expression and zone.
+        since: the registration of its tasks.
+        number: how many they are.
+    """
+
+    schedule: Schedule
+    since: datetime
+    number: int
+
+
+def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
+    """Return the schedules of tasks that can be read, in one query."""
+    known = tasks.order_by().exclude(digest__startswith=UNREADABLE)
+    keys = (*_DECLARED, "spread")
+    is_spread = When(declaration__has_key="spread", then=F("name"))
+    known = known.annotate(own=Case(is_spread, default=Value("")))
+    columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys), "own"]
+    for row in known.values_list(*columns).annotate(number=Count("pk")):
+        cron, zone, since, skipped, *said, name, number = row
+        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
+        schedule = _readable(name, cron, zone, options)
+        if schedule is not None:
+            yield Shape(schedule.anchored(since).omitting(skipped), since, number)
+
+
+class Named(NamedTuple):
+    """A task as a page of many tasks needs it.
+
+    Args:
+        pk: key of its row.
+        scheduler: key of its deployment.
+        name: of the task.
+        schedule: tasks that say the same share one.
+        since: its registration.
+    """
+
+    pk: int
+    scheduler: int
+    name: str
+    schedule: Schedule
+    since: datetime
+
+
+def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
+    """Return each task whose schedule can be read, in one query."""
+    keys = (*_DECLARED, "spread")
+    known = tasks.exclude(digest__startswith=UNREADABLE)
+    columns = ("pk", "scheduler", "name", *_COLUMNS, *(f"declaration__{key}" for key in keys))
+    shared: dict[tuple[str, ...], Schedule | None] = {}
+    for pk, scheduler, name, cron, zone, since, skipped, *said in known.values_list(*columns):
+        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
+        own = name if "spread" in options else ""
+        same = (own, cron, zone, repr(said))
+        if same not in shared:
+            shared[same] = _readable(own, cron, zone, options)
+        schedule = shared[same]
+        if schedule is not None:
+            counted = schedule.anchored(since).omitting(skipped)
+            yield Named(pk, scheduler, name, counted, since)
+
+
+def _readable(name: str, cron: str, zone: str, options: dict[str, Any]) -> Schedule | None:
+    try:
+        return declared_schedule(name, cron, zone, options)
+    except DAMAGE:
+        return None
+
+
+_MOST = 50
+_MINUTE = timedelta(minutes=1)
+
+
+def explain(
+    task: ScheduledTask,
+    now: datetime,
+    at: datetime | None = None,
+    *,
+    is_attended: bool,
+) -> Why:
+    """Return why a task does or does not run, or did or did not at an instant."""
+    facts = facts_of(task, now, at, is_attended=is_attended)
+    return why(facts, at)
+
+
+def facts_of(
+    task: ScheduledTask,
+    now: datetime,
+    at: datetime | None,
+    *,
+    is_attended: bool,
+) -> Facts:
+    """Collect what is stored, in a handful of queries."""
+    schedule, damage = read_schedule(task)
+    runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
+    before = runs.filter(scheduled_for__lt=task.registered_at)
+    state = rows.state_of(task)
+    return Facts(
+        now=now,
+        state=state,
+        schedule=schedule,
+        problem=task.broken_reason or damage,
+        enabled=task.enabled,
+        is_attended=is_attended,
+        rows=_present(runs, now) if at is None else _around(runs, at, now),
+        pauses=_pauses(task, at or now),
+        known_before=at is not None and at < task.registered_at and before.exists(),
+        history_from=task.history_from,
+        policy=policy_of(task),
+        skip=_skip(task, now),
+    )
+
+
+def _skip(task: ScheduledTask, now: datetime) -> Skip | None:
+    """Return the pending skip of an occurrence; one query, where there is one."""
+    at = skips_at(task, now)
+    if at is None:
+        return None
+    acts = TaskOverride.objects.filter(
+        scheduler=task.scheduler_id,
+        task_name=task.name,
+        kind=TaskOverride.Kind.SKIP,
+        ended_at=None,
+    )
+    act = acts.order_by("-id").first()
+    return Skip(at, "" if act is None else act.author, "" if act is None else act.note)
+
+
+def _present(runs: QuerySet[TaskRun], now: datetime) -> tuple[Row, ...]:
+    ended = runs.filter(started_at__isnull=False, finished_at__isnull=False).order_by("-id")
+    last = Q(pk=Subquery(ended.values("pk")[:1]))
+    told = runs.filter(Q(outcome=Outcome.RUNNING) | Q(waits_in__isnull=False) | last)
+    # However many wait, what runs is among those that are read.
+    return _rows(told.order_by("outcome", "-id"), now)
+
+
+def _around(runs: QuerySet[TaskRun], at: datetime, now: datetime) -> tuple[Row, ...]:
+    minute = at.replace(second=0, microsecond=0)
+    first = Coalesce("scheduled_from", "scheduled_for")
+    near = runs.annotate(first=first).filter(
+        Q(scheduled_for__gte=minute, first__lt=minute + _MINUTE)
+        | Q(started_at__gte=minute, started_at__lt=minute + _MINUTE)
+        | (Q(started_at__lte=at) & (Q(finished_at=None) | Q(finished_at__gte=minute)))
+    )
+    started = runs.filter(started_at__isnull=False)
+    earlier = started.filter(finished_at__lte=at).order_by("-id")[:1]
+    later = started.filter(started_at__gte=minute + _MINUTE).order_by("id")[:1]
+    queries = (near.order_by("-id"), earlier, later)
+    found = {row.key: row for query in queries for row in _rows(query, now)}
+    return tuple(found[key] for key in sorted(found))
+
+
+def _rows(runs: QuerySet[TaskRun], now: datetime) -> tuple[Row, ...]:
+    long = ("traceback", "log", "result", "instance__lapses")
+    found = runs.select_related("instance").defer(*long)[:_MOST]
+    return tuple(_row(run, now) for run in found)
+
+
+def _row(run: TaskRun, now: datetime) -> Row:
+    detail: Any = run.detail if isinstance(run.detail, dict) else {}
+    blocking = detail.get("blocked_by")
+    return Row(
+        key=run.pk,
+        scheduled_for=run.scheduled_for,
+        scheduled_from=run.scheduled_from,
+        started_at=run.started_at,
+        finished_at=end_of(run.outcome, run.finished_at, run.detail),
+        outcome=run.outcome,
+        reason=run.reason,
+        attempt=run.attempt,
+        error=str(detail.get("local_time", "")) or run.error.strip().partition("\n")[0],
+        blocked_by=blocking if isinstance(blocking, int) else None,
+        is_offered=run.waits_in is not None,
+        gone_since=gone_since(run, now),
+        **{key: str(detail.get(key, "")) for key in ("calendar", "author", "note")},
+    )
+
+
+def _pauses(task: ScheduledTask, at: datetime) -> tuple[Pause, ...]:
+    acts = TaskOverride.objects.filter(
+        scheduler=task.scheduler_id,
+        task_name=task.name,
+        kind=TaskOverride.Kind.PAUSE,
+        created_at__lte=at,
+    )
+    return tuple(_pause(act) for act in acts.order_by("-id")[:_MOST])
+
+
+def _pause(act: TaskOverride) -> Pause:
+    ends = [end for end in (act.until, act.ended_at) if end is not None]
+    return Pause(act.created_at, min(ends, default=None), act.author, act.note, act.reason)

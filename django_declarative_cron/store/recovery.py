@@ -1,0 +1,311 @@
+"""Who of the scheduler instances is dead, and what becomes of their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from ..conf import external_workers
+from ..core import events
+from ..core.decide import Story, settle
+from ..core.declarations.declaration import Declaration
+from ..core.liveness import Watch
+from ..core.repeated_failures import SUSPICIOUS
+from ..core.start import BACKFILL
+from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
+from . import database, observation, outbox, overlaps, rows
+from .guard import LONG_AGO, Locked, Member, locked
+from .posted_tasks import UnreadableError, is_external, own
+from .rows import ACTIVE
+from .starts import Claim
+from .task_status import ALIVE_UNTIL, last_sign_of_life
+
+
+def has_living_holder(
+    member: Member, digest: str, kept: Watch | None, own: Watch | None, now: datetime
+) -> bool:
+    """Return whether any living instance holds a registration set."""
+    holders = SchedulerInstance.objects.using(member.using).filter(
+        scheduler__deployment=member.deployment,
+        digest=digest,
+        stopped_at=None,
+        heartbeat_at__gt=LONG_AGO,
+    )
+    # Who asks holds another one, whatever was written of it before.
+    heard = (
+        holders.exclude(id=member.instance)
+        .order_by("-heartbeat_at")
+        .values_list("heartbeat_at", flat=True)
+    )
+    newest = heard.first()
+    if newest is None or newest > now - member.longest_silence:
+        return newest is not None
+    return bool(newest > observation.silent_since(member, kept, own, now, otherwise=LONG_AGO))
+
+
+def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+    """End the runs of dead processes as interrupted (semantics 3, "who is dead").
+
+    A silent process may only have been kept from the database, as everybody was.
+    So silence counts where the deployment was watched for as long without a gap;
+    otherwise only those count that gave themselves up. A run whose row, or whose task's
+    row, somebody else holds is left for another time, and its process is not buried. One
+    whose own row is held cannot say that it lives, so that its silence says nothing.
+    """
+    silent = _silent(held, member)
+    told = interrupt(held, member, _runs_of_the_dead(held, member, silent), now)
+    _bury(held, member, silent)
+    return told
+
+
+def is_anybody(held: Locked, member: Member) -> Q:
+    """Ask whether ``reap`` may find anything, or who leads has been here before.
+
+    That is: its own instance or a silent one, or a run that is not its own.
+    """
+    instances = SchedulerInstance.objects.using(member.using)
+    found = instances.filter(Q(id=member.instance) | _is_silent(held, member))
+    others = _runs_in_processes(held, member).exclude(instance=member.instance)
+    return Q(Exists(found)) | Q(Exists(others))
+
+
+def silent_since(held: Locked, member: Member) -> datetime:
+    """Return since when a process must have been silent to count as dead."""
+    kept, own = observation.kept_in(held.row), held.bid.watched
+    return observation.silent_since(member, kept, own, held.database_now, otherwise=LONG_AGO)
+
+
+def _is_silent(held: Locked, member: Member) -> Q:
+    since = silent_since(held, member)
+    return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=since)
+
+
+def _silent(held: Locked, member: Member) -> list[UUID]:
+    """Lock the silent instances; leave out those whose row somebody else holds."""
+    known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
+    silent = known.filter(_is_silent(held, member))
+    return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
+
+
+def expire(
+    held: Locked, member: Member, now: datetime, due: Sequence[ScheduledTask]
+) -> list[events.Event]:
+    """End the runs of external workers that are not heard of any more."""
+    if not (external_workers() or any(is_external(row) for row in due)):
+        return []
+    silent = TaskRun.objects.using(member.using).filter(
+        ACTIVE,
+        scheduler=held.row,
+        outcome=Outcome.RUNNING,
+        reservation__isnull=False,
+        reserved_until__lte=held.database_now,
+    )
+    found = list(database.lockable(member.using, silent.order_by("pk")))
+    return interrupt(held, member, found, now)
+
+
+def _bury(held: Locked, member: Member, silent: list[UUID]) -> None:
+    """Mark silent instances as stopped; one that lives after all beats again."""
+    if silent:
+        open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
+        buried = SchedulerInstance.objects.using(member.using).filter(~Exists(open_runs))
+        buried.filter(pk__in=silent).update(stopped_at=held.database_now)
+
+
+def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[TaskRun]:
+    living = SchedulerInstance.objects.filter(
+        id=OuterRef("instance"), stopped_at=None, heartbeat_at__gt=LONG_AGO
+    )
+    running = _runs_in_processes(held, member)
+    dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
+    dead = dead.exclude(instance=member.instance)
+    return list(database.lockable(member.using, dead.order_by("pk")))
+
+
+def _runs_in_processes(held: Locked, member: Member) -> QuerySet[TaskRun]:
+    # What an external worker has reserved is in no process of ours.
+    ours = ACTIVE & Q(scheduler=held.row, reservation=None)
+    return TaskRun.objects.using(member.using).filter(ours, ~Q(outcome=Outcome.WAITING))
+
+
+def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
+    """Let tasks go on whose run in progress has no row any more."""
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks.filter(is_lost()).update(running_run=None, wake_at=now)
+
+
+def is_lost() -> Q:
+    """Ask for the tasks whose run in progress has no row any more."""
+    open_run = TaskRun.objects.filter(id=OuterRef("running_run"), running_slot__isnull=False)
+    return Q(~Exists(open_run), running_run__isnull=False)
+
+
+_RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "detail"]
+
+
+def interrupt(
+    held: Locked, member: Member, found: Sequence[TaskRun], now: datetime
+) -> list[events.Event]:
+    """End runs as interrupted; the newest one of a task restarts, unless it was to end.
+
+    A run whose task's row somebody else holds is left for another time.
+    """
+    if not found:
+        return []
+    tasks, elsewhere = _tasks_of(held, member, found)
+    found = [run for run in found if run.pk not in elsewhere]
+    beside = {
+        run.task_name
+        for run in found
+        if run.pk in tasks and overlaps.may_have_others(run, tasks[run.pk])
+    }
+    others = overlaps.others(held, member, beside, [run.pk for run in found])
+    _load_instances(member, found)
+    told: list[events.Event] = []
+    for run in found:
+        task, other = tasks.get(run.pk), others.get(run.task_name)
+        told.append(_interrupted(run, task, other, member, now))
+        told += [] if task is None else _suspicion(task, now)
+        _end(run, now)
+    database.upsert(member.using, found, _RUN_FIELDS)
+    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
+    return outbox.tell(held, member.using, told, tasks.values(), found)
+
+
+def _tasks_of(
+    held: Locked, member: Member, found: Sequence[TaskRun]
+) -> tuple[dict[int, ScheduledTask], set[int]]:
+    """Return the tasks by their newest run, and the runs whose task's row somebody else holds."""
+    ids = [run.pk for run in found]
+    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    newest = tasks.filter(running_run__in=ids)
+    free, elsewhere = database.lock(member.using, newest, "running_run", ids)
+    return {task.running_run: task for task in free if task.running_run is not None}, elsewhere
+
+
+def _interrupted(
+    run: TaskRun, task: ScheduledTask | None, other: int | None, member: Member, now: datetime
+) -> events.TaskRunInterrupted:
+    knows = task is not None and task.epoch == run.epoch and not _is_overtaken(run, task)
+    event = events.TaskRunInterrupted(
+        at=now,
+        task_name=run.task_name,
+        scheduled_time=run.scheduled_for,
+        old_instance=str(run.instance_id),
+        new_instance=str(member.instance),
+        restarts=knows and run.cancel_requested_at is None and run.reason != BACKFILL,
+        run=run.pk,
+        others=other is not None,
+    )
+    if task is None:
+        return event
+    state = Story(rows.state_of(task)).then(event).state
+    try:
+        schedule, policy = rows.schedule_of(task), rows.policy_of(task)
+        rows.take(task, settle(Story(state), schedule, now, policy))
+    except rows.DAMAGE as damage:
+        rows.set_aside(task, str(damage), now)
+        task.running_run = None
+    if other is not None:
+        task.running_run = other
+    return event
+
+
+def _is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
+    return overlaps.may_have_others(run, task) and overlaps.is_overtaken(run, task)
+
+
+def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
+    """Tell once of a task that may be what ends its process."""
+    if task.interruptions != SUSPICIOUS:
+        return []
+    count = task.interruptions
+    return [events.TaskRepeatedlyInterrupted(at=now, task_name=task.name, interruptions=count)]
+
+
+def _load_instances(member: Member, found: Sequence[TaskRun]) -> None:
+    known = SchedulerInstance.objects.using(member.using).defer("lapses")
+    instances = known.in_bulk([run.instance_id for run in found if run.instance_id])
+    for run in found:
+        run.instance = instances.get(run.instance_id)
+
+
+def _end(run: TaskRun, now: datetime) -> None:
+    heard = run.reserved_until if run.reservation is not None else last_sign_of_life(run)
+    if heard is not None:
+        run.detail = {**(run.detail or {}), ALIVE_UNTIL: min(heard, now).isoformat()}
+    run.outcome = Outcome.INTERRUPTED
+    run.finished_at = now
+    run.running_slot = None
+    who = "process it ran in is gone" if run.reservation is None else "worker is not heard of"
+    run.error = f"the {who}"
+
+
+@database.again_after_conflict
+def unanswered(
+    member: Member, known: Collection[int], declarations: Mapping[str, Declaration]
+) -> list[Claim]:
+    """Find an instance's own starts that it does not know of.
+
+    The lock is what makes it certain: a transaction that was cut off holds it until the
+    server has ended it one way or the other.
+
+    Returns:
+        what must now be called.
+    """
+    with locked(member) as held:
+        if held is None:
+            return []
+        mine = TaskRun.objects.using(member.using).filter(
+            ACTIVE, scheduler=held.row, instance=member.instance
+        )
+        lost = [run for run in mine.order_by("pk") if run.pk not in known]
+        by_name = {**declarations, **dict(_posted(held, member, lost))}
+        lost = [run for run in lost if run.task_name in by_name]
+        return [
+            Claim(run.pk, run.task_name, start, run.term, by_name[run.task_name])
+            for run, start in zip(lost, _started(held, member, lost), strict=True)
+        ]
+
+
+def _posted(
+    held: Locked, member: Member, lost: Collection[TaskRun]
+) -> Iterator[tuple[str, Declaration]]:
+    names = {run.task_name for run in lost if run.origin == Origin.HTTP}
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, origin=Origin.HTTP, name__in=names
+    )
+    for row in tasks if names else ():
+        with suppress(UnreadableError):
+            yield row.name, own(row)
+
+
+def _started(
+    held: Locked, member: Member, lost: Collection[TaskRun]
+) -> list[events.TaskRunStarted]:
+    if not lost:
+        return []
+    tasks = ScheduledTask.objects.using(member.using).filter(
+        scheduler=held.row, name__in={run.task_name for run in lost}
+    )
+    counts = {task.running_run: task.run_count for task in tasks}
+    return outbox.recall(held, [start_of(run, counts.get(run.pk, 0)) for run in lost], tasks)
+
+
+def start_of(run: TaskRun, run_count: int = 0) -> events.TaskRunStarted:
+    """Return the event of a start from its row."""
+    return events.TaskRunStarted(
+        at=run.started_at,
+        task_name=run.task_name,
+        scheduled_time=run.scheduled_for,
+        actual_time=run.started_at,
+        is_retry=run.reason == "retry",
+        reason=run.reason,
+        attempt=run.attempt,
+        run_count=run_count,
+        run=run.pk,
+    )

@@ -1,0 +1,146 @@
+"""Which registration sets were active, and from when: the rows of tasks keep the newest only.
+
+A set too large for one row is kept in parts. Which part a task is in, its name decides, and a part
+is known by what is in it: of a hundred thousand tasks of which one has changed, the next set
+shares all parts but one with the set before.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max
+
+from ..core.declarations.declaration import MICROSECOND, Declaration, Terms, digest_of_set
+from ..models import RegistrationPart, RegistrationSet, TaskRun
+from . import database
+from .guard import Locked, Member
+
+_SAVED = ["digest", "generation", "release", "initialized_at"]
+
+PART = 1000
+"""How many registrations a row has, about; a hundred and seventy bytes each."""
+
+_AT_ONCE = 20
+"""How many parts are written in one statement: some megabytes."""
+
+_LOST = [None]
+"""What stands for registrations that are not there, or cannot be read."""
+
+
+def note(
+    held: Locked,
+    member: Member,
+    declarations: Collection[Declaration],
+    fresh: Collection[str],
+    now: datetime,
+) -> None:
+    """Write down what is registered from now on, under a generation of its own."""
+    held.row.generation += 1
+    held.row.save(using=member.using, update_fields=_SAVED)
+    newest = TaskRun.objects.using(member.using).aggregate(newest=Max("pk"))["newest"]
+    is_large = len(declarations) > PART
+    RegistrationSet.objects.using(member.using).create(
+        scheduler=held.row,
+        generation=held.row.generation,
+        registered_at=now,
+        # Whatever the clocks say: the runs up to this one were started before.
+        after_run=newest or 0,
+        instance_id=member.instance,
+        tasks=[] if is_large else [t | {"fresh": t["name"] in fresh} for t in _kept(declarations)],
+        parts=_write_parts(held, member, declarations, fresh) if is_large else [],
+    )
+
+
+def _write_parts(
+    held: Locked, member: Member, declarations: Collection[Declaration], fresh: Collection[str]
+) -> list[tuple[str, bool]]:
+    """Write the parts that no set before had; give all of them, and whose tasks are fresh."""
+    found = {
+        (digest_of_set(some), is_fresh): some
+        for (_, is_fresh), some in _parted(declarations, fresh).items()
+    }
+    parts = RegistrationPart.objects.using(member.using).filter(scheduler=held.row)
+    known = set(database.current(member.using, parts).values_list("digest", flat=True))
+    missing = {digest: some for (digest, _), some in found.items() if digest not in known}
+    for chunk in database.chunks(missing.items(), _AT_ONCE):
+        rows = [
+            RegistrationPart(scheduler=held.row, digest=digest, tasks=list(_kept(some)))
+            for digest, some in chunk
+        ]
+        database.insert(member.using, rows)
+    return list(found)
+
+
+def _parted(
+    declarations: Collection[Declaration], fresh: Collection[str]
+) -> dict[tuple[int, bool], list[Declaration]]:
+    found: dict[tuple[int, bool], list[Declaration]] = {}
+    count = 1 << (len(declarations) // PART).bit_length()
+    for declaration in declarations:
+        name = declaration.name
+        place = zlib.crc32(name.encode("utf-8", "surrogatepass")) % count
+        found.setdefault((place, name in fresh), []).append(declaration)
+    return found
+
+
+def of_set(using: str, row: RegistrationSet) -> list[Any]:
+    """Return the registrations of a set as they are stored, read from all of its rows."""
+    if not row.parts:
+        return row.tasks if isinstance(row.tasks, list) else _LOST
+    parts = RegistrationPart.objects.using(using).filter(scheduler=row.scheduler_id)
+    found: list[Any] = []
+    for digest, is_fresh in _pairs(row.parts):
+        tasks = parts.filter(digest=digest).values_list("tasks", flat=True).first()
+        found += _each(tasks, is_fresh) if isinstance(tasks, list) and tasks else _LOST
+    return found
+
+
+def _pairs(parts: Any) -> Iterator[tuple[Any, Any]]:
+    for pair in parts if isinstance(parts, list) else _LOST:
+        yield tuple(pair) if isinstance(pair, list) and len(pair) == 2 else ("", False)
+
+
+def _each(tasks: list[Any], is_fresh: Any) -> list[Any]:
+    return [{**task, "fresh": is_fresh} if isinstance(task, dict) else task for task in tasks]
+
+
+def forget_parts(member: Member) -> None:
+    """Delete the parts that no set has any more; the deployment's row is locked."""
+    ours = {"scheduler__deployment": member.deployment}
+    sets = RegistrationSet.objects.using(member.using).filter(**ours)
+    lists = database.current(member.using, sets.exclude(parts=[])).values_list("parts", flat=True)
+    used = {digest for each in lists for digest, _ in _pairs(each)}
+    parts = RegistrationPart.objects.using(member.using)
+    known = dict(parts.filter(**ours).values_list("pk", "digest"))
+    for chunk in database.chunks(key for key, digest in known.items() if digest not in used):
+        parts.filter(pk__in=chunk).delete()
+
+
+def _kept(declarations: Iterable[Declaration]) -> Iterator[dict[str, Any]]:
+    """Return what is kept of each; of terms that are the same object it is gathered once."""
+    known: dict[int, dict[str, Any]] = {}
+    for declaration in declarations:
+        terms = declaration.terms
+        if id(terms) not in known:
+            known[id(terms)] = _kept_of(terms)
+        yield {"name": declaration.name, **known[id(terms)]}
+
+
+def _kept_of(terms: Terms) -> dict[str, Any]:
+    manner, schedule = terms.manner, terms.schedule
+    delay, spread = manner.retry_delay, manner.operating.spread
+    return {
+        "cron": terms.cron,
+        "timezone": terms.timezone,
+        "retry_delay_us": None if delay is None else delay // MICROSECOND,
+        "dialect": terms.dialect,
+        "gap": schedule.gap,
+        "fold": schedule.fold,
+        "enabled": manner.enabled,
+        "overlap_policy": manner.overlap_policy,
+        **({"spread": spread.total_seconds()} if spread else {}),
+    }

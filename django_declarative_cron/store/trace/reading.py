@@ -1,0 +1,213 @@
+"""The rows of a deployment's history, read a little at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.expressions import BaseExpression
+from django.db.models.lookups import Exact
+
+from ...models import (
+    Origin,
+    Outcome,
+    RegistrationSet,
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskOverride,
+    TaskRun,
+)
+from .. import registration_sets
+from ..database import DatabaseNow
+from ..guard import LONG_AGO
+from . import gaps
+from .builder import History, Sources
+from .values import Act, Life, Registered, presences
+
+CHUNK = 2000
+"""The most rows in memory at once."""
+
+
+def read(
+    using: str,
+    deployment: str,
+    *,
+    lease: timedelta,
+    until: datetime,
+    since: datetime | None = None,
+    database_time: BaseExpression | None = None,
+) -> History | None:
+    """Read the history of a deployment.
+
+    Nothing is locked, and no transaction stays open: what is written meanwhile is left out.
+
+    Returns:
+        the history, ``None`` where the deployment has no row.
+    """
+    state = _state(using, deployment, database_time or DatabaseNow())
+    if state is None:
+        return None
+    begins = max(filter(None, (since, state.history_from)), default=None)
+    newest = _runs(using, state).aggregate(newest=Max("pk"))["newest"] or 0
+    present = presences(_lives(using, state, state.database_now - lease))
+    earliest = present[0].began if present else LONG_AGO
+    sources = Sources(
+        presences=present,
+        sets=_sets(using, state, begins),
+        acts=[*_acts(using, state, begins), *gaps.acts(using, state, begins, until)],
+        runs=gaps.ran(_told(using, state, begins, newest), earliest, until + lease),
+        begun=_begun(using, state),
+        workers=_workers(using, state),
+    )
+    return History(sources, since=begins, until=until)
+
+
+def _state(using: str, deployment: str, database_time: BaseExpression) -> Any:
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    read = states.only("deployment", "history_from")
+    return read.annotate(database_now=database_time).first()
+
+
+# --- runs ---
+
+
+def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
+    return TaskRun.objects.using(using).filter(
+        scheduler=state, started_at__isnull=False, origin=Origin.SETTINGS
+    )
+
+
+def _told(
+    using: str, state: SchedulerState, begins: datetime | None, newest: int
+) -> Iterator[tuple[Any, ...]]:
+    # No registration set says of the others what was owed to them.
+    runs = TaskRun.objects.using(using).filter(
+        _of(using, state), started_at__isnull=False, origin=Origin.SETTINGS
+    )
+    if begins is not None:
+        open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
+        runs = runs.filter(Q(started_at__gte=begins) | open_then)
+    last = 0
+    while True:
+        # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
+        rows = gaps.page(runs.filter(pk__gt=last, pk__lte=newest).order_by("pk"), CHUNK)
+        yield from rows
+        if len(rows) < CHUNK:
+            return
+        last = rows[-1][0]
+
+
+def _of(using: str, state: SchedulerState) -> Q:
+    """Choose the rows of a deployment in the order of their keys.
+
+    SQLite, where an index offers itself, would follow that and sort everything for each page.
+    """
+    if connections[using].vendor == "sqlite":
+        return Q(Exact(F("scheduler_id") + 0, state.pk))
+    return Q(scheduler=state)
+
+
+# --- instances ---
+
+
+def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life]:
+    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    rows = [row for row in instances.exclude(initialized_at=None) if _is_dated(row)]
+    dead = [row.pk for row in rows if not _lives_still(row, silent) and not _is_orderly(row)]
+    acted = _last_acts(using, state, dead)
+    for row in rows:
+        yield _life(row, silent, acted.get(row.pk, []))
+
+
+def _workers(using: str, state: SchedulerState) -> set[UUID]:
+    """Return the instances that never schedule: those of engines' workers and of runs by hand."""
+    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
+    return set(instances.filter(initialized_at=None).values_list("pk", flat=True))
+
+
+def _is_dated(row: SchedulerInstance) -> bool:
+    # On SQLite text may stand there, which is read as nothing.
+    return row.initialized_at is not None and isinstance(row.heartbeat_at, datetime)
+
+
+def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
+    return row.stopped_at is None and row.heartbeat_at > silent
+
+
+def _is_orderly(row: SchedulerInstance) -> bool:
+    """Tell a stop that was complete from the end of one that was found silent."""
+    return row.stopped_at is not None and row.heartbeat_at >= row.stopped_at
+
+
+def _life(row: SchedulerInstance, silent: datetime, acted: list[datetime]) -> Life:
+    assert row.initialized_at is not None
+    is_orderly = _is_orderly(row)
+    if _lives_still(row, silent):
+        ended = None
+    elif is_orderly:
+        ended = row.stopped_at
+    else:
+        heard = [] if row.heartbeat_at <= LONG_AGO else [row.heartbeat_at]
+        asked = [] if row.stop_requested_at is None else [row.stop_requested_at]
+        ended = max(row.initialized_at, *heard, *asked, *acted)
+    return Life(
+        instance=row.pk,
+        began=row.initialized_at,
+        ended=ended,
+        is_orderly=is_orderly,
+        asked=row.stop_requested_at,
+        lapses=gaps.lapses(row.lapses),
+    )
+
+
+def _last_acts(
+    using: str, state: SchedulerState, dead: list[UUID]
+) -> dict[UUID | None, list[datetime]]:
+    """Return the newest start and the newest end that each dead instance lived to see."""
+    found: dict[UUID | None, list[datetime]] = {}
+    for first in range(0, len(dead), CHUNK):
+        runs = _runs(using, state).filter(instance__in=dead[first : first + CHUNK])
+        seen = ~Q(outcome=Outcome.INTERRUPTED)
+        newest = (
+            runs.order_by()
+            .values_list("instance")
+            .annotate(start=Max("started_at"), end=Max("finished_at", filter=seen))
+        )
+        for instance, start, end in newest:
+            found[instance] = [each for each in (start, end) if each is not None]
+    return found
+
+
+# --- registrations and acts ---
+
+
+def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Registered]:
+    sets = RegistrationSet.objects.using(using).filter(scheduler=state).order_by("generation")
+    if begins is not None:
+        before = sets.filter(registered_at__lt=begins).aggregate(newest=Max("generation"))
+        sets = sets.filter(generation__gte=before["newest"] or 0)
+    generations = list(sets.values_list("generation", flat=True))
+    rows = (row for each in generations for row in sets.filter(generation=each))
+    return gaps.registered((row, registration_sets.of_set(using, row)) for row in rows)
+
+
+def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
+    acts = TaskOverride.objects.using(using).filter(scheduler=state).order_by("id")
+    if begins is not None:
+        pauses = Q(kind=TaskOverride.Kind.PAUSE) & (Q(ended_at=None) | Q(ended_at__gte=begins))
+        acts = acts.filter(Q(created_at__gte=begins) | pauses)
+    for row in acts.values_list("created_at", "task_name", "kind", "until"):
+        if row[0] is not None:
+            yield Act._make(row)
+
+
+def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
+    """Return from when on the histories of tasks are complete whose old runs were pruned."""
+    tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
+    rows = tasks.exclude(history_from=None).values_list("name", "history_from")
+    return {name: since for name, since in rows if since is not None}

@@ -1,0 +1,328 @@
+"""What is read of the rows: values, without the database; pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from functools import cached_property
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from ...core.operating import offset_of
+from ...core.schedule import Schedule
+from ...cron import parse
+from ...exceptions import DeclarativeCronError
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Ran(NamedTuple):
+    """A run that was started. All instants are aware UTC.
+
+    Args:
+        id: of its row; runs are told in this order.
+        task: name of the task.
+        started_at: its start.
+        finished_at: its end, or when it was found interrupted.
+        outcome: as in the row.
+        reason: as in the row.
+        instance: where it ran, ``None`` where that row is gone.
+        is_torn: whether its row was damaged, so that nothing can be said of its task.
+    """
+
+    id: int
+    task: str
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: str
+    reason: str
+    instance: UUID | None
+    is_torn: bool = False
+
+
+class Act(NamedTuple):
+    """What somebody did to a task.
+
+    Args:
+        at: when.
+        task: its name.
+        kind: as in the row; ``left_out`` where occurrences were never to run.
+        until: end of a pause, ``None`` for one without; the last that was left out.
+    """
+
+    at: datetime
+    task: str
+    kind: str
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One registration of a set.
+
+    Args:
+        data: as it is stored.
+    """
+
+    data: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the task."""
+        return str(self.data["name"])
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether it is not paused by its declaration."""
+        return bool(self.data.get("enabled", True))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Return whether the state of the task began with this set."""
+        return bool(self.data.get("fresh", False))
+
+    @cached_property
+    def identity(self) -> tuple[Any, Any, Any]:
+        """Return what an override is judged by (001 Configuration Comparison)."""
+        data = self.data
+        return data.get("cron"), data.get("timezone"), data.get("retry_delay_us")
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Return the registration as records carry it."""
+        told = {key: self.data[key] for key in _TOLD if key in self.data}
+        delay = self.data.get("retry_delay_us", 0)
+        by_policy = {"retry": "policy"} if delay is None else {}
+        later = {"offset": self.offset} if self.offset else {}
+        return told | {"retry_delay": _delay(delay)} | by_policy | later
+
+    @cached_property
+    def offset(self) -> timedelta:
+        """Return by how much its occurrences are later than its expression says."""
+        spread = self.data.get("spread", 0)
+        try:
+            return offset_of(self.name, timedelta(seconds=spread))
+        except (TypeError, ValueError, OverflowError):
+            return timedelta(0)
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the next occurrence, ``None`` where there is none or the row is damaged."""
+        return None if self._schedule is None else self._schedule.next_after(instant)
+
+    @cached_property
+    def _schedule(self) -> Schedule | None:
+        data = self.data
+        try:
+            expression = parse(data["cron"], data.get("dialect", "posix"))
+            zone = ZoneInfo(data["timezone"])
+        except (DeclarativeCronError, ValueError, LookupError, TypeError):
+            return None
+        if expression.every is not None:
+            return None  # It counts from the registration of the task, which is not kept here.
+        gap, fold = data.get("gap", "skip"), data.get("fold", "first")
+        return Schedule(expression, zone, gap, fold, offset=self.offset)
+
+
+def _delay(value: Any) -> Any:
+    """Return a length of time; what is none stays as it is, for the judge to object to."""
+    try:
+        return value * _MICROSECOND if isinstance(value, int) else value
+    except OverflowError:
+        return value
+
+
+_TOLD = ("name", "cron", "timezone", "dialect", "gap", "fold", "overlap_policy")
+
+
+class Registered(NamedTuple):
+    """A set of registrations, from when it was made the active one.
+
+    Args:
+        at: when.
+        after_run: id of the newest run before it.
+        instance: who registered it, ``None`` where that row is gone.
+        entries: the registrations by name.
+        is_torn: whether its row was damaged, so that it may have had more of them.
+    """
+
+    at: datetime
+    after_run: int
+    instance: UUID | None
+    entries: Mapping[str, Entry]
+    is_torn: bool = False
+
+
+Record = dict[str, Any]
+Telling = Callable[[datetime], Iterable[Record]]
+
+
+class Rank(IntEnum):
+    """What comes first of one instant."""
+
+    END = 0
+    PRESENCE = 1
+    ACT = 2
+    RETURN = 3
+
+
+class Step(IntEnum):
+    """The steps of one presence, in their order."""
+
+    BEGAN = 0
+    ASKED = 1
+    ENDED = 2
+
+
+class Item(NamedTuple):
+    """Something that is to be told at an instant."""
+
+    at: datetime
+    rank: Rank
+    presence: int
+    step: Step
+    order: int
+    telling: Telling
+
+
+class Agenda:
+    """Items, the earliest first."""
+
+    def __init__(self) -> None:
+        self._items: list[Item] = []
+        self._order = count()
+
+    def add(
+        self,
+        at: datetime,
+        rank: Rank,
+        telling: Telling,
+        presence: int = -1,
+        step: Step = Step.BEGAN,
+    ) -> None:
+        """Plan something."""
+        heapq.heappush(self._items, Item(at, rank, presence, step, next(self._order), telling))
+
+    def up_to(self, at: datetime, presence: int) -> Iterator[Item]:
+        """Return what comes before an event of a presence; more may be added meanwhile."""
+        while self._items and _comes_before(self._items[0], at, presence):
+            yield heapq.heappop(self._items)
+
+
+def _comes_before(item: Item, at: datetime, presence: int) -> bool:
+    if item.at != at:
+        return item.at < at
+    if item.rank is Rank.PRESENCE:
+        return (item.presence, item.step) <= (presence, Step.BEGAN)
+    return item.rank is Rank.END
+
+
+Span = tuple[datetime, datetime]
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One scheduler instance, from its initialisation to its end. All instants are aware UTC.
+
+    Args:
+        instance: its UUID.
+        began: when it was initialised.
+        ended: when it stopped, or gave its last sign of life; ``None`` while it lives.
+        is_orderly: it ended by a stop that was complete.
+        asked: when it was asked to stop, if it was.
+        lapses: where its clock leapt from and to.
+    """
+
+    instance: UUID
+    began: datetime
+    ended: datetime | None
+    is_orderly: bool = False
+    asked: datetime | None = None
+    lapses: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A time in which at least one instance lived.
+
+    Args:
+        number: from 0, in the order of time.
+        began: its start.
+        ended: its end, ``None`` where it goes on.
+        is_orderly: it ended by a stop.
+        asked: from when on every living instance had been asked to stop, ``None`` for never.
+        lives: of the instances.
+    """
+
+    number: int
+    began: datetime
+    ended: datetime | None
+    is_orderly: bool
+    asked: datetime | None
+    lives: tuple[Life, ...]
+
+    def has_lost(self, instance: UUID | None) -> bool:
+        """Return whether an instance died in it, found dead or not yet."""
+        died = (life for life in self.lives if life.ended is not None and not life.is_orderly)
+        return any(life.instance == instance for life in died)
+
+
+def presences(lives: Iterable[Life]) -> list[Presence]:
+    """Put lives that overlap together."""
+    groups: list[list[Life]] = []
+    until = None
+    for life in sorted(lives, key=lambda each: each.began):
+        if until is None or life.began >= until:
+            groups.append([])
+            until = life.began
+        groups[-1].append(life)
+        until = max(until, life.ended or NEVER)
+    return [_presence(number, group) for number, group in enumerate(groups)]
+
+
+def _presence(number: int, lives: list[Life]) -> Presence:
+    last = max(lives, key=lambda each: (each.ended or NEVER, each.is_orderly))
+    asked = max(each.asked or each.ended or NEVER for each in lives)
+    over = last.ended or NEVER
+    # Whoever crashed without having been asked ends all in the same instant.
+    is_asked = asked < over or (last.is_orderly and asked == over)
+    return Presence(
+        *(number, lives[0].began, last.ended, last.is_orderly),
+        *(asked if is_asked else None, tuple(lives)),
+    )
+
+
+def frozen(presence: Presence) -> list[Span]:
+    """Return the times in which no living instance could start anything, oldest first.
+
+    Its process did not live through them (004 Frozen), or it was asked to stop.
+    """
+    gaps: list[Span] = []
+    until = presence.began
+    for since, end in sorted(span for life in presence.lives for span in _at_work(life)):
+        if since > until:
+            gaps.append((until, since))
+        until = max(until, end)
+    return gaps
+
+
+def _at_work(life: Life) -> Iterator[Span]:
+    since, end = life.began, life.asked or life.ended or NEVER
+    for lapsed, resumed in sorted(lapse for lapse in life.lapses if lapse[0] < lapse[1]):
+        if since < lapsed:
+            yield since, min(lapsed, end)
+        since = max(since, resumed)
+    if since < end:
+        yield since, end
+
+
+def lived_twice(presence: Presence) -> list[Span]:
+    """Return the times that clocks, set back, showed twice."""
+    back = (lapse for life in presence.lives for lapse in life.lapses if lapse[1] < lapse[0])
+    return sorted((until, since) for since, until in back)
