@@ -23,6 +23,8 @@ from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.jobs import Job
 
+from ..effort import IS_COMPLETE
+
 POLICIES = ("skip", "allow", "cancel_previous", "enqueue", "coalesce")
 CRONS = ("*/5 * * * *", "*/7 * * * *", "@every 9m", "0,1 * * * *", "0 */3 * * * *")
 DURATIONS = (0, 0, 20, 130, 400, 1000)
@@ -186,7 +188,11 @@ def test_a_story_goes_as_its_policy_says(policy: str, seed: int) -> None:
 
 
 # Each database plays stories that the others do not.
-_FURTHER = {"sqlite": range(2, 8), "postgresql": range(8, 11), "mysql": range(11, 14)}
+_FURTHER = {
+    "sqlite": range(2, 8 if IS_COMPLETE else 5),
+    "postgresql": range(8, 11),
+    "mysql": range(11, 14),
+}
 
 
 @pytest.mark.slow

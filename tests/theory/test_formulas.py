@@ -9,6 +9,7 @@ import pytest
 
 from django_declarative_cron.theory import judge
 
+from ..effort import IS_COMPLETE
 from .formulas import Theory, Trace
 from .random_traces import Writer, records
 
@@ -57,4 +58,4 @@ def test_the_random_traces_are_worth_comparing() -> None:
 
 @pytest.mark.slow
 def test_the_judge_agrees_with_the_formulas_on_many_traces() -> None:
-    assert disagreements(range(40, 5_000)) == []
+    assert disagreements(range(40, 5_000 if IS_COMPLETE else 2_000)) == []
