@@ -109,7 +109,7 @@ def _expect_resume(task: ScheduledTask, reading: Reading, now: datetime) -> tupl
     following = reading.schedule.next_after(now)
     if following is None:
         return True, gettext("Will be active, though its schedule names no instant any more.")
-    shown = formats.occurrence(following, reading.schedule.zone)
+    shown = formats.moment(following)
     return True, format_html(gettext("Will run next at {}; nothing is made up for."), shown)
 
 
@@ -137,24 +137,24 @@ def _expect_skip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[
     schedule = reading.schedule
     skips = skips_at(task, now)
     if skips is not None and schedule is not None:
-        shown = formats.occurrence(skips, schedule.zone)
+        shown = formats.moment(skips)
         return False, format_html(gettext("Skips its run of {} already: one at a time."), shown)
     skipped = None if schedule is None else schedule.next_after(max(_mark(task), now))
     if schedule is None or skipped is None:
         return False, gettext("Its schedule names no instant any more.")
     following = schedule.next_after(skipped)
-    shown = formats.occurrence(skipped, schedule.zone)
+    shown = formats.moment(skipped)
     if following is None:
         return True, format_html(gettext("The run of {} will not take place."), shown)
     text = gettext("The run of {} will not take place; the next one is at {}.")
-    return True, format_html(text, shown, formats.occurrence(following, schedule.zone))
+    return True, format_html(text, shown, formats.moment(following))
 
 
 def _expect_unskip(task: ScheduledTask, reading: Reading, now: datetime) -> tuple[bool, str]:
     skips = skips_at(task, now)
     if skips is None or reading.schedule is None:
         return False, gettext("No run of it is to be skipped.")
-    shown = formats.occurrence(skips, reading.schedule.zone)
+    shown = formats.moment(skips)
     return True, format_html(gettext("The run of {} will take place after all."), shown)
 
 

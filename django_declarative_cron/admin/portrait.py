@@ -70,7 +70,7 @@ def of(
 ) -> dict[str, Any]:
     """Collect what the template shows."""
     task, schedule = reading.task, reading.schedule
-    zone = timezone.get_current_timezone() if schedule is None else schedule.zone
+    zone = timezone.get_current_timezone()
     answer = explain(task, now, is_attended=is_attended)
     found = None if schedule is None else coverage(task, schedule, now)
     return {

@@ -18,10 +18,10 @@ Worded = Callable[[Why, "Times"], str]
 
 
 class Times:
-    """Write instants as the clocks of a task's zone show them.
+    """Write instants as the clocks of a zone show them.
 
     Args:
-        zone: of the task.
+        zone: of the reader.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -27,6 +27,7 @@ KEYS = ("run", "pause", "resume", "skip_next", "unskip", "retry_now", "clear_ret
 VIEW = "view_scheduledtask"
 TOMORROW = "2026-11-29T10:00"
 NEXT = NOW.replace(hour=11, minute=0, second=0)
+AT_ELEVEN = local_time("2026-11-28 11:00:00")
 PASSED = {"skip_at": NEXT, "discharged_at": NEXT}
 
 # What each act takes effect on, and the fields it may change.
@@ -126,7 +127,7 @@ def test_the_confirmation_lists_what_will_happen_and_does_nothing(
         ("pause", {"running_run": 7}, "that run will end, and no other will start"),
         ("pause", {"paused_since": NOW}, "takes the place of that one"),
         ("pause", {"paused_since": NOW, "enabled": False}, "Is disabled by its declaration"),
-        ("resume", {"paused_since": NOW}, "Will run next at 2026-11-28 11:00 UTC"),
+        ("resume", {"paused_since": NOW}, f"Will run next at {AT_ELEVEN}"),
         ("resume", {}, "Is not paused: nothing will change."),
         ("resume", {"paused_since": NOW, "enabled": False}, "change it there"),
         ("retry_now", {}, "Nothing to bring forward: no retry is pending."),
@@ -135,8 +136,8 @@ def test_the_confirmation_lists_what_will_happen_and_does_nothing(
             {"pending_retry_until": NOW},
             f"in the place of the retry of {local_time('2026-11-28 10:00:30')}",
         ),
-        ("skip_next", {"skip_at": NEXT}, "Skips its run of 2026-11-28 11:00 UTC already"),
-        ("unskip", {"skip_at": NEXT}, "The run of 2026-11-28 11:00 UTC will take place after all."),
+        ("skip_next", {"skip_at": NEXT}, f"Skips its run of {AT_ELEVEN} already"),
+        ("unskip", {"skip_at": NEXT}, f"The run of {AT_ELEVEN} will take place after all."),
         ("unskip", {}, "No run of it is to be skipped."),
     ],
 )

@@ -11,6 +11,7 @@ from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
+from ..timezones import local_time
 from .conftest import DELAY, Answer, Cron
 
 
@@ -22,7 +23,8 @@ def hourly(sim: Simulation) -> Simulation:
 
 def asked(cron: Cron, sim: Simulation, at: str = "", name: str = "a") -> Answer:
     words = ("--at", at) if at else ()
-    return cron("explain", name, *words, "--format", "json", clock=sim.clock)
+    words = (*words, "--timezone", "UTC", "--format", "json")
+    return cron("explain", name, *words, clock=sim.clock)
 
 
 def cause(cron: Cron, sim: Simulation, at: str = "") -> str:
@@ -30,7 +32,7 @@ def cause(cron: Cron, sim: Simulation, at: str = "") -> str:
 
 
 def test_what_waits_says_for_what(cron: Cron, hourly: Simulation) -> None:
-    answer = cron("explain", "a", clock=hourly.clock)
+    answer = cron("explain", "a", "--timezone", "UTC", clock=hourly.clock)
     assert answer.code == 0
     assert answer.lines[0] == (
         "It last ran at 2024-01-01 10:00:30 UTC and succeeded. The next run starts at"
@@ -64,7 +66,7 @@ def test_a_gap_ahead_is_told_in_the_future(cron: Cron, sim: Simulation) -> None:
     assert answer["cause"] == "gap_ahead"
     assert answer["explanation"] == (
         "The local time 2024-03-31 02:30 will not exist: the clocks go forward over it. "
-        "The next run starts at 2024-04-01 02:30 CEST."
+        "The next run starts at 2024-04-01 00:30 UTC."
     )
 
 
@@ -82,7 +84,7 @@ def test_a_failure_and_what_lies_before_its_retry(cron: Cron, sim: Simulation) -
     sim.advance_to("2024-01-01T11:10Z")
     assert cause(cron, sim) == "retry_pending"
     assert asked(cron, sim).data["run"]["outcome"] == "failed"
-    told = cron("explain", "a", clock=sim.clock).lines
+    told = cron("explain", "a", "--timezone", "UTC", clock=sim.clock).lines
     assert told[0] == "It failed, and waits for its retry at 2024-01-01 11:20 UTC."
     assert told[1] == asked(cron, sim).data["run"]["error"] != ""
     assert asked(cron, sim, "2024-01-01T11:00Z").data["explanation"].endswith("and failed.")
@@ -122,7 +124,7 @@ def test_a_long_run_is_in_the_way(cron: Cron, sim: Simulation) -> None:
 def test_missed_while_nobody_was_there(cron: Cron, hourly: Simulation) -> None:
     hourly.stop()
     hourly.jump_to("2024-01-01T15:30Z")
-    answer = cron("explain", "a", clock=hourly.clock)
+    answer = cron("explain", "a", "--timezone", "UTC", clock=hourly.clock)
     assert "because no scheduler is at work" in " ".join(answer.lines)
     assert cause(cron, hourly, "2024-01-01T13:00Z") == "no_leader"
     hourly.initialize([("a", "0 * * * *", hourly.job(), DELAY)])
@@ -157,7 +159,7 @@ def test_the_future_is_asked_about_too(cron: Cron, hourly: Simulation) -> None:
 
 def test_a_broken_task_says_what_is_wrong(cron: Cron, hourly: Simulation) -> None:
     ScheduledTask.objects.update(broken_reason="no module named shop")
-    answer = cron("explain", "a", clock=hourly.clock)
+    answer = cron("explain", "a", "--timezone", "UTC", clock=hourly.clock)
     assert "no module named shop" in answer.out
 
 
@@ -174,6 +176,29 @@ def test_what_is_no_instant_is_refused(cron: Cron, hourly: Simulation, at: str) 
     assert "is no instant" in answer.err
 
 
+def test_instants_are_shown_in_the_zone_of_the_reader(cron: Cron, sim: Simulation) -> None:
+    entry = {"name": "a", "cron": "0 7 * * *", "timezone": "Asia/Tokyo", "retry_delay": DELAY}
+    sim.initialize([{**entry, "callback": sim.job()}])
+    words = ("--timezone", "Europe/Berlin")
+    assert cron("explain", "a", *words, clock=sim.clock).lines == [
+        "It has not run yet. The next run starts at 2024-01-01 23:00 CET.",
+        "a: 0 7 * * *  Asia/Tokyo",
+    ]
+    assert local_time("2024-01-01 22:00") in cron("explain", "a", clock=sim.clock).out
+    assert "2024-01-01 23:00 CET" in cron("list", *words, clock=sim.clock).out
+    assert local_time("2024-01-01 22:00") in cron("list", clock=sim.clock).out
+    shown = cron("show", "a", *words, clock=sim.clock).out
+    assert "2024-01-01 23:00 CET" in shown
+    assert "JST" not in shown
+    sim.advance_to("2024-01-01T22:00:10Z")
+    assert cron("history", "a", *words, clock=sim.clock).lines[1].split()[1:3] == [
+        "2024-01-01",
+        "23:00",
+    ]
+    assert cron("history", *words, clock=sim.clock).lines[-1] == "1 row; times in Europe/Berlin."
+    assert cron("explain", "a", "--timezone", "CEST", clock=sim.clock).code == 2
+
+
 def test_an_unknown_name_is_refused(cron: Cron, hourly: Simulation) -> None:
     assert cron("explain", "b", clock=hourly.clock).code == 2
 
@@ -184,7 +209,7 @@ def test_a_removed_task_says_when_it_was_removed_and_shows_its_runs(
     hourly.advance_to("2024-01-01T12:20Z")
     hourly.initialize([("b", "0 * * * *", hourly.job(), DELAY)])
     hourly.advance_to("2024-01-01T14:20Z")
-    answer = cron("explain", "a", clock=hourly.clock)
+    answer = cron("explain", "a", "--timezone", "UTC", clock=hourly.clock)
     assert answer.code == 0
     removed = "The task was removed at 2024-01-01 12:20 UTC; its history is kept."
     assert answer.lines[0] == removed
@@ -203,6 +228,6 @@ def test_commands_say_of_a_removed_task_when_it_was_removed(
     answer = cron(command, "a", clock=hourly.clock)
     assert answer.code == 1
     assert answer.err == (
-        "The task 'a' was removed at 2024-01-01 10:00:30 UTC. "
+        f"The task 'a' was removed at {local_time('2024-01-01 10:00:30')}. "
         "`python manage.py cron history a` shows its runs."
     )

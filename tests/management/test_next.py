@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import OperationalError, connection
@@ -37,6 +38,20 @@ def test_an_expression_in_its_zone_and_in_utc(cron: Cron, at_start: ManualClock)
         "Wed 2024-01-03 07:00  CET  2024-01-03 06:00  in 1 d",
         "Thu 2024-01-04 07:00  CET  2024-01-04 06:00  in 2 d",
     ]
+
+
+def test_the_list_of_a_task_has_its_zone_and_that_of_the_reader(
+    cron: Cron, declare: Declare, at_start: ManualClock
+) -> None:
+    declare(t="0 7 2 7 *")
+    words = ("--timezone", "Asia/Tokyo", "-n", "1")
+    header, line = cron("next", "t", *words, clock=at_start).lines[3:5]
+    assert header.split() == [PROJECT, "Asia/Tokyo", "UTC", "FROM", "NOW"]
+    instant = instant_of("2024-07-02 07:00")
+    for zone in ("Asia/Tokyo", "UTC"):
+        assert f"{instant.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" in line
+    same = cron("next", "t", "-n", "1", clock=at_start).lines[3]
+    assert same.split() == [PROJECT, "UTC", "FROM", "NOW"]
 
 
 def test_without_a_zone_it_is_the_projects(
@@ -228,7 +243,6 @@ REFUSED = [
     (("\udcff\0",), "neither the name of a task nor a cron expression"),
     (("5/15 * * * *", "--dialect", "ojs"), 'write "5-59/15"'),
     (("0 7 * * *", "--timezone", "CEST"), 'did you mean "Europe/Berlin"?'),
-    (("send-digests", "--timezone", "UTC"), "--timezone is for expressions"),
     (("send-digests", "--dialect", "posix"), "--dialect is for expressions"),
     (("flawed",), "SCHEDULED_TASKS[1] 'flawed': "),
 ]

@@ -153,6 +153,8 @@ def leap_years(sim: Simulation) -> None:
     start(sim, cron="0 0 29 2 *")
 
 
+_SHOWN = ("--timezone", "UTC", "--format", "json")
+
 SITUATIONS: list[tuple[Story, str, str, str]] = [
     (waiting, "", "last_ran", "succeeded. The next run starts at 2024-01-01 11:00 UTC."),
     (ran, "2024-01-01T11:00Z", "ran", "It ran at 2024-01-01 11:00 UTC and succeeded."),
@@ -190,5 +192,5 @@ def test_a_situation_has_its_reason(
 ) -> None:
     story(sim)
     words = ("--at", at) if at else ()
-    answer = cron("explain", "a", *words, "--format", "json", clock=sim.clock).data
+    answer = cron("explain", "a", *words, *_SHOWN, clock=sim.clock).data
     assert (answer["cause"], said in answer["explanation"]) == (cause, True), answer["explanation"]

@@ -14,10 +14,11 @@ from ... import conf
 from ...core.declarations.item import Declared, Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
-from ...cron import CronExpression, UnknownZoneError, parse, remarks_on, validate_zone
+from ...cron import CronExpression, parse, remarks_on
 from ...exceptions import InvalidCronExpressionError
 from ...models import ScheduledTask
 from ...store.queries import read_schedule, skips_at
+from .instants import zone_of
 from .scope import shown, tasks_if_any
 from .subcommand import Options
 from .words import duration, local
@@ -30,10 +31,12 @@ class Asked:
     Args:
         schedule: its expression and zone.
         name: of the task, ``None`` for an expression.
+        viewer: the zone of the reader.
         notes: what else is to be known of it.
     """
 
     schedule: Schedule
+    viewer: ZoneInfo
     name: str | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -44,22 +47,21 @@ def resolve(options: Options, now: datetime) -> Asked:
     Raises:
         CommandError: it is none of them, with exit code 2 and what to write instead.
     """
-    what = options["what"]
+    what, viewer = options["what"], zone_of(options["timezone"])
     declared, problems = conf.survey(conf.registrations())
     task = _task(what)
     schedule = _schedule(what, declared, task)
     if schedule is None:
         _refuse_flawed(what, problems)
         expression = _expression(what, options["dialect"] or "posix", declared)
-        schedule = Schedule(expression, _zone(options["timezone"]), anchor=now)
-        return Asked(schedule, notes=_remarks(expression))
+        return Asked(Schedule(expression, viewer, anchor=now), viewer, notes=_remarks(expression))
     _refuse_for_tasks(what, options)
     schedule = schedule.anchored(now if task is None else task.registered_at)
     notes = list(_manner(schedule))
     if task is not None:
-        notes += _notes(schedule, task, now)
+        notes += _notes(schedule, task, viewer, now)
         schedule = schedule.omitting(task.skip_at)
-    return Asked(schedule, what, notes)
+    return Asked(schedule, viewer, what, notes)
 
 
 def _task(name: str) -> ScheduledTask | None:
@@ -82,11 +84,10 @@ def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -
 
 
 def _refuse_for_tasks(name: str, options: Options) -> None:
-    for option in ("timezone", "dialect"):
-        if options[option] is not None:
-            raise CommandError(
-                f"--{option} is for expressions: the task {name!r} declares its own.", returncode=2
-            )
+    if options["dialect"] is not None:
+        raise CommandError(
+            f"--dialect is for expressions: the task {name!r} declares its own.", returncode=2
+        )
 
 
 def _refuse_flawed(name: str, problems: list[Problem]) -> None:
@@ -121,15 +122,6 @@ def _remarks(expression: CronExpression) -> list[str]:
     return [f"Mind that {remark}." for remark in remarks_on(expression)]
 
 
-def _zone(name: str | None) -> ZoneInfo:
-    if name is None:
-        return conf.project_zone()
-    try:
-        return validate_zone(name)
-    except UnknownZoneError as error:
-        raise CommandError(str(error), returncode=2) from error
-
-
 def _manner(schedule: Schedule) -> Iterator[str]:
     if schedule.offset:
         yield f"Each is later by {duration(schedule.offset.total_seconds())}: it is spread."
@@ -137,7 +129,7 @@ def _manner(schedule: Schedule) -> Iterator[str]:
         yield "Days that its calendars exclude are left out."
 
 
-def _notes(schedule: Schedule, task: ScheduledTask, now: datetime) -> list[str]:
+def _notes(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datetime) -> list[str]:
     notes = []
     if read_schedule(task)[0] != schedule:
         notes.append(
@@ -145,10 +137,10 @@ def _notes(schedule: Schedule, task: ScheduledTask, now: datetime) -> list[str]:
             "until `python manage.py runscheduler` starts anew."
         )
     if task.paused_since is not None:
-        notes.append(f"It is paused {_end(task.paused_until, schedule.zone)}.")
+        notes.append(f"It is paused {_end(task.paused_until, viewer)}.")
     skips = skips_at(task, now)
     if skips is not None:
-        notes.append(f"Its run of {local(skips, schedule.zone)} is skipped.")
+        notes.append(f"Its run of {local(skips, viewer)} is skipped.")
     return notes
 
 

@@ -18,7 +18,7 @@ from ...store.queries import explain, next_start_of, read_schedule
 from ...store.removal import Removal, newest_runs
 from ...store.sentences import sentence
 from ...store.task_status import patience
-from .instants import read_instant
+from .instants import add_timezone, read_instant, zone_of
 from .past import record, say_runs
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
@@ -38,20 +38,21 @@ def _arguments(parser: ArgumentParser) -> None:
             "show it, unless it has an offset. Without it: why it does or does not run now"
         ),
     )
+    add_timezone(parser)
     add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
-    scope, now = Scope.current(), context.clock.now()
+    scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
     removal = scope.removal_of(options["name"])
     if removal is not None:
-        _answer_removed(context, scope, options, removal, now)
+        _answer_removed(context, scope, options, removal, zone, now)
         return
     scope.require_registered([options["name"]])
     task = scope.tasks.get(name=options["name"])
     schedule = read_schedule(task)[0]
-    zone = conf.project_zone() if schedule is None else schedule.zone
-    at = None if options["at"] is None else read_instant("--at", options["at"], zone)
+    own = zone if schedule is None else schedule.zone
+    at = None if options["at"] is None else read_instant("--at", options["at"], own)
     attended = _is_attended(context, scope)
     answer = explain(task, now, at, is_attended=attended)
     if options["format"] == "json":
@@ -61,10 +62,15 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def _answer_removed(
-    context: Context, scope: Scope, options: Options, removal: Removal, now: datetime
+    context: Context,
+    scope: Scope,
+    options: Options,
+    removal: Removal,
+    zone: ZoneInfo,
+    now: datetime,
 ) -> None:
-    """Return when a task was removed, with its newest runs or those around the instant."""
-    name, zone = options["name"], conf.project_zone()
+    """Say when a task was removed, with its newest runs or those around the instant."""
+    name = options["name"]
     at = None if options["at"] is None else read_instant("--at", options["at"], zone)
     told = Why(Cause.REMOVED, at or now, until=removal.at)
     runs = newest_runs(scope.using, scope.deployment, name, _RUNS, at)

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from django.core.management.base import CommandError
 
 from ... import conf
+from ...cron import UnknownZoneError, validate_zone
+
+
+def add_timezone(parser: ArgumentParser) -> None:
+    """Add ``--timezone``, the zone of the reader.
+
+    Args:
+        parser: of the subcommand.
+    """
+    parser.add_argument(
+        "--timezone", metavar="Z", help="in which times are shown; TIME_ZONE unless given"
+    )
+
+
+def zone_of(name: str | None) -> ZoneInfo:
+    """Return the zone of a name, the project's unless one is given.
+
+    Args:
+        name: as typed.
+
+    Raises:
+        CommandError: there is no such zone, with exit code 2.
+    """
+    if name is None:
+        return conf.project_zone()
+    try:
+        return validate_zone(name)
+    except UnknownZoneError as error:
+        raise CommandError(str(error), returncode=2) from error
 
 
 def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:

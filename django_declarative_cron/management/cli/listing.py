@@ -5,14 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
 from ...models import ScheduledTask
 from ...store.metrics_queries import judged, paces
 from ...store.queries import Reading, ran_before_change, read, with_runs
+from .instants import add_timezone, zone_of
 from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -34,11 +36,13 @@ _HEADER = ("STATUS", "TASK", "NEXT RUN", "LAST RUN")
 
 
 def _arguments(parser: ArgumentParser) -> None:
+    add_timezone(parser)
     add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
     scope, now = Scope.current(), context.clock.now()
+    zone = zone_of(options["timezone"])
     initialized_at = scope.initialized_at()
     readings = sorted(
         (read(task, now) for task in with_runs(scope.tasks, now)), key=lambda each: each.order
@@ -55,7 +59,7 @@ def _answer(context: Context, options: Options) -> None:
     elif initialized_at is None:
         _say_nothing_registered(context.terminal, scope)
     else:
-        _say(context.terminal, readings, now)
+        _say(context.terminal, readings, zone, now)
         _say_too_slow(context.terminal, scope, readings, now)
 
 
@@ -65,9 +69,9 @@ def _say_nothing_registered(terminal: Terminal, scope: Scope) -> None:
     terminal.say("`python manage.py cron plan` shows what that would be.")
 
 
-def _say(terminal: Terminal, readings: Sequence[Reading], now: datetime) -> None:
+def _say(terminal: Terminal, readings: Sequence[Reading], zone: ZoneInfo, now: datetime) -> None:
     if readings:
-        terminal.table([_row(terminal, reading, now) for reading in readings], _HEADER)
+        terminal.table([_row(terminal, reading, zone, now) for reading in readings], _HEADER)
         terminal.say()
     found = Counter(reading.status for reading in readings)
     parts = [f"{found[status]} {_word(status)}" for status in Status if found[status]]
@@ -91,23 +95,22 @@ def _say_too_slow(
             terminal.say(f"{problem.task!r} is too slow: {problem.message}.")
 
 
-def _row(terminal: Terminal, reading: Reading, now: datetime) -> list[Cell]:
+def _row(terminal: Terminal, reading: Reading, zone: ZoneInfo, now: datetime) -> list[Cell]:
     task, status = reading.task, reading.status
     paint = terminal.paint(_ROLES[status]) if status in _ROLES else None
     return [
         Cell((f"{status.symbol} {_word(status)}",), paint),
         Cell((task.name or "", f"{task.cron}  {task.timezone}")),
-        Cell(tuple(_ahead(reading, now))),
+        Cell(tuple(_ahead(reading, zone, now))),
         Cell(tuple(_behind(reading, now))),
     ]
 
 
-def _ahead(reading: Reading, now: datetime) -> list[str]:
+def _ahead(reading: Reading, zone: ZoneInfo, now: datetime) -> list[str]:
     task, start, lines = reading.task, reading.next_start, []
     if start is None:
         lines.append(_never(reading))
     else:
-        zone = reading.schedule.zone if reading.schedule is not None else UTC
         distance = relative(start.at, now)
         lines += [local(start.at, zone), distance if start.reason == "due" else f"retry {distance}"]
     if task.run_requested_at is not None:

@@ -9,12 +9,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from ... import conf
-from ...models import Outcome, ScheduledTask, TaskRun
-from ...store.queries import read_schedule
+from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.task_status import shown_end, shown_outcome
-from .instants import read_instant
+from .instants import add_timezone, read_instant, zone_of
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
@@ -41,16 +39,16 @@ def _arguments(parser: ArgumentParser) -> None:
         "--since", metavar="ISO", help="only what was due or started since then; in TIME_ZONE"
     )
     parser.add_argument("-n", dest="count", type=amount, default=20, help="how many (default: 20)")
+    add_timezone(parser)
     add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
-    scope, now = Scope.current(), context.clock.now()
+    scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
     runs = list(_runs(scope, options)[: options["count"]])
     if options["format"] == "json":
         context.terminal.data({"now": iso(now), "runs": [record(run, now) for run in runs]})
         return
-    zone = _zone(scope, options["name"])
     if runs:
         say_runs(context.terminal, runs, zone, now, named=options["name"] is None)
         context.terminal.say()
@@ -73,14 +71,6 @@ def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
     # A table shows none of the long texts.
     long = ("traceback",) if options["format"] == "json" else ("traceback", "log", "output")
     return runs.select_related("instance").defer(*long, "instance__lapses").order_by("-id")
-
-
-def _zone(scope: Scope, name: str | None) -> tzinfo:
-    task: ScheduledTask | None = None
-    if name is not None:
-        task = scope.tasks.filter(name=name).first()
-    schedule = None if task is None else read_schedule(task)[0]
-    return conf.project_zone() if schedule is None else schedule.zone
 
 
 def say_runs(

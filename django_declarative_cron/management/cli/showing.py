@@ -21,6 +21,7 @@ from ...store.queries import Reading, explain, ran_before_change, read, read_ret
 from ...store.sentences import masked
 from ...store.task_status import patience
 from .explaining import worded
+from .instants import add_timezone, zone_of
 from .listing import record as listed
 from .past import record, say_runs
 from .scope import Scope
@@ -34,11 +35,12 @@ _NEXT = 3
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of a task")
+    add_timezone(parser)
     add_format(parser)
 
 
 def _answer(context: Context, options: Options) -> None:
-    scope, now = Scope.current(), context.clock.now()
+    scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
     scope.require_registered([options["name"]])
     reading = read(scope.tasks.get(name=options["name"]), now)
     task = reading.task
@@ -52,7 +54,6 @@ def _answer(context: Context, options: Options) -> None:
         context.clock.database_time(),
     )
     answer = explain(task, now, is_attended=attended)
-    zone = conf.project_zone() if reading.schedule is None else reading.schedule.zone
     why = worded(answer, zone)
     if options["format"] == "json":
         context.terminal.data(_record(reading, why, newest, now))
@@ -62,16 +63,15 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.say(task.description)
     context.terminal.say(why)
     context.terminal.say()
-    rows = [[Cell((label,)), Cell(tuple(lines))] for label, lines in _facts(reading, now)]
+    rows = [[Cell((label,)), Cell(tuple(lines))] for label, lines in _facts(reading, zone, now)]
     context.terminal.table(rows)
     if newest:
         context.terminal.say()
         say_runs(context.terminal, newest, zone, now, named=False)
 
 
-def _facts(reading: Reading, now: datetime) -> Iterator[tuple[str, list[str]]]:
+def _facts(reading: Reading, zone: ZoneInfo, now: datetime) -> Iterator[tuple[str, list[str]]]:
     task, schedule = reading.task, reading.schedule
-    zone = conf.project_zone() if schedule is None else schedule.zone
     yield "status", [f"{reading.status.symbol} {reading.status.replace('_', ' ')}"]
     words = [] if schedule is None else [describe(schedule.expression)]
     yield "schedule", [f"{task.cron}  {task.timezone}", *words]

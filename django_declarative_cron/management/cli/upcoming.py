@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, describe, next_transitions
@@ -15,7 +16,7 @@ from .asked import Asked, resolve
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
-from .words import civil, count, iso, relative
+from .words import civil, count, iso, relative, told_apart
 
 _MOST = 1000
 _CHANGES_SHOWN = 4
@@ -40,7 +41,11 @@ class ClockChange:
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", metavar="NAME|EXPRESSION", help='a task, or such as "0 7 * * 1-5"')
-    parser.add_argument("--timezone", metavar="Z", help="of an expression; TIME_ZONE unless given")
+    parser.add_argument(
+        "--timezone",
+        metavar="Z",
+        help="of an expression, or in which times of a task are shown; TIME_ZONE unless given",
+    )
     parser.add_argument("--dialect", choices=DIALECTS, help="of an expression; posix unless given")
     parser.add_argument("-n", dest="count", type=amount, default=10, help="how many (default: 10)")
     add_format(parser)
@@ -90,20 +95,27 @@ def _say(
         terminal.say(note)
     terminal.say()
     if instants:
-        rows = [_row(instant, schedule, now) for instant in instants]
-        terminal.table(rows, (schedule.zone.key, "", "UTC", "FROM NOW"))
+        others = _zones_beside(asked)
+        rows = [_row(instant, schedule, others, now) for instant in instants]
+        terminal.table(rows, (schedule.zone.key, "", *others, "FROM NOW"))
     else:
         terminal.say("It does not run within the next 50 years.")
     for text in _worded(schedule, changes):
         terminal.say(text)
 
 
-def _row(instant: datetime, schedule: Schedule, now: datetime) -> list[Cell]:
+def _zones_beside(asked: Asked) -> list[str]:
+    """Return the zones shown beside that of the schedule: the reader's, and UTC."""
+    reader = [] if asked.viewer.key == asked.schedule.zone.key else [asked.viewer.key]
+    return list(dict.fromkeys([*reader, "UTC"]))
+
+
+def _row(instant: datetime, schedule: Schedule, others: Sequence[str], now: datetime) -> list[Cell]:
     shown = instant.astimezone(schedule.zone)
     texts = (
         f"{shown:%a} {civil(instant, schedule.zone)}",
         f"{shown:%Z}",
-        civil(instant, UTC),
+        *(told_apart(instant, ZoneInfo(key)) for key in others),
         relative(instant, now),
     )
     return [Cell((text,)) for text in texts]
