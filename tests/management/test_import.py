@@ -109,8 +109,8 @@ def test_a_row_of_beat_that_cannot_be_read_is_listed_and_the_others_are_read(
     monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
     answer = cron("import", "celery-beat")
     assert [each["name"] for each in written(answer)] == ["whole"]
-    assert "deep: its row cannot be read: RecursionError" in answer.err
-    assert "torn: its row cannot be read: JSONDecodeError" in answer.err
+    assert "deep: it cannot be read: RecursionError" in answer.err
+    assert "torn: it cannot be read: JSONDecodeError" in answer.err
 
 
 def test_a_module_that_raises_anything_ends_an_import_with_a_sentence(
@@ -228,6 +228,38 @@ def test_a_scheduler_of_apscheduler_that_was_not_started(
     assert (first["catch_up"], second["catch_up"]) == (60, 60)
     assert "c: one date, 2027-01-31 05:30" in answer.err
     assert "d: no dotted path leads to its function" in answer.err
+
+
+class Torn:
+    """A row of which nothing but its name can be read."""
+
+    id = name = "torn"
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+def test_rows_that_raise_are_listed_and_the_others_are_read(
+    cron: Cron, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    scheduler = stand_ins.BackgroundScheduler()
+    scheduler.add_job(callbacks.nothing, stand_ins.CronTrigger(hour=3), id="a")
+    jobs = [Torn(), *scheduler.get_jobs()]
+    module = ModuleType("some_jobs")
+    vars(module)["scheduler"] = SimpleNamespace(get_jobs=lambda: jobs)
+    vars(module)["Torn"] = Torn()
+    hourly = stand_ins.Schedule(run_every_mins=60)
+    vars(module)["Hourly"] = SimpleNamespace(schedule=hourly, code="hourly")
+    monkeypatch.setitem(sys.modules, "some_jobs", module)
+    settings.CRON_CLASSES = ["some_jobs.Torn", "some_jobs.Hourly"]
+    for words, name in (
+        (("apscheduler", "some_jobs.scheduler"), "a"),
+        (("django-cron",), "hourly"),
+    ):
+        answer = cron("import", *words)
+        assert [each["name"] for each in written(answer)] == [name]
+        assert "it cannot be read: RuntimeError: no " in answer.err
+        assert "times of tasks that name no zone are read in" in " ".join(answer.out.split())
 
 
 def test_a_job_store_is_unpickled_only_when_asked_for(

@@ -48,7 +48,9 @@ def command_of(text: str) -> Keys:
     if found is not None:
         return found
     # In a process of its own its output is kept, and a limit of time can end it.
-    keys = {"callback": SHELL, "args": [line, fed] if fed else [line], "runner": "process"}
+    # Cron ends the last line of the input too.
+    args = [line, fed.removesuffix("\n") + "\n"] if fed else [line]
+    keys = {"callback": SHELL, "args": args, "runner": "process"}
     told = f"`{SHELL}` gives it to a shell in the environment of runscheduler; it fails by its exit"
     return keys, [Difference("callback", told)]
 

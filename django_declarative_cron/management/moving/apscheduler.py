@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from django.apps import apps
@@ -12,7 +13,7 @@ from ...core.moving import apscheduler
 from ...core.moving.apscheduler import Job
 from ...core.moving.moved import Moving
 from ...exceptions import words_of
-from .asked import Asked, bind, imported
+from .asked import Asked, bind, imported, readable, zone_told
 
 RIVAL = "apscheduler"
 
@@ -31,8 +32,11 @@ def read(asked: Asked) -> Moving:
         raise CommandError(text, returncode=2)
     if hasattr(found, "get_all_jobs"):
         every = found.get_all_jobs
-    jobs = [_job(each, defaults, asked.project_zone) for each in every()]
-    return Moving(RIVAL, source, apscheduler.moved(jobs, bind), apscheduler.GENERAL)
+    jobs, unread = readable(
+        every(), lambda each: _job(each, defaults, asked.project_zone), attrgetter("id")
+    )
+    tasks = (*apscheduler.moved(jobs, bind), *unread)
+    return Moving(RIVAL, source, tasks, (zone_told(asked.project_zone), *apscheduler.GENERAL))
 
 
 def _source(asked: Asked) -> tuple[Any, str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.apps import apps
 from django.core.management.base import CommandError
 from django.utils.module_loading import import_string
 
 from ... import conf
-from ...core.moving.moved import UntranslatableError
+from ...core.moving.moved import Difference, Moved, UntranslatableError
 from ...exceptions import class_of, words_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,37 @@ def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
         return []
     manager: Any = apps.get_model(app, model)._default_manager
     return list(manager.select_related(*related).order_by("pk"))
+
+
+def readable(
+    rows: Iterable[Any], read: Callable[[Any], T], name_of: Callable[[Any], object]
+) -> tuple[list[T], list[Moved]]:
+    """Return the rows that can be read, and an entry without a task for each of the others.
+
+    Args:
+        rows: of the other scheduler.
+        read: reads one row; it may raise anything.
+        name_of: names a row that cannot be read.
+    """
+    found: list[T] = []
+    unread: list[Moved] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except (Exception, RecursionError, MemoryError) as error:
+            told = f"it cannot be read: {class_of(error)}: {words_of(error)}"
+            unread.append(Moved(str(name_of(row)), None).refused(told))
+    return found, unread
+
+
+def zone_told(zone: str) -> Difference:
+    """Return the remark that says in which zone times were read.
+
+    Args:
+        zone: IANA name.
+    """
+    told = f"times of tasks that name no zone are read in {zone}: compare it with the zone before"
+    return Difference("zone", told)
 
 
 def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:

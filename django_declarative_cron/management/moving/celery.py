@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from importlib.util import find_spec
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -13,10 +14,9 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.moving import celery
 from ...core.moving.celery import Beat, Crontab
-from ...core.moving.moved import Moved, Moving
-from ...exceptions import class_of, words_of
+from ...core.moving.moved import Moving
 from ...fields import as_utc
-from .asked import Asked, bind, imported, rows_of
+from .asked import Asked, bind, imported, readable, rows_of, zone_told
 
 RIVAL = "celery-beat"
 
@@ -33,14 +33,17 @@ def read(asked: Asked) -> Moving:
     """
     app, schedule, zone, source = _schedule(asked)
     rows = {row.name: row for row in _rows()}
-    beats, unread = _of_rows(rows.values(), app)
-    beats += [_of_entry(name, each, zone, app) for name, each in schedule if name not in rows]
-    beats = [beat for beat in beats if beat.task != _OWN]
+    beats, torn = readable(rows.values(), lambda row: _of_row(row, app), attrgetter("name"))
+    entries = [each for each in schedule if each[0] not in rows]
+    declared, broken = readable(
+        entries, lambda each: _of_entry(each[0], each[1], zone, app), itemgetter(0)
+    )
+    beats = [beat for beat in (*beats, *declared) if beat.task != _OWN]
     if rows:
         source = f"{source} and the tables of django-celery-beat"
     told = celery.STILL_SENT if asked.keep_workers else celery.IN_PROCESS
     tasks = celery.moved(beats, bind, keep_workers=asked.keep_workers)
-    return Moving(RIVAL, source, (*tasks, *unread), (*celery.GENERAL, told))
+    return Moving(RIVAL, source, (*tasks, *torn, *broken), (zone_told(zone), *celery.GENERAL, told))
 
 
 def _schedule(asked: Asked) -> tuple[Any, list[tuple[str, Any]], str, str]:
@@ -80,19 +83,6 @@ def _of_entry(name: str, entry: Mapping[str, Any], zone: str, app: Any) -> Beat:
         kwargs=entry.get("kwargs") or {},
         options={**(entry.get("options") or {})},
     )
-
-
-def _of_rows(rows: Iterable[Any], app: Any) -> tuple[list[Beat], list[Moved]]:
-    """Read rows; one that cannot be read is listed, and the others are read."""
-    beats: list[Beat] = []
-    unread: list[Moved] = []
-    for row in rows:
-        try:
-            beats.append(_of_row(row, app))
-        except (Exception, RecursionError, MemoryError) as error:
-            told = f"its row cannot be read: {class_of(error)}: {words_of(error)}"
-            unread.append(Moved(str(row.name), None).refused(told))
-    return beats, unread
 
 
 def _of_row(row: Any, app: Any) -> Beat:

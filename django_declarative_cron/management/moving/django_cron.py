@@ -10,7 +10,7 @@ from ... import conf
 from ...core.moving import django_cron
 from ...core.moving.django_cron import Job
 from ...core.moving.moved import Moved, Moving, named
-from .asked import Asked, imported
+from .asked import Asked, imported, readable, zone_told
 
 RIVAL = "django-cron"
 
@@ -18,15 +18,21 @@ RIVAL = "django-cron"
 def read(asked: Asked) -> Moving:
     """Read the classes."""
     paths = conf.foreign("CRON_CLASSES", ())
-    tasks = named(_nameless(each) for path in paths for each in _moved(str(path), asked))
-    return Moving(RIVAL, "CRON_CLASSES of the settings", tasks, django_cron.GENERAL)
+    found, unread = readable(paths, lambda path: _moved(str(path), asked), _last)
+    tasks = named(_nameless(each) for tasks in found for each in tasks)
+    general = (zone_told(asked.project_zone), *django_cron.GENERAL)
+    return Moving(RIVAL, "CRON_CLASSES of the settings", (*tasks, *unread), general)
+
+
+def _last(path: object) -> str:
+    return str(path).rpartition(".")[2]
 
 
 def _moved(path: str, asked: Asked) -> tuple[Moved, ...]:
     try:
         return django_cron.moved([_job(path, imported(path), asked.project_zone)])
     except CommandError as error:
-        return (Moved(path.rpartition(".")[2], None).refused(str(error)),)
+        return (Moved(_last(path), None).refused(str(error)),)
 
 
 def _nameless(task: Moved) -> Moved:

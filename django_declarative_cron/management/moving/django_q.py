@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from ... import conf
 from ...core.moving import django_q
 from ...core.moving.django_q import Row
 from ...core.moving.moved import Moving
-from .asked import Asked, bind, rows_of
+from .asked import Asked, bind, readable, rows_of, zone_told
 
 RIVAL = "django-q"
 
@@ -17,8 +18,10 @@ _SAME = ("func", "schedule_type", "minutes", "cron", "repeats", "args", "kwargs"
 
 def read(asked: Asked) -> Moving:
     """Read the schedules."""
-    rows = [_row(each) for each in rows_of("django_q", "Schedule")]
-    return Moving(RIVAL, "the table of its schedules", django_q.moved(rows, bind), django_q.GENERAL)
+    rows, unread = readable(rows_of("django_q", "Schedule"), _row, attrgetter("name"))
+    tasks = (*django_q.moved(rows, bind), *unread)
+    general = (zone_told(asked.project_zone), *django_q.GENERAL)
+    return Moving(RIVAL, "the table of its schedules", tasks, general)
 
 
 def _row(found: Any) -> Row:

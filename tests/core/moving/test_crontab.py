@@ -99,6 +99,11 @@ def test_a_shell_that_the_file_names_runs_its_commands() -> None:
     assert any("SHELL" in told.text for told in task.differences)
 
 
+def test_a_shell_that_the_file_names_is_given_the_input_of_a_line() -> None:
+    (task,) = read("SHELL=/bin/bash\n0 5 * * * read a; [[ $a ]]%first%second")
+    assert (task.entry or {})["args"] == ["/bin/bash -c 'read a; [[ $a ]]'", "first\nsecond\n"]
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

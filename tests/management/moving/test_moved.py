@@ -381,7 +381,7 @@ def test_a_crontab_line_by_line() -> None:
     tasks, said = crontab.moved(CRONTAB, "Europe/Berlin")
     assert [each.about for each in said] == ["output"]
     first, second, *others = tasks
-    assert entry(first)["args"] == ["echo 100% done", "fed\ntwice"]
+    assert entry(first)["args"] == ["echo 100% done", "fed\ntwice\n"]
     assert entry(first)["timezone"] == "Europe/Berlin"
     assert (entry(second)["cron"], entry(second)["timezone"]) == ("30 4 1,15 * SUN", "Asia/Tokyo")
     reasons = [each.differences[-1].text for each in others]
