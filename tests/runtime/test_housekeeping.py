@@ -43,6 +43,10 @@ def _install(place: Path, rules: str, release: str) -> None:
         if (path / rules).exists()
     )
     (place / ZONE).write_bytes(found.read_bytes())
+    _release(place, release)
+
+
+def _release(place: Path, release: str) -> None:
     (place / "tzdata.zi").write_text(f"# version {release}\n" + "#" * len(release))
 
 
@@ -69,6 +73,26 @@ def test_an_update_is_seen_by_a_look_at_the_files(installed: Path) -> None:
     assert before == housekeeping.installed()
     _install(installed, "Asia/Tokyo", "2024b-1")
     assert housekeeping.installed() != before
+
+
+@pytest.mark.django_db
+def test_a_scheduler_outlives_the_removal_of_a_zone(installed: Path) -> None:
+    gone = "Europe/Gone"
+    (installed / ZONE).rename(installed / gone)
+    _release(installed, "2024a-1")
+    reload_zones()
+    sim = Simulation("2024-01-01T00:00:00Z")
+    tasks: list[dict[str, Any]] = [
+        {"name": name, "cron": NOON, "timezone": zone, "callback": sim.job()}
+        for name, zone in (("gone", gone), ("other", "UTC"))
+    ]
+    sim.initialize(tasks)
+    sim.advance_to("2024-01-01T01:00:00Z")
+    (installed / gone).unlink()
+    _release(installed, "2024b-3")
+    sim.advance_to("2024-01-01T13:00:00Z", at_least_every=timedelta(minutes=5))
+    assert sim.starts("other") == [datetime(2024, 1, 1, 12, tzinfo=UTC)]
+    assert sim.starts("gone") == [datetime(2024, 1, 1, 3, tzinfo=UTC)]
 
 
 @pytest.mark.requirement("002 CRON-S03")

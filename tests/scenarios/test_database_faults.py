@@ -46,6 +46,12 @@ REFUSALS = {
 }
 
 
+READ_ONLY = {
+    "sqlite": "PRAGMA query_only = ON",
+    "postgresql": "SET default_transaction_read_only = on",
+}
+
+
 class Fault:
     """Count statements or commits, and refuse one of them."""
 
@@ -146,6 +152,32 @@ def test_a_disk_that_is_full_is_outlived(told: list[Event]) -> None:
     for name in jobs:
         assert [run.scheduled_for for run in sim.runs(name)] == MINUTES
         assert {run.outcome for run in sim.runs(name)} == {"succeeded"}
+
+
+@pytest.mark.skipif(connection.vendor not in READ_ONLY, reason="it has another word for it")
+def test_a_database_that_is_read_only_for_a_minute_is_outlived(told: list[Event]) -> None:
+    sim = Simulation(start=START)
+    sim.initialize([("t", "* 11 * * *", sim.job(), DELAY)])
+    sim.advance_to(MINUTES[0] + timedelta(seconds=30))
+
+    def refuse_writes(sender: object, connection: Any, **_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(READ_ONLY[connection.vendor])
+
+    connection_created.connect(refuse_writes)
+    connection.close()
+    try:
+        sim.advance_to(MINUTES[1] + timedelta(seconds=10))
+        refused = [event.error for event in told if isinstance(event, PersistenceFailed)]
+        assert refused
+        assert all("read" in error and "only" in error for error in refused)
+        assert len(sim.runs("t")) == 1
+    finally:
+        connection_created.disconnect(refuse_writes)
+        connection.close()
+    sim.advance_to(MINUTES[2] + timedelta(seconds=10))
+    assert [run.scheduled_for for run in sim.runs("t")] == MINUTES
+    assert check(sim.trace()) == []
 
 
 @pytest.mark.slow
