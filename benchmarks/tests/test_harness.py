@@ -17,7 +17,6 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.cron import oracle
 from benchmarks.harness import (
-    before,
     environments,
     parts,
     report,
@@ -265,21 +264,15 @@ def test_a_target_may_be_a_ratio_a_difference_and_the_least() -> None:
     assert targets._line(sent, found) == "| x | ≤ 3 statements | 2 statements | yes |"
 
 
-def test_every_target_and_every_change_names_a_figure_that_there_is() -> None:
+def test_every_target_names_a_figure_that_there_is() -> None:
     named = [
         each for target in targets.TARGETS for each in (target.value, target.over, target.minus)
     ]
-    for value in [each for each in named if each] + [change.value for change in before.CHANGES]:
+    for value in [each for each in named if each]:
         part = parts.part(value.part)
         assert value.figure in {figure.name for figure in part.figures}, value
         assert value.contender in part.contenders, value
         assert value.size is None or value.size in part.sizes, value
-
-
-def test_what_was_slower_stands_beside_what_is_measured_now() -> None:
-    change = before.Change("x", "72 ms", RESTART, "ms", "why not")
-    assert before._line(change, _rows(10.0)) == "| x | 72 ms | 10 ms, 2q | why not |"
-    assert before._line(change, {}) == "| x | 72 ms | – | why not |"
 
 
 def test_a_section_of_the_page_is_put_in_place_of_the_one_before() -> None:
@@ -305,7 +298,7 @@ def test_the_page_gets_every_result_that_was_kept(
     assert "PostgreSQL 18 with `synchronous_commit` off" in written
     assert "at most 3 rounds." in written
     assert "- Idle: the median of fifty passes" in written
-    assert "| idle pass, 1,000 tasks | ≤ 1 ms | – | – |" in written
+    assert "| idle pass, 1,000 tasks | ≤ 2 ms | – | – |" in written
     assert report.BUSY in written
     assert "![One pass](speed/tick.svg)" in written
 
