@@ -66,8 +66,9 @@ REAL_CLOCK = {"browser", "docs", "http", "processes", "runtime", "store", "watch
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Run tests that are named without workers, which take seconds to start."""
-    return 0 if config.option.numprocesses == "auto" and not _is_plain(config) else None
+    """Run tests that are named or pure without workers, which take seconds to start."""
+    is_quick = not _is_plain(config) or config.option.markexpr == "pure"
+    return 0 if config.option.numprocesses == "auto" and is_quick else None
 
 
 def _is_plain(config: pytest.Config) -> bool:
@@ -81,6 +82,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.randomly_seed = SEED
     if _is_plain(config):
         asked = config.option.markexpr
+        if asked == "pure":
+            # Importing the other tests takes longer than running these.
+            config.args = [each for each in config.args if Path(each).name in PURE]
         config.option.markexpr = f"not slow and ({asked})" if asked else "not slow"
 
 
