@@ -52,6 +52,7 @@ W012   the longest interval of a retry policy cuts the first one short
 W013   something in an expression does not mean what it seems to
 W014   a calendar does not say which days it excludes
 W015   a connection pool has fewer connections than ``WORKERS``
+W016   the app is in ``TENANT_APPS``: each tenant has tables of its own
 W040   the ``tasks`` module of an app cannot be imported
 W050   events are posted without a signature, or so that others can read them
 W051   a webhook tells people something without a signature
@@ -114,7 +115,7 @@ def check_handlers(**kwargs: Any) -> list[CheckMessage]:
 def check_options(**kwargs: Any) -> list[CheckMessage]:
     """Report everything that is wrong with ``DECLARATIVE_CRON``."""
     lacking = (*_lacks_library(), *_lacks_what_sends(), *_silent_calendars(), *_small_pools())
-    return _messages([*conf.option_problems(), *lacking])
+    return _messages([*conf.option_problems(), *lacking, *_tenant_tables()])
 
 
 @register(checks.Tags.database, TAG)
@@ -253,6 +254,20 @@ def _small_pools() -> Iterator[Problem]:
                 hint=f'Write "pool": {{"max_size": {workers}}}, or more where `async def` '
                 "callbacks use the database too, or lower WORKERS.",
             )
+
+
+def _tenant_tables() -> Iterator[Problem]:
+    """Report tables in each schema of django-tenants: only those in ``public`` are a schedule."""
+    app = apps.get_app_config("django_declarative_cron")
+    names = {app.name, f"{type(app).__module__}.{type(app).__qualname__}"}
+    if names.intersection(conf.foreign("TENANT_APPS", ())):
+        yield Problem(
+            check=Check.IN_EACH_TENANT,
+            place="TENANT_APPS",
+            message=f"has {app.name!r}: a run that leaves a tenant set on its connection would "
+            "look for its row in that tenant's tables, and an `atomic` run fails there",
+            hint="Put the app into SHARED_APPS only: one schedule serves all tenants.",
+        )
 
 
 def _size_of_pool(options: dict[str, Any]) -> int:

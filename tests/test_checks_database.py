@@ -143,6 +143,20 @@ def test_tables_that_are_not_there_are_no_reason_to_fail(
 
 
 @pytest.mark.parametrize(
+    ("name", "is_reported"),
+    [
+        ("django_declarative_cron", True),
+        ("django_declarative_cron.apps.DeclarativeCronConfig", True),
+        ("shop", False),
+    ],
+)
+def test_an_app_of_each_tenant_is_reported(name: str, is_reported: bool, settings: Any) -> None:
+    settings.TENANT_APPS = [name]
+    found = [each for each in check_options() if each.id == "declarative_cron.W016"]
+    assert len(found) == is_reported
+
+
+@pytest.mark.parametrize(
     ("pool", "workers", "size"),
     [
         (True, 10, 4),

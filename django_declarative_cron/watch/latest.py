@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 from django.db import connections
 
 from ..runtime.clock import Clock, system_clock
-from ..runtime.connections import renew
+from ..runtime.connections import leave_pool, renew
 from ..signals import report
+from ..store.database import alias
 
 T = TypeVar("T")
 
@@ -79,6 +80,7 @@ class Latest(Generic[T]):
             self._thread.start()
 
     def _run(self) -> None:
+        leave_pool(alias())
         try:
             while True:
                 with self._news:

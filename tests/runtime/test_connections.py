@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.runtime import connections
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
+from django_declarative_cron.store import cancellation
+from django_declarative_cron.watch.latest import Latest
 
+from ..timeouts import TIMEOUT
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 
 RunNow = Callable[..., None]
@@ -84,6 +90,38 @@ def test_threads_of_ours_connect_outside_the_pool(monkeypatch: pytest.MonkeyPatc
     thread.join()
     assert found == [{"timeout": 5}]
     assert connection.settings_dict["OPTIONS"]["pool"]
+
+
+def test_threads_that_ask_for_others_connect_outside_the_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"pool": True, "timeout": 5})
+    found: list[Any] = []
+    looked = threading.Event()
+
+    def look(*args: Any) -> Any:
+        found.append(connection.settings_dict["OPTIONS"])
+        looked.set()
+        return ()
+
+    member: Any = SimpleNamespace(using="default")
+    Latest(look).get()
+    monkeypatch.setattr(cancellation, "requested", look)
+    monkeypatch.setattr(django_tasks_worker, "EVERY", 0.01)
+    looked.clear()
+    ending = SimpleNamespace(asked=threading.Event())
+    work: Any = SimpleNamespace(id=1, ending=ending)
+    with django_tasks_worker.told_when_asked(work, member, system_clock):
+        assert looked.wait(TIMEOUT)
+    monkeypatch.setattr(django_tasks, "_still_waits", look)
+    runner = django_tasks.TasksRunner(1, system_clock, lambda: member)
+    monkeypatch.setattr(django_tasks, "_enqueue", lambda *given: None)
+    handed: Any = SimpleNamespace(result=object(), work=work, again_at=0.0, since=0.0)
+    looked.clear()
+    runner._ask_for([handed], member)
+    assert looked.wait(TIMEOUT)
+    assert len(found) >= 3
+    assert all(each == {"timeout": 5} for each in found)
 
 
 @pytest.mark.parametrize("age", [0, 600, None])

@@ -59,6 +59,7 @@ class Check(StrEnum):
     REMARK = "declarative_cron.W013"
     SILENT_CALENDAR = "declarative_cron.W014"
     SMALL_POOL = "declarative_cron.W015"
+    IN_EACH_TENANT = "declarative_cron.W016"
     TASKS_MODULE = "declarative_cron.W040"
     UNSAFE_SINK = "declarative_cron.W050"
     UNSIGNED_NOTICE = "declarative_cron.W051"

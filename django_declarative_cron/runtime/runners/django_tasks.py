@@ -20,6 +20,7 @@ from ...store import external_jobs
 from ...store.guard import Member
 from ...store.results import Result
 from ..clock import Clock
+from ..connections import leave_pool
 from ..outcome import cancelled, failed
 from ..work import Work
 from . import Load
@@ -153,6 +154,7 @@ class TasksRunner(Pool):
             self._asking.start()
 
     def _enqueue_what_is_lost(self, due: list[_Handed], member: Member) -> None:
+        leave_pool(member.using)
         try:
             for handed in due:
                 handed.again_at = self._clock.monotonic() + AGAIN

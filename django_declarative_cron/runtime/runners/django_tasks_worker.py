@@ -27,7 +27,7 @@ from ...store.guard import Member
 from ...store.liveness import Process
 from .. import watchers
 from ..clock import Clock, system_clock
-from ..connections import renew
+from ..connections import leave_pool, renew
 from ..context import Run
 from ..foreground import record
 from ..heartbeat import Heartbeat
@@ -48,6 +48,7 @@ def told_when_asked(work: Work, member: Member, clock: Clock) -> Iterator[None]:
     over, stops = threading.Event(), list[int]()
 
     def look() -> None:
+        leave_pool(member.using)
         while not clock.wait(over, EVERY):
             if stops:
                 work.run.stopping.set()
