@@ -60,4 +60,5 @@ def peak(runs: int, mode: Mode) -> int:
 @both_modes
 def test_memory_grows_with_the_tasks_and_not_with_the_runs(mode: Mode) -> None:
     peak(100, mode)
-    assert peak(1_000, mode) < 1.2 * peak(200, mode)
+    # Five times the runs would take five times the memory; Pythons differ by a fifth.
+    assert peak(1_000, mode) < 1.5 * peak(200, mode)
