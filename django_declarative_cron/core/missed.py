@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from . import events
+from .next_run import bound
 from .overlap import Policy
 from .schedule import Schedule
 from .state import TaskState
@@ -123,22 +124,48 @@ def is_boot(state: TaskState, occurrence: datetime | None) -> bool:
 
 
 def with_causes(
-    told: Iterable[events.TaskEvent], *, is_broken: bool, led_since: datetime | None
+    told: Iterable[events.TaskEvent],
+    state: TaskState,
+    schedule: Schedule,
+    *,
+    is_broken: bool,
+    led_since: datetime | None,
 ) -> tuple[events.TaskEvent, ...]:
-    """Return events in which occurrences that a leader passed over have their true reason."""
-    return tuple(_with_cause(each, is_broken, led_since) for each in told)
+    """Return events in which occurrences that a leader passed over have their true reason.
+
+    Args:
+        told: of one decision.
+        state: before the decision.
+        schedule: of the task.
+        is_broken: the task could not be considered until now.
+        led_since: when the present leader took over, if it is known.
+    """
+    schedule = bound(schedule, state)
+    found: list[events.TaskEvent] = []
+    for each in told:
+        if not isinstance(each, events.TaskSkipped) or each.reason != "no_scheduler":
+            found.append(each)
+        elif is_broken:
+            found.append(replace(each, reason="broken"))
+        else:
+            found += _by_leader(each, state, schedule, led_since)
+    return tuple(found)
 
 
-def _with_cause(
-    event: events.TaskEvent, is_broken: bool, led_since: datetime | None
-) -> events.TaskEvent:
-    if not isinstance(event, events.TaskSkipped) or event.reason != "no_scheduler":
-        return event
-    if is_broken:
-        return replace(event, reason="broken")
-    first = event.scheduled_from or event.scheduled_time
-    is_led = led_since is not None and led_since <= first
-    return replace(event, reason="held_up") if is_led else event
+def _by_leader(
+    event: events.TaskSkipped, state: TaskState, schedule: Schedule, led_since: datetime | None
+) -> list[events.TaskSkipped]:
+    """Split a range of missed occurrences where the present leader took over."""
+    first, last = event.scheduled_from or event.scheduled_time, event.scheduled_time
+    if led_since is None or led_since > last:
+        return [event]
+    if led_since <= first:
+        return [replace(event, reason="held_up")]
+    before, taken = first - _TICK, led_since - _TICK
+    return [
+        *account(state, schedule, (before, taken), "no_scheduler", event.at),
+        *account(state, schedule, (taken, last), "held_up", event.at),
+    ]
 
 
 def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:

@@ -13,6 +13,7 @@ from django.db.models import Q
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
 from ..core.declarations.declaration import Declaration
+from ..core.missed import with_causes
 from ..core.operating import offset_of
 from ..core.reconcile import Override, Plan, Stored
 from ..core.state import first_coming
@@ -162,6 +163,7 @@ def _update(
         for row in chunk:
             declaration = by_name[row.name]
             enabled_before, moved = row.enabled, events_of(row, declaration, now)
+            state, is_broken = rows.state_of(row), bool(row.broken_reason)
             rows.declare(row, declaration, held.row.identifier)
             story = Story(rows.state_of(row)).then(*moved)
             pause = pauses.get(declaration.name)
@@ -169,8 +171,15 @@ def _update(
                 story = _switched(story, declaration, enabled_before, pause, now)
                 policy = declaration.overlap_policy
                 rows.take(row, settle(story, declaration.schedule, now, policy))
-            unserved += rows.unserved_rows(held.row, row, story.events)
-            told += story.events
+            found = with_causes(
+                story.events,
+                state,
+                declaration.schedule,
+                is_broken=is_broken,
+                led_since=held.row.led_since,
+            )
+            unserved += rows.unserved_rows(held.row, row, found)
+            told += found
         operator_actions.sign(held, member.using, unserved)
         database.insert(member.using, unserved)
         database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)

@@ -299,7 +299,7 @@ def _decided(
     catch_up = declaration.operating.catch_up
     decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
     is_broken, led_since = bool(row.broken_reason), held.row.led_since
-    told = with_causes(decision.events, is_broken=is_broken, led_since=led_since)
+    told = with_causes(decision.events, state, schedule, is_broken=is_broken, led_since=led_since)
     decision = replace(decision, events=told)
     if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.

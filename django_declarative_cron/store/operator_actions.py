@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from ..conf import options
 from ..core import events
 from ..core.decide import Story, end_pause, settle
+from ..core.missed import account, left_out, with_causes
+from ..core.next_run import bound
 from ..core.schedule import Schedule
 from ..core.state import TaskState
 from ..models import ScheduledTask, TaskOverride, TaskRun
@@ -55,12 +57,25 @@ def pause(names: Collection[str], act: Act, *, until: datetime | None = None) ->
         # A declaration that is disabled has no end, whatever end a person names.
         end = until if row.enabled else None
         return story.then(
+            *_missed_while_broken(story, schedule, row, act.at),
             events.TaskPaused(
                 at=act.at, task_name=story.state.name, author=act.author, note=act.note, until=end
-            )
+            ),
         )
 
     return _act(names, act, Kind.PAUSE, change, until=until)
+
+
+def _missed_while_broken(
+    story: Story, schedule: Schedule, row: ScheduledTask, now: datetime
+) -> list[events.TaskSkipped]:
+    """Account for what a broken task missed: after the pause nobody knows that it was broken."""
+    if not row.broken_reason or row.paused_since is not None:
+        return []
+    state = story.state
+    schedule = bound(schedule, state)
+    span = (state.mark, now)
+    return [*left_out(state, schedule, now), *account(state, schedule, span, "no_scheduler", now)]
 
 
 def skip_next(names: Collection[str], act: Act) -> list[str]:
@@ -217,7 +232,7 @@ def _write(
         if held is None:
             return []
         tasks = _tasks(held, using, names)
-        changed, told = _changed(list(tasks), act, change)
+        changed, told = _changed(held, list(tasks), act, change)
         unserved = [
             run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
         ]
@@ -236,7 +251,7 @@ def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[Schedul
 
 
 def _changed(
-    tasks: list[ScheduledTask], act: Act, change: Change
+    held: Locked, tasks: list[ScheduledTask], act: Act, change: Change
 ) -> tuple[list[ScheduledTask], dict[int, tuple[events.TaskEvent, ...]]]:
     changed: list[ScheduledTask] = []
     told: dict[int, tuple[events.TaskEvent, ...]] = {}
@@ -245,11 +260,14 @@ def _changed(
             schedule = rows.schedule_of(row)
         except rows.DAMAGE:
             continue
-        story = change(Story(rows.state_of(row)), schedule, row)
+        state, is_broken = rows.state_of(row), bool(row.broken_reason)
+        story = change(Story(state), schedule, row)
         if story is not None:
             rows.take(row, settle(story, schedule, act.at, rows.policy_of(row)))
             changed.append(row)
-            told[row.pk] = story.events
+            told[row.pk] = with_causes(
+                story.events, state, schedule, is_broken=is_broken, led_since=held.row.led_since
+            )
     return changed, told
 
 

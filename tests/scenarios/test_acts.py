@@ -42,6 +42,26 @@ def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulatio
     assert (skipped.scheduled_from, skipped.scheduled_for) == (utc("11:00"), utc("13:00"))
 
 
+@pytest.mark.parametrize(
+    ("broken_reason", "reason"), [("", "held_up"), ("no such callback", "broken")]
+)
+def test_the_end_of_a_pause_says_why_the_occurrences_before_it_were_missed(
+    sim: Simulation, broken_reason: str, reason: str
+) -> None:
+    sim.clock.advance(utc("12:30"))
+    ScheduledTask.objects.update(broken_reason=broken_reason)
+    operator_actions.pause(["t"], _act(sim, "inventory"))
+    sim.clock.advance(utc("14:30"))
+    operator_actions.resume(["t"], _act(sim))
+    rows = TaskRun.objects.filter(started_at=None).order_by("scheduled_for")
+    columns = ("outcome", "reason", "scheduled_from", "scheduled_for", "count")
+    # No occurrence is both skipped and missed.
+    assert list(rows.values_list(*columns)) == [
+        ("missed", reason, utc("11:00"), utc("12:00"), 2),
+        ("skipped", "disabled", utc("13:00"), utc("14:00"), 2),
+    ]
+
+
 def test_the_next_occurrence_is_skipped_and_the_one_after_it_runs(sim: Simulation) -> None:
     assert operator_actions.skip_next(["t"], _act(sim, "inventory")) == ["t"]
     assert sim.task("t").next_run_at == utc("12:00")
