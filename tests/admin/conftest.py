@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 from freezegun import freeze_time
 
@@ -16,6 +17,9 @@ from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.testing import ManualClock
 
 from .rows import NOW
+
+# PostgreSQL limits the time of a page's statements in a savepoint.
+LIMITING = {"postgresql": 3}.get(connection.vendor, 0)
 
 Login = Callable[..., Client]
 
