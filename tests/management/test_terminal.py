@@ -163,3 +163,22 @@ def test_texts_of_data_cannot_change_a_terminal(
         assert answer.code
         said = (answer.out + answer.err).replace("\n", "")
         assert said.isprintable(), words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["health", "--max-age", text] for text in ("nan", "1e999", "-1", "9" * 400)),
+        *(["events", "-n", text] for text in ("-1", "0", "9" * 400)),
+        *(["history", text] for text in ("\0", "\ud800", "")),
+        *(["import", "crontab", text] for text in ("\0", "\ud800")),
+    ],
+    ids=ascii,
+)
+def test_nonsense_is_wrong_use_and_no_traceback(
+    cron: Cron, sim: Simulation, words: list[str]
+) -> None:
+    answer = cron(*words, clock=sim.clock)
+    # A parser's refusal has the code 1 within a process, and ends a process with 2.
+    assert answer.code in (1, 2)
+    assert not set("\0\ud800") & set(answer.out + answer.err)

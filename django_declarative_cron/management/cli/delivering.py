@@ -11,6 +11,7 @@ from ...store import database, outbox
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
+from .upcoming import amount
 from .words import count, iso, local
 
 _SHOWN = 20
@@ -23,7 +24,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="let events that were refused for too long be delivered after all",
     )
     parser.add_argument(
-        "-n", type=int, default=_SHOWN, metavar="N", help=f"how many are shown; {_SHOWN}"
+        "-n", type=amount, default=_SHOWN, metavar="N", help=f"how many are shown; {_SHOWN}"
     )
     add_format(parser)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ...core.declarations.values import flaw_of_text
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.task_status import shown_end, shown_outcome
@@ -61,7 +62,8 @@ def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
     name = options["name"]
     if name is not None:
         # The history of a name outlives its row.
-        runs = runs.filter(task_name=name)
+        is_name = flaw_of_text(name) is None
+        runs = runs.filter(task_name=name) if is_name else runs.none()
         if not runs.exists():
             scope.require_registered([name])
     if options["outcome"] is not None:

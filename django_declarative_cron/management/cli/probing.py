@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -21,11 +22,13 @@ from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .words import count, iso, span
 
+_LONGEST = 1_000_000_000
+
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-age",
-        type=float,
+        type=_seconds,
         metavar="SECONDS",
         help="how old a heartbeat may be; 30, or LEASE where that is longer",
     )
@@ -36,6 +39,13 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--pid", type=int, metavar="N", help="only that process id counts")
     add_format(parser)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= _LONGEST:
+            return value
+    raise ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {_LONGEST:,}")
 
 
 def _answer(context: Context, options: Options) -> None:

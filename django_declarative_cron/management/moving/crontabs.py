@@ -36,7 +36,7 @@ def _text(source: str) -> str:
         return sys.stdin.read()
     try:
         return Path(source).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise CommandError(f"{source!r} cannot be read: {error}", returncode=2) from error
 
 
