@@ -58,7 +58,7 @@ def _without(url: str, words: str) -> str:
 
 
 def _exchanges() -> Any:
-    from ..runtime.event_delivery import Exchanges
+    from ..runtime.exchange import Exchanges
 
     return Exchanges()
 

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -53,7 +54,8 @@ def test_polling_on_and_on_keeps_no_memory(sim: Simulation) -> None:
 
     tracemalloc.start()
     try:
-        settled = poll(150)
-        assert poll(300) - settled < 32 * 1024
+        # Caches fill once, at any time; what is kept of each poll shows in every span.
+        taken = [poll(120) for _ in range(4)]
+        assert min(after - before for before, after in pairwise(taken)) < 10 * 1024
     finally:
         tracemalloc.stop()

@@ -25,11 +25,10 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...core.events import SchedulerInitializationCompleted
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError, safe
-from ...runtime import probes
 from ...runtime.clock import system_clock
 from ...runtime.connections import leave_pool, limit_connecting
 from ...runtime.descriptors import Sentinel
-from ...runtime.probes import LOOPBACK, Listener, probe_pages
+from ...runtime.probes import LOOPBACK, Listener, probe_pages, report
 from ...runtime.runners import fork_server, fork_server_client
 from ...runtime.scheduler import Scheduler
 from ...runtime.sd_notify import Notifier
@@ -139,7 +138,7 @@ class Command(BaseCommand):
         self._metrics(scheduler, given)
         with _before_anything_runs(lambda: self._banner(scheduler, options, port)):
             self._initialize(scheduler, shutdown)
-        notifier = Notifier(lambda: probes.report(scheduler), scheduler.clock)
+        notifier = Notifier(lambda: report(scheduler), scheduler.clock)
         notifier.ready()
         self._serve(scheduler, shutdown)
         notifier.stopping()
@@ -175,7 +174,7 @@ class Command(BaseCommand):
         port, host = given["health_port"], given["health_host"]
         if port is None:
             return None
-        probes = Listener(probe_pages(lambda: probes.report(scheduler)))
+        probes = Listener(probe_pages(lambda: report(scheduler)))
         try:
             probes.start(host, port)
         except OSError as error:
