@@ -48,14 +48,22 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return connection.ops.adapt_datetimefield_value(value.replace(tzinfo=None))
 
     def db_check(self, connection: BaseDatabaseWrapper) -> str | None:
-        """Have PostgreSQL refuse what no driver reads, such as ``infinity``, from whomever.
+        """Have the database refuse values that no driver can read.
 
-        In a row that each pass reads, it would keep every task from being started.
+        PostgreSQL would store ``infinity``, and SQLite any text. In a row that each pass reads,
+        such a value would keep every task from being started.
         """
-        if connection.vendor != "postgresql":
-            return None
         column = connection.ops.quote_name(str(self.column))
-        return f"{column} BETWEEN '{_FIRST.isoformat()}' AND '{_LAST.isoformat()}'"
+        if connection.vendor == "postgresql":
+            return f"{column} BETWEEN '{_FIRST.isoformat()}' AND '{_LAST.isoformat()}'"
+        if connection.vendor == "sqlite":
+            # Of the fraction of a second SQLite would round the last one up.
+            second = f"substr({column}, 1, 19)"
+            return (
+                f"datetime({second}) IS {second} AND {column} > '0001'"
+                f" AND rtrim(substr({column}, 20), '0123456789') IN ('', '.')"
+            )
+        return None
 
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper

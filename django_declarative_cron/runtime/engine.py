@@ -208,6 +208,8 @@ class Engine:
             self._known_wake = self._known_wake if seen is None else seen.next_wake
         if seen is not None:
             self._vigil.look(member, seen.database_now)
+            if not seen.has_instance:
+                self._audit.suspect()
             if seen.cancels:
                 self._calls.cancel(member)
             self._stand(member, seen.standing(member), seen)

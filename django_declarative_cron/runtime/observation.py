@@ -98,13 +98,13 @@ class Audit:
         self._is_suspicious = False
 
     def suspect(self) -> None:
-        """Take the rows for others than the leader's: one was met that it does not know."""
+        """Take the rows for others than the leader's: one is gone, or one is a stranger's."""
         self._is_suspicious = True
 
     def finds_loss(
         self, member: Member, tasks: int, now: datetime, next_wake: datetime | None
     ) -> bool:
-        """Return whether a leader's tasks lack a row, or itself its own."""
+        """Return whether a leader's tasks lack a row, or a row is gone or a stranger's."""
         if self._is_suspicious:
             self._is_suspicious = False
             return True

@@ -1,28 +1,27 @@
-"""The idle look: one query, without a lock."""
+"""The poll of an idle scheduler: one statement, without a lock."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, DateTimeField, Exists, OuterRef, Q, Subquery, Value
+from django.db import connections
 
-from ..conf import external_workers
 from ..core.liveness import Watch
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import observation
-from .cancellation import to_end
-from .database import DatabaseNow, direct
+from .database import direct
 from .guard import LONG_AGO, Member, Standing
 from .row_repair import mending
-from .rows import ACTIVE
 
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What an idle look at the deployment says.
+    """What a poll of the deployment says.
 
     Args:
         leader: instance that leads, if any.
@@ -34,7 +33,8 @@ class Peek:
         next_wake: when the first task is to be considered, or the first reservation is over.
         oldest_heartbeat: of all other instances that have not stopped.
         watched: from when to when the deployment was watched without a gap, if it was.
-        cancels: runs of the one who looks are to end.
+        cancels: runs of the instance that polls are to end.
+        has_instance: the instance that polls still has a row.
     """
 
     leader: UUID | None
@@ -47,6 +47,7 @@ class Peek:
     oldest_heartbeat: datetime | None
     watched: Watch | None
     cancels: bool = False
+    has_instance: bool = True
 
     def standing(self, member: Member) -> Standing:
         """Return what a member is now."""
@@ -78,74 +79,84 @@ class Peek:
 
 
 def peek(member: Member) -> Peek | None:
-    """Look at the deployment.
+    """Poll the deployment; return ``None`` where it has no row."""
+    connection = connections[member.using]
+    key = TaskRun._meta.get_field("instance").get_db_prep_value(member.instance, connection)
 
-    Returns:
-        what is seen, ``None`` where the deployment has no row.
-    """
-
-    def look() -> Peek | None:
-        with direct(member.using):
-            row: Any = _deployment(member).first()
+    def poll() -> Peek | None:
+        with direct(member.using), connection.cursor() as cursor:
+            cursor.execute(_poll_text(connection.vendor), [key, key, key, member.deployment])
+            row = cursor.fetchone()
         return None if row is None else _seen(row, member)
 
-    return mending(member.using, member.deployment, look)
+    return mending(member.using, member.deployment, poll)
 
 
-def _deployment(member: Member) -> Any:
-    due = ScheduledTask.objects.filter(scheduler=OuterRef("pk"), wake_at__isnull=False)
-    others = SchedulerInstance.objects.filter(scheduler=OuterRef("pk"), stopped_at=None)
-    oldest = others.exclude(id=member.instance).order_by("heartbeat_at")
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    return states.annotate(
-        database_now=DatabaseNow(),
-        next_wake=Subquery(due.order_by("wake_at").values("wake_at")[:1]),
-        oldest_heartbeat=Subquery(oldest.values("heartbeat_at")[:1]),
-        cancels=Exists(to_end(member.using, member.instance)),
-        reserved_until=(
-            _first_reservation() if external_workers() else Value(None, DateTimeField())
-        ),
-    )
+_NOW = {
+    "sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+    "postgresql": "clock_timestamp() AT TIME ZONE 'UTC'",
+    "mysql": "UTC_TIMESTAMP(6)",
+}
 
 
-def _first_reservation() -> Subquery:
-    """Return the end of the first reservation: no wake time tells of one of a removed task."""
-    reserved = TaskRun.objects.filter(
-        ACTIVE,
-        scheduler=OuterRef("pk"),
-        outcome=Outcome.RUNNING,
-        reservation__isnull=False,
-        reserved_until__isnull=False,
-    )
-    return Subquery(reserved.order_by("reserved_until").values("reserved_until")[:1])
+@cache
+def _poll_text(vendor: str) -> str:
+    """Return the statement of an idle scheduler, sent each second and twice by a standby.
+
+    It is written by hand because Django takes 2.1 ms to compile the same QuerySet each time,
+    and this text takes 0.05 ms. The database looks up each part of it by an index, and gives
+    every instant as UTC, without a zone.
+    """
+    state, instance = SchedulerState._meta.db_table, SchedulerInstance._meta.db_table
+    task, run = ScheduledTask._meta.db_table, TaskRun._meta.db_table
+
+    def utc(column: str) -> str:
+        return f"{column} AT TIME ZONE 'UTC'" if vendor == "postgresql" else column
+
+    # SQLite uses no index for IS NOT NULL, so that a range stands in its place.
+    return f"""SELECT {_NOW[vendor]}, s.leader_id, s.term, s.digest, s.generation,
+            {utc("s.lease_expires_at")}, {utc("s.watched_since")}, {utc("s.watched_until")},
+            (SELECT {utc("min(wake_at)")} FROM {task} WHERE scheduler_id = s.id),
+            (SELECT {utc("min(reserved_until)")} FROM {run}
+                WHERE scheduler_id = s.id AND running_slot >= ''
+                AND outcome = '{Outcome.RUNNING}' AND reservation IS NOT NULL),
+            (SELECT {utc("min(heartbeat_at)")} FROM {instance}
+                WHERE scheduler_id = s.id AND stopped_at IS NULL AND id <> %s),
+            EXISTS (SELECT 1 FROM {run} WHERE instance_id = %s
+                AND cancel_requested_at > '1500-01-01' AND running_slot IS NOT NULL),
+            EXISTS (SELECT 1 FROM {instance} WHERE id = %s)
+        FROM {state} s WHERE s.deployment = %s
+    """
 
 
-def _seen(row: Any, member: Member) -> Peek:
+def _seen(row: Sequence[Any], member: Member) -> Peek:
+    database_now, leader, term, digest, generation = row[:5]
+    lease_expires_at, since, until, next_wake, reserved_until, oldest = map(_instant, row[5:11])
     virtual = getattr(member.database_time, "instant", None)
     return Peek(
-        leader=row.leader_id,
-        term=row.term,
-        lease_expires_at=row.lease_expires_at,
-        digest=row.digest,
-        generation=row.generation,
-        database_now=row.database_now if virtual is None else virtual(),
-        next_wake=min(filter(None, (row.next_wake, row.reserved_until)), default=None),
-        oldest_heartbeat=row.oldest_heartbeat,
-        watched=observation.kept_in(row),
-        cancels=row.cancels,
+        leader=None if leader is None else UUID(str(leader)),
+        term=term,
+        lease_expires_at=lease_expires_at,
+        digest=digest,
+        generation=generation,
+        database_now=_instant(database_now) if virtual is None else virtual(),
+        next_wake=min(filter(None, (next_wake, reserved_until)), default=None),
+        oldest_heartbeat=oldest,
+        watched=None if since is None or until is None else (since, until),
+        cancels=bool(row[11]),
+        has_instance=bool(row[12]),
     )
+
+
+def _instant(value: Any) -> Any:
+    """Read an instant in UTC; SQLite gives the text that it has stored."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return None if value is None else value.replace(tzinfo=UTC)
 
 
 def is_whole(member: Member, tasks: int) -> bool:
     """Return whether a deployment still has the rows its leader wrote."""
-    declared = Q(tasks__origin=Origin.SETTINGS)
-    # An instant beyond every date is a text that no claim ever finds.
-    in_order = Q(tasks__wake_at=None) | Q(tasks__wake_at__lte=datetime.max.replace(tzinfo=UTC))
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    counted = states.annotate(
-        has_instance=Exists(SchedulerInstance.objects.filter(id=member.instance)),
-        task_count=Count("tasks", filter=declared & in_order),
-    )
+    rows = ScheduledTask.objects.using(member.using).filter(origin=Origin.SETTINGS)
     with direct(member.using):
-        row = counted.values_list("has_instance", "task_count").first()
-    return row is not None and bool(row[0]) and row[1] >= tasks
+        return rows.filter(scheduler__deployment=member.deployment).count() >= tasks
