@@ -1,4 +1,4 @@
-"""Write docs/conformance.md from the list of requirements and the marks of the tests."""
+"""The page on conformance, from the list of requirements and the marks of the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = CHECKOUT / "docs" / "conformance.md"
 
 DOCUMENTS = {
     "000": "Declarative Polling Scheduler, formal specification",
@@ -25,9 +24,9 @@ DOCUMENTS = {
 HEAD = """\
 # Conformance
 
-The requirements of the specifications that this scheduler implements, in our words, and the tests
-that show each of them. A test names its requirements with `@pytest.mark.requirement("id")`. The
-list is in `tests/docs/requirements.toml`; `python -m tests.docs.conformance` writes this page.
+This page lists the requirements of the specifications that the scheduler implements, in our words,
+with the tests that show each of them. It is generated from `tests/docs/requirements.toml` and from
+the marks `@pytest.mark.requirement("id")` of the tests.
 
 | document | title | requirements |
 | --- | --- | --- |
@@ -137,7 +136,3 @@ def _decision(fields: Mapping[str, str]) -> str:
         f"- Decision: {fields['holds']}\n"
         f"- Why: {fields['why']} (Semantics: {fields['source']}.)"
     )
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(marked()), encoding="utf-8")

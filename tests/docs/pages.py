@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..conftest import CHECKOUT
+
+expand = runpy.run_path(str(CHECKOUT / "docs" / "_ext" / "tables.py"))["expand"]
 
 _MARKER = re.compile(r"<!-- (.+) -->")
 _FENCE = re.compile(r"```(\w*|\{[\w-]+\}.*)")
@@ -148,12 +151,12 @@ def _tables(text: str) -> Iterator[list[list[str]]]:
 
 
 def read(path: Path) -> Page:
-    """Read a page.
+    """Read a page, with its generated parts.
 
     Args:
         path: of its file.
     """
-    return Page(path, path.read_text(encoding="utf-8"))
+    return Page(path, expand(path.read_text(encoding="utf-8")))
 
 
 README = read(CHECKOUT / "README.md")

@@ -1,4 +1,4 @@
-"""The page about watching says what the code does, and its recipe makes the JSON it shows."""
+"""The page on monitoring matches the code, and its recipe makes the JSON that it shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from django_declarative_cron.watch.files import text_of
 
 from .pages import DOCS, code, codes
 
-PAGE = DOCS["watching.md"]
+PAGE = DOCS["monitoring.md"]
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 

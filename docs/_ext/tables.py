@@ -1,0 +1,162 @@
+"""Write the reference tables of the site from the code that they describe."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management import load_command_class
+
+APP = "django_declarative_cron"
+_DIRECTIVE = re.compile(r"^```\{generated\} (.+)\n```$", re.MULTILINE)
+
+
+def expand(text: str) -> str:
+    """Return a page with its generated parts in it."""
+    return _DIRECTIVE.sub(lambda match: generate(match[1]).rstrip("\n"), text)
+
+
+def generate(name: str) -> str:
+    """Return the Markdown of a generated part, by its name and an optional argument."""
+    key, *arguments = name.split()
+    return PARTS[key](*arguments)
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    header = list(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", r"\|").split())
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _markdown(text: str) -> str:
+    return text.replace("``", "`")
+
+
+def _summary(thing: Any) -> str:
+    """Return the first paragraph of a docstring as one line of Markdown."""
+    return _markdown(" ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()))
+
+
+def _arguments(thing: Any) -> dict[str, str]:
+    """Return the texts of the section ``Args:`` of a docstring, by name."""
+    section = (inspect.getdoc(thing) or "").partition("Args:\n")[2]
+    found = re.findall(r"^    (\w+): (.+(?:\n {5,}.+)*)", section, re.MULTILINE)
+    return {name: _markdown(" ".join(text.split())) for name, text in found}
+
+
+def in_words(value: Any) -> str:
+    """Write a default as the pages do."""
+    if isinstance(value, timedelta):
+        return f"{value.days} days" if value.days else f"{value.seconds} s"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value}`"
+
+
+def options() -> str:
+    """Write the table of the options in ``DECLARATIVE_CRON``."""
+    from django_declarative_cron.core.options import Options
+
+    said, defaults = _arguments(Options), Options()
+    rows = (
+        (_code(each.name), in_words(getattr(defaults, each.name)), said[each.name])
+        for each in fields(Options)
+    )
+    return _table(("option", "default", "description"), rows)
+
+
+def events(module: str) -> str:
+    """Write the table of the events of one module: ``runs``, ``tasks`` or ``scheduler``."""
+    from django_declarative_cron.core import events as package
+
+    known = [event for event in package.ALL if event.__module__.endswith(f".{module}")]
+    common = {"at", "task_name", "facts"}
+    rows = (
+        (
+            _code(event.__name__),
+            event.level,
+            " ".join(_code(each.name) for each in fields(event) if each.name not in common),
+            _summary(event),
+        )
+        for event in known
+    )
+    return _table(("event", "level", "fields", "published when"), rows)
+
+
+def metrics() -> str:
+    """Write the table of the metrics."""
+    from django_declarative_cron.watch.catalogue import METRICS
+
+    rows = (
+        (_code(each.exposed), each.kind, " ".join(map(_code, each.labels)), each.source, each.help)
+        for each in METRICS
+    )
+    return _table(("metric", "kind", "labels", "source", "description"), rows)
+
+
+def commands() -> str:
+    """Write the table of the subcommands of ``cron``."""
+    from django_declarative_cron.management.commands.cron import SUBCOMMANDS
+
+    rows = (
+        (
+            _code(f"cron {name}"),
+            " ".join(_code(option) for option, _ in _options(each.arguments)),
+            _sentence(each.help),
+        )
+        for name, each in SUBCOMMANDS.items()
+    )
+    return _table(("command", "options", "description"), rows)
+
+
+def runscheduler() -> str:
+    """Write the table of the options of ``runscheduler``."""
+    command = load_command_class(APP, "runscheduler")
+    rows = ((_code(name), _sentence(text)) for name, text in _options(command.add_arguments))
+    return _table(("option", "description"), rows)
+
+
+def _options(add_arguments: Callable[[Any], None]) -> Iterator[tuple[str, str]]:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    for action in parser._actions:
+        if action.option_strings and action.help != argparse.SUPPRESS:
+            yield action.option_strings[0], action.help or ""
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def extras() -> str:
+    """Write the table of the extras, with the comments of ``pyproject.toml``."""
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    found = re.findall(r'^(\w+) = \["([\w-]+)[^#\n]*# (.+)$', section, re.MULTILINE)
+    rows = ((_code(name), package, _sentence(text)) for name, package, text in found)
+    return _table(("extra", "installs", "purpose"), rows)
+
+
+def conformance() -> str:
+    """Write the requirements of the specifications with the tests that show them."""
+    from tests.docs.conformance import marked, page
+
+    return page(marked())
+
+
+PARTS: dict[str, Callable[..., str]] = {
+    each.__name__: each
+    for each in (options, events, metrics, commands, runscheduler, extras, conformance)
+}
