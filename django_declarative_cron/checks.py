@@ -24,7 +24,7 @@ E012   a time zone is refused
 E013   a retry delay is refused
 E015   a management command does not exist or is written wrongly
 E016   a retry policy is refused
-E017   ``exclude`` names a calendar that is not there
+E017   ``exclude_calendars`` names a calendar that is not there
 E018   a text or data is too long
 E019   a calendar file is too large, or has events that repeat within a day
 E020   ``DECLARATIVE_CRON`` is not a dict

@@ -2,30 +2,30 @@
 
 Nothing is kept between calls, so a changed setting is seen at the next one.
 
-==================  =========  ======================================================
-DECLARATIVE_CRON    default    meaning
-==================  =========  ======================================================
-WORKERS             10         how many tasks run at the same time in one process
-LEASE               15 s       how long a leader leads unheard of
-RENEW               5 s        how often a process says that it is alive
-DEAD_AFTER          ``LEASE``  how long a process counts as alive unheard of
-GRACE               25 s       how long a stopping process waits for its runs
-COMPANION           True       keep a process beside it that says that it lives
-ADMIN_ACTS          True       whether people may act in the admin, or only look
-DEPLOYMENT          "default"  which of several schedulers in one database this is
-RELEASE             ""         release of the project, shown with each scheduler
-HISTORY_MAX_AGE     90 days    how long finished runs are kept
-HISTORY_MAX_RUNS    1000       how many finished runs are kept for one task
-EVENT_SINK          None       where events are posted to, see ``core.event_sink``
-HTTP_MAX_BODY       262144     the largest body of an HTTP request, in bytes
-HTTP_RATE           600        how many requests a minute one caller has
-EXTERNAL_WORKERS    False      whether workers outside may have types of their own
-RESERVATION         10 min     how long a worker unheard of keeps a run
-METRICS_TASKS       200        how many tasks have a label of their own
-MONITOR             None       where check-ins go, see ``core.monitor``
-NOTIFY              []         whom people are told by, see ``core.channels``
-CALENDARS           {}         by name, what says which days are excluded
-==================  =========  ======================================================
+=======================  =========  ======================================================
+DECLARATIVE_CRON         default    meaning
+=======================  =========  ======================================================
+WORKERS                  10         how many tasks run at the same time in one process
+LEASE                    15 s       how long a leader leads unheard of
+RENEW                    5 s        how often a process says that it is alive
+DEAD_AFTER               ``LEASE``  how long a process counts as alive unheard of
+GRACE                    25 s       how long a stopping process waits for its runs
+WATCHDOG_PROCESS         True       keep a process beside it that says that it lives
+ADMIN_ACTIONS            True       whether people may act in the admin, or only look
+DEPLOYMENT               "default"  which of several schedulers in one database this is
+RELEASE                  ""         release of the project, shown with each scheduler
+HISTORY_MAX_AGE          90 days    how long finished runs are kept
+HISTORY_MAX_RUNS         1000       how many finished runs are kept for one task
+EVENT_SINK               None       where events are posted to, see ``core.event_sink``
+HTTP_MAX_BODY            262144     the largest body of an HTTP request, in bytes
+HTTP_RATE                600        how many requests a minute one caller has
+EXTERNAL_WORKERS         False      whether workers outside may have types of their own
+VISIBILITY_TIMEOUT       10 min     how long a worker unheard of keeps a run
+METRICS_MAX_TASK_LABELS  200        how many tasks have a label of their own
+MONITOR                  None       where check-ins go, see ``core.monitor``
+NOTIFY                   []         whom people are told by, see ``core.channels``
+CALENDARS                {}         by name, what says which days are excluded
+=======================  =========  ======================================================
 
 Durations are a ``timedelta`` or a number of seconds.
 """

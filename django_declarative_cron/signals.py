@@ -288,7 +288,7 @@ def tell_other(most: int) -> None:
     with suppress(Exception):
         logger.warning(
             "The metrics have labels for %d tasks; the others are counted as 'other'. "
-            "Raise METRICS_TASKS to tell them apart.",
+            "Raise METRICS_MAX_TASK_LABELS to tell them apart.",
             most,
         )
 

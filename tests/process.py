@@ -62,25 +62,25 @@ class Process:
         self._reader.join(TIMEOUT)
         return code
 
-    def companions_left(self) -> list[int]:
-        """Give the process ids of its companion and of that one's children."""
+    def watchdogs_left(self) -> list[int]:
+        """Give the process ids of its watchdog process and of that one's children."""
         return [
             int(status.parent.name)
             for status in Path("/proc").glob("[0-9]*/comm")
-            if _reads(status) == "cron-companion\n"
+            if _reads(status) == "cron-watchdog\n"
             and self._mark in _reads(status.with_name("environ"))
         ]
 
     def kill(self) -> None:
-        """End it, and wait until its companion writes nothing more of it."""
+        """End it, and wait until its watchdog process writes nothing more of it."""
         self.child.kill()
         self.exit_code()
         pause = threading.Event()
         for _ in range(int(TIMEOUT * 50)):
-            if not self.companions_left():
+            if not self.watchdogs_left():
                 return
             pause.wait(0.02)
-        raise AssertionError(f"the companion stays: {self.companions_left()}")
+        raise AssertionError(f"the watchdog process stays: {self.watchdogs_left()}")
 
     @property
     def output(self) -> str:

@@ -181,7 +181,7 @@ def test_a_calendar_that_raises_does_not_stop_the_other_tasks() -> None:
     with override_settings(DECLARATIVE_CRON={"CALENDARS": calendars}):
         sim = Simulation(start="2024-01-01T10:10:00Z", time_zone="UTC")
         entry = {"cron": "0 11 * * *", "callback": sim.job(), "dialect": "posix"}
-        sim.initialize([{"name": "a", "exclude": "c", **entry}, {"name": "b", **entry}])
+        sim.initialize([{"name": "a", "exclude_calendars": "c", **entry}, {"name": "b", **entry}])
         sim.advance_to("2024-01-01T11:00:01Z")
         assert set(TaskRun.objects.values_list("task_name", flat=True)) == {"b"}
         sim.crash()
@@ -208,13 +208,13 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": is_leap_day}}
     task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
     with pytest.raises(InvalidRegistrationError) as caught:
-        conf.declarations([{**task, "exclude": "holyday"}])
+        conf.declarations([{**task, "exclude_calendars": "holyday"}])
     assert "'holyday' is no calendar; did you mean `holidays`?" in caught.value.message
-    (problem,) = conf.problems([{**task, "exclude": ["holidays", "fair"]}])
+    (problem,) = conf.problems([{**task, "exclude_calendars": ["holidays", "fair"]}])
     assert str(problem.check) == "declarative_cron.E017"
     assert problem.hint == "Known calendars: `holidays`."
-    (declaration,) = conf.declarations([{**task, "exclude": "holidays"}])
-    assert declaration.operating.exclude == ("holidays",)
+    (declaration,) = conf.declarations([{**task, "exclude_calendars": "holidays"}])
+    assert declaration.operating.exclude_calendars == ("holidays",)
 
 
 @pytest.mark.parametrize(
@@ -247,10 +247,13 @@ def test_a_silent_calendar_is_warned_of(settings: Any) -> None:
         ({"spread": 0.5}, "spread must be at least 1 s and at most 1 days"),
         ({"spread": "P2D"}, "spread must be at least 1 s and at most 1 days"),
         ({"spread": True}, "spread must be a timedelta or a number of seconds, not True"),
-        ({"catch_up": -1}, "catch_up must be at least 0 s and at most 36500 days"),
-        ({"catch_up": "soon"}, "catch_up 'soon' is no duration of ISO 8601"),
-        ({"catch_up": float("inf")}, "catch_up must be a timedelta or a number of seconds"),
-        ({"exclude": [5]}, "exclude must be names of calendars, found 5"),
+        ({"catch_up_window": -1}, "catch_up_window must be at least 0 s and at most 36500 days"),
+        ({"catch_up_window": "soon"}, "catch_up_window 'soon' is no duration of ISO 8601"),
+        (
+            {"catch_up_window": float("inf")},
+            "catch_up_window must be a timedelta or a number of seconds",
+        ),
+        ({"exclude_calendars": [5]}, "exclude_calendars must be names of calendars, found 5"),
         ({"pause_after_failures": 0}, "pause_after_failures must be a whole number from 1"),
         ({"pause_after_failures": True}, "pause_after_failures must be a whole number from 1"),
     ],
@@ -264,6 +267,9 @@ def test_what_means_nothing_is_refused(said: dict[str, Any], reason: str) -> Non
 
 def test_what_is_not_said_leaves_the_digest_as_it_was() -> None:
     task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
-    plain, unsaid = conf.declarations([task]), {"spread": 0, "catch_up": None, "exclude": []}
+    plain, unsaid = (
+        conf.declarations([task]),
+        {"spread": 0, "catch_up_window": None, "exclude_calendars": []},
+    )
     (declaration,) = conf.declarations([{**task, **unsaid, "pause_after_failures": None}])
     assert declaration.digest() == plain[0].digest()

@@ -29,8 +29,8 @@ def test_defaults(settings: Any) -> None:
         "RENEW": timedelta(seconds=5),
         "DEAD_AFTER": None,
         "GRACE": timedelta(seconds=25),
-        "COMPANION": True,
-        "ADMIN_ACTS": True,
+        "WATCHDOG_PROCESS": True,
+        "ADMIN_ACTIONS": True,
         "DEPLOYMENT": "default",
         "RELEASE": "",
         "HISTORY_MAX_AGE": timedelta(days=90),
@@ -39,8 +39,8 @@ def test_defaults(settings: Any) -> None:
         "HTTP_MAX_BODY": 262144,
         "HTTP_RATE": 600,
         "EXTERNAL_WORKERS": False,
-        "RESERVATION": timedelta(minutes=10),
-        "METRICS_TASKS": 200,
+        "VISIBILITY_TIMEOUT": timedelta(minutes=10),
+        "METRICS_MAX_TASK_LABELS": 200,
         "MONITOR": None,
         "NOTIFY": (),
         "CALENDARS": {},
@@ -98,8 +98,8 @@ WHOLE = "must be a whole number of at least 1, not "
         ("GRACE", timedelta(seconds=-1), "must be at least 0 s, not -1 s"),
         ("DEAD_AFTER", 0.5, "must be at least 1 s, not 0.5 s"),
         ("DEAD_AFTER", "60", f"{DURATION}'60'"),
-        ("COMPANION", 1, "must be True or False, not 1"),
-        ("ADMIN_ACTS", "no", "must be True or False, not 'no'"),
+        ("WATCHDOG_PROCESS", 1, "must be True or False, not 1"),
+        ("ADMIN_ACTIONS", "no", "must be True or False, not 'no'"),
         ("HISTORY_MAX_AGE", 0, "must be at least 1 s, not 0 s"),
         ("HISTORY_MAX_RUNS", -1, f"{WHOLE}-1"),
         ("DEPLOYMENT", 5, "must be a text, not int"),
@@ -124,6 +124,23 @@ def test_values_that_are_refused(configure: Any, key: str, value: Any, message: 
     with pytest.raises(ImproperlyConfigured) as caught:
         conf.options()
     assert str(caught.value).startswith(f"DECLARATIVE_CRON['{key}'] {message}\nThe default is ")
+
+
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("COMPANION", "WATCHDOG_PROCESS"),
+        ("ADMIN_ACTS", "ADMIN_ACTIONS"),
+        ("RESERVATION", "VISIBILITY_TIMEOUT"),
+        ("METRICS_TASKS", "METRICS_MAX_TASK_LABELS"),
+    ],
+)
+def test_the_former_name_of_an_option_is_refused_with_the_present_one(
+    configure: Any, former: str, present: str
+) -> None:
+    configure(**{former: True})
+    (problem,) = conf.option_problems()
+    assert problem.message == f"is no known option; did you mean `{present}`?"
 
 
 def test_an_unknown_option_is_refused_with_the_nearest(configure: Any) -> None:

@@ -196,6 +196,16 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
             "comand",
             'Invalid registration "a": comand is no known key; did you mean `command`?',
         ),
+        (
+            {"catch_up": 60},
+            "catch_up",
+            'Invalid registration "a": catch_up is no known key; did you mean `catch_up_window`?',
+        ),
+        (
+            {"exclude": "holidays"},
+            "exclude",
+            'Invalid registration "a": exclude is no known key; did you mean `exclude_calendars`?',
+        ),
         ({"zzz": 1}, "zzz", 'Invalid registration "a": zzz is no known key'),
         ({5: 1}, "5", 'Invalid registration "a": 5 is no known key'),
         (

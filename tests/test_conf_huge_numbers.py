@@ -55,7 +55,7 @@ def test_a_huge_number_is_an_error_where_data_or_a_key_is_expected(
         assert len(errors(settings, {}, {**ENTRY, "options": options})) == 1
 
 
-@pytest.mark.parametrize("key", ["LEASE", "RENEW", "DEAD_AFTER", "GRACE", "RESERVATION"])
+@pytest.mark.parametrize("key", ["LEASE", "RENEW", "DEAD_AFTER", "GRACE", "VISIBILITY_TIMEOUT"])
 def test_durations_beyond_every_calendar_are_refused(settings: Any, key: str) -> None:
     (error, *_) = errors(settings, {key: timedelta.max})
     assert error == "declarative_cron.E022 must be at most 36500 days, not 999999999"

@@ -63,13 +63,13 @@ def test_options_may_be_lazy_too(settings: Any) -> None:
     given = {
         lazystr("LEASE"): SimpleLazyObject(lambda: 30),
         "DEPLOYMENT": lazystr("shop"),
-        "COMPANION": SimpleLazyObject(lambda: False),
+        "WATCHDOG_PROCESS": SimpleLazyObject(lambda: False),
     }
     assert checked(settings, [], SimpleLazyObject(lambda: given)) == []
     found = conf.options()
     assert (timedelta(seconds=30), "shop") == (found.LEASE, found.DEPLOYMENT)
-    assert found.COMPANION is False
-    for key in ("LEASE", "DEPLOYMENT", "COMPANION", "NOTIFY", "CALENDARS", "EVENT_SINK"):
+    assert found.WATCHDOG_PROCESS is False
+    for key in ("LEASE", "DEPLOYMENT", "WATCHDOG_PROCESS", "NOTIFY", "CALENDARS", "EVENT_SINK"):
         (refused,) = checked(settings, [], {key: SimpleLazyObject(fail)})
         assert key in str(refused.obj)
 

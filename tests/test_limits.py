@@ -101,7 +101,7 @@ def test_a_number_out_of_bounds_is_refused_with_its_bounds(
     ("key", "value", "words"),
     [
         ("spread", 86_401, "at most 1 days"),
-        ("catch_up", 10**400, "at most 36500 days"),
+        ("catch_up_window", 10**400, "at most 36500 days"),
         ("pause_after_failures", 10**400, "from 1 to 10000"),
     ],
 )

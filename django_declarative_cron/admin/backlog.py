@@ -20,6 +20,6 @@ def shown() -> dict[str, Any] | None:
         "waiting": found.waiting,
         "age": "" if found.age is None else formats.span(found.age),
         "is_held_up": bool(found.refused),
-        "set_aside": found.set_aside,
+        "dead_lettered": found.dead_lettered,
         "error": found.error,
     }

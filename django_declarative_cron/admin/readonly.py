@@ -81,7 +81,7 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def may_do(self, request: HttpRequest, codename: str) -> bool:
         """Return whether the project lets people act here, and this one may."""
-        may = options().ADMIN_ACTS
+        may = options().ADMIN_ACTIONS
         return may and request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -36,7 +36,7 @@ def standing_of(instance: SchedulerInstance, now: datetime) -> Standing:
     if now - instance.heartbeat_at > options().LEASE:
         return Standing.SILENT
     if instance.mute_since is not None:
-        # Its companion vouches for its life; it does nothing by itself.
+        # Its watchdog process vouches for its life; it does nothing by itself.
         return Standing.HELD_UP
     if instance.stop_requested_at is not None:
         return Standing.STOPPING

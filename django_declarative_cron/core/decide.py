@@ -81,7 +81,7 @@ def decide(
     now: datetime,
     policy: Policy = "coalesce",
     active: Sequence[ActiveRun] = (),
-    catch_up: timedelta | None = None,
+    catch_up_window: timedelta | None = None,
 ) -> Decision:
     """Decide for one task (001 Task State Transitions, 004 Obligation).
 
@@ -94,7 +94,7 @@ def decide(
         if story.state.paused_since:
             story = _manual(story, now, policy, active)
         else:
-            story = _due(story, schedule, now, policy, active, catch_up)
+            story = _due(story, schedule, now, policy, active, catch_up_window)
     return settle(story, schedule, now, policy)
 
 
@@ -119,7 +119,7 @@ def _believed(story: Story, retry: Retry, now: datetime, schedule: Schedule) -> 
     if is_believable(state.mark, now, schedule) and is_near:
         return story
     return story.then(
-        events.TaskMarkReset(
+        events.TaskHighWaterMarkReset(
             at=now,
             task_name=state.name,
             old_mark=state.mark,
@@ -170,7 +170,7 @@ def _due(
     now: datetime,
     policy: Policy,
     active: Sequence[ActiveRun],
-    catch_up: timedelta | None,
+    catch_up_window: timedelta | None,
 ) -> Story:
     state = story.state
     latest = schedule.latest_at_or_before(now)
@@ -179,7 +179,7 @@ def _due(
         schedule.calendar_at(owed)
     story = story.then(*left_out(state, schedule, now))
     newest = occurrence or _boot_since(state)
-    if newest is not None and _is_too_late(state, newest, now, catch_up):
+    if newest is not None and _is_too_late(state, newest, now, catch_up_window):
         story = story.then(*too_late(state, schedule, occurrence, now, policy))
         state, occurrence = story.state, None
     if _is_held_up(state, policy):
@@ -198,12 +198,12 @@ def _boot_since(state: TaskState) -> datetime | None:
 
 
 def _is_too_late(
-    state: TaskState, occurrence: datetime, now: datetime, catch_up: timedelta | None
+    state: TaskState, occurrence: datetime, now: datetime, catch_up_window: timedelta | None
 ) -> bool:
     """Return whether an occurrence could have started so long ago that it is not caught up."""
-    if catch_up is None:
+    if catch_up_window is None:
         return False
-    longest, began, freed = max(catch_up, ON_TIME), state.last_attempt_at, state.freed_at
+    longest, began, freed = max(catch_up_window, ON_TIME), state.last_attempt_at, state.freed_at
     # What a run of the task kept from starting in time is no older than the end of that run.
     if freed is not None and (began is None or began - occurrence <= longest):
         occurrence = max(occurrence, freed)
@@ -280,7 +280,7 @@ def _queued(
     )
     if waiting <= MOST_WAITING:
         return story
-    return story.then(events.TaskRunsPiledUp(at=now, task_name=state.name, waiting=waiting))
+    return story.then(events.TaskBacklogGrowing(at=now, task_name=state.name, waiting=waiting))
 
 
 def _reason(state: TaskState, occurrence: datetime | None, now: datetime) -> Reason | None:

@@ -282,7 +282,7 @@ class Sink:
         events: types that are posted; ``job.*`` means all that begin so.
         timeout: how long the receiver may take to answer.
         give_up_after: how long an event is tried, from its first refusal, before it is set aside.
-        most: how many events wait at most; beyond, the oldest are forgotten.
+        most: how many events wait at most; beyond, the oldest are dropped.
         source: URI of the deployment in the events; made of its identifier where empty.
         headers: sent with each event.
     """

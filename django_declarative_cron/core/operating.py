@@ -27,7 +27,7 @@ def offset_of(name: str, spread: timedelta) -> timedelta:
     return int.from_bytes(digest[:8]) % seconds * SECOND
 
 
-KEYS: Final = ("spread", "catch_up", "exclude", "pause_after_failures")
+KEYS: Final = ("spread", "catch_up_window", "exclude_calendars", "pause_after_failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,24 @@ class Operating:
 
     Args:
         spread: its occurrences are later by less than this, see ``core.operating``.
-        catch_up: how late an occurrence may start, ``None`` for any time.
-        exclude: names of the calendars whose days have no occurrences.
+        catch_up_window: how late an occurrence may start, ``None`` for any time.
+        exclude_calendars: names of the calendars whose days have no occurrences.
         pause_after_failures: how many failures in a row pause it, ``None`` for never.
     """
 
     spread: timedelta = timedelta(0)
-    catch_up: timedelta | None = None
-    exclude: tuple[str, ...] = ()
+    catch_up_window: timedelta | None = None
+    exclude_calendars: tuple[str, ...] = ()
     pause_after_failures: int | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON-native data: what is said only, durations in seconds."""
         said: dict[str, Any] = {
             "spread": self.spread.total_seconds() or None,
-            "catch_up": None if self.catch_up is None else self.catch_up.total_seconds(),
-            "exclude": list(self.exclude) or None,
+            "catch_up_window": None
+            if self.catch_up_window is None
+            else self.catch_up_window.total_seconds(),
+            "exclude_calendars": list(self.exclude_calendars) or None,
             "pause_after_failures": self.pause_after_failures,
         }
         return {key: value for key, value in said.items() if value is not None}
@@ -65,15 +67,20 @@ def of_data(data: Mapping[str, Any]) -> Operating:
         TypeError: likewise.
         OverflowError: likewise.
     """
-    catch_up, exclude = data.get("catch_up"), data.get("exclude", ())
-    if isinstance(exclude, str) or not all(isinstance(each, str) for each in exclude):
-        raise ValueError(f"stored names of calendars are none: {in_short(exclude)}")
+    catch_up_window, exclude_calendars = (
+        data.get("catch_up_window"),
+        data.get("exclude_calendars", ()),
+    )
+    if isinstance(exclude_calendars, str) or not all(
+        isinstance(each, str) for each in exclude_calendars
+    ):
+        raise ValueError(f"stored names of calendars are none: {in_short(exclude_calendars)}")
     most = data.get("pause_after_failures")
     if most is not None and (not isinstance(most, int) or most < 1):
         raise ValueError(f"stored number of failures is none: {in_short(most)}")
     return Operating(
         spread=timedelta(seconds=data.get("spread", 0)),
-        catch_up=None if catch_up is None else timedelta(seconds=catch_up),
-        exclude=tuple(exclude),
+        catch_up_window=None if catch_up_window is None else timedelta(seconds=catch_up_window),
+        exclude_calendars=tuple(exclude_calendars),
         pause_after_failures=most,
     )

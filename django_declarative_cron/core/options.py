@@ -41,8 +41,8 @@ class Options:
         RENEW: how often a process says that it is alive.
         DEAD_AFTER: how long a process counts as alive unheard of; ``LEASE`` unless given.
         GRACE: how long a stopping process waits for its runs.
-        COMPANION: whether ``runscheduler`` keeps a process beside it that says that it lives.
-        ADMIN_ACTS: whether people may act in the admin, or only look.
+        WATCHDOG_PROCESS: whether ``runscheduler`` starts a process that monitors it.
+        ADMIN_ACTIONS: whether people may act in the admin, or only look.
         DEPLOYMENT: which of several schedulers in one database this is.
         RELEASE: of the project; it is shown with each scheduler.
         HISTORY_MAX_AGE: how long finished runs are kept.
@@ -51,8 +51,8 @@ class Options:
         HTTP_MAX_BODY: the largest body of a request to the HTTP binding, in bytes.
         HTTP_RATE: how many requests a minute one caller has in one process.
         EXTERNAL_WORKERS: whether types without a function here are taken for external workers.
-        RESERVATION: how long a worker that is not heard of keeps a run.
-        METRICS_TASKS: of how many tasks the metrics have a label of their own.
+        VISIBILITY_TIMEOUT: how long a worker that is not heard of keeps a run.
+        METRICS_MAX_TASK_LABELS: of how many tasks the metrics have a label of their own.
         MONITOR: where check-ins of tasks go, ``None`` for nowhere.
         NOTIFY: whom people are told by that something needs them.
         CALENDARS: by name, what says of a day whether it is excluded: a function, the dotted
@@ -64,8 +64,8 @@ class Options:
     RENEW: timedelta = timedelta(seconds=5)
     DEAD_AFTER: timedelta | None = None
     GRACE: timedelta = timedelta(seconds=25)
-    COMPANION: bool = True
-    ADMIN_ACTS: bool = True
+    WATCHDOG_PROCESS: bool = True
+    ADMIN_ACTIONS: bool = True
     DEPLOYMENT: str = "default"
     RELEASE: str = ""
     HISTORY_MAX_AGE: timedelta = timedelta(days=90)
@@ -74,8 +74,8 @@ class Options:
     HTTP_MAX_BODY: int = 256 * 1024
     HTTP_RATE: int = 600
     EXTERNAL_WORKERS: bool = False
-    RESERVATION: timedelta = timedelta(minutes=10)
-    METRICS_TASKS: int = 200
+    VISIBILITY_TIMEOUT: timedelta = timedelta(minutes=10)
+    METRICS_MAX_TASK_LABELS: int = 200
     MONITOR: Monitoring | None = None
     NOTIFY: tuple[Channel, ...] = ()
     CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(default_factory=dict)
@@ -253,8 +253,8 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "RENEW": _duration(timedelta(milliseconds=100)),
     "DEAD_AFTER": _unless_none(_duration(_SECOND)),
     "GRACE": _duration(timedelta(0)),
-    "COMPANION": _truth,
-    "ADMIN_ACTS": _truth,
+    "WATCHDOG_PROCESS": _truth,
+    "ADMIN_ACTIONS": _truth,
     "DEPLOYMENT": _text(1),
     "RELEASE": _text(0),
     "HISTORY_MAX_AGE": _duration(_SECOND),
@@ -263,8 +263,8 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "HTTP_MAX_BODY": _whole,
     "HTTP_RATE": _whole,
     "EXTERNAL_WORKERS": _truth,
-    "RESERVATION": _duration(_SECOND),
-    "METRICS_TASKS": _whole,
+    "VISIBILITY_TIMEOUT": _duration(_SECOND),
+    "METRICS_MAX_TASK_LABELS": _whole,
     "MONITOR": _unless_none(_read_by(read_monitoring)),
     "NOTIFY": _read_by(read_channels),
     "CALENDARS": _calendars,

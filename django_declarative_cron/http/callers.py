@@ -84,8 +84,8 @@ def _user(request: HttpRequest) -> Caller:
         raise _nobody(request, "An access token is needed: Authorization: Bearer …")
     if request.method not in ("GET", "HEAD"):
         _require_csrf_token(request)
-    # ADMIN_ACTS leaves people nothing but looking, here as in the admin.
-    possible = Right if options().ADMIN_ACTS else (Right.READ,)
+    # ADMIN_ACTIONS leaves people nothing but looking, here as in the admin.
+    possible = Right if options().ADMIN_ACTIONS else (Right.READ,)
     rights = frozenset(right for right in possible if user.has_perm(PERMISSIONS[right]))
     return Caller(user.get_username(), f"user {user.pk}", rights, str(user.pk))
 

@@ -235,7 +235,7 @@ def _text(body: dict[str, Any], key: str) -> str:
 def _visibility(body: dict[str, Any]) -> timedelta:
     value = body.get("visibility_timeout_ms")
     if value is None:
-        return options().RESERVATION
+        return options().VISIBILITY_TIMEOUT
     if isinstance(value, bool) or not isinstance(value, int) or not 1000 <= value <= _LONGEST:
         message = f"`visibility_timeout_ms` must be a number from 1000 to {_LONGEST}."
         raise invalid(message, field="visibility_timeout_ms")

@@ -49,7 +49,9 @@ class Migration(migrations.Migration):
                 (
                     "mute_since",
                     django_declarative_cron.fields.InstantField(
-                        blank=True, null=True, verbose_name="vouched for by its companion since"
+                        blank=True,
+                        null=True,
+                        verbose_name="vouched for by its watchdog process since",
                     ),
                 ),
                 (
@@ -502,7 +504,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "set_aside_at",
+                    "dead_lettered_at",
                     django_declarative_cron.fields.InstantField(
                         blank=True, null=True, verbose_name="set aside at"
                     ),

@@ -98,7 +98,7 @@ class SchedulerInstance(models.Model):
     started_at = InstantField(_("started at"))
     heartbeat_at = InstantField(_("last heartbeat at"))
     watched_since = InstantField(_("watched without a gap since"), null=True, blank=True)
-    mute_since = InstantField(_("vouched for by its companion since"), null=True, blank=True)
+    mute_since = InstantField(_("vouched for by its watchdog process since"), null=True, blank=True)
     initialized_at = InstantField(_("initialised at"), null=True, blank=True)
     stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
     stopped_at = InstantField(_("stopped at"), null=True, blank=True)

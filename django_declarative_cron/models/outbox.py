@@ -29,7 +29,7 @@ class OutboxEvent(models.Model):
     refused_since = InstantField(_("refused since"), null=True, blank=True)
     claimed_by = models.UUIDField(_("being delivered by"), null=True, blank=True, editable=False)
     claimed_until = InstantField(_("being delivered until"), null=True, blank=True)
-    set_aside_at = InstantField(_("set aside at"), null=True, blank=True)
+    dead_lettered_at = InstantField(_("dead-lettered at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("event to be delivered")

@@ -33,7 +33,7 @@ from .heartbeat import Heartbeat
 from .observation import Vigil
 from .outcome import Ending
 from .runners.registry import call_once
-from .watchdog import Companion
+from .watchdog import WatchdogProcess
 from .work import Run, Work
 
 _ATTEMPTS_TO_RECORD = 10
@@ -63,7 +63,7 @@ def run_now(
     clock: Clock,
     *,
     started: Callable[[], None] = _nothing,
-    companion: Companion | None = None,
+    watchdog: WatchdogProcess | None = None,
 ) -> Ran:
     """Run a declared task to its end in this thread.
 
@@ -76,7 +76,7 @@ def run_now(
     """
     member = outsider(clock)
     start = foreground.start(member, this_process(), declaration, act)
-    return run_started(member, start, declaration, clock, started, companion)
+    return run_started(member, start, declaration, clock, started, watchdog)
 
 
 def run_started(
@@ -85,7 +85,7 @@ def run_started(
     declaration: Declaration,
     clock: Clock,
     started: Callable[[], None] = _nothing,
-    companion: Companion | None = None,
+    watchdog: WatchdogProcess | None = None,
 ) -> Ran:
     """Run what is committed as started to its end in this thread, and record it.
 
@@ -94,7 +94,7 @@ def run_started(
     """
     watchers.begin([declaration])
     try:
-        with _living(member, clock, companion):
+        with _living(member, clock, watchdog):
             publish(start.events)
             started()
             result = call_once(_work(start, declaration, member), clock)
@@ -126,9 +126,9 @@ def outsider(clock: Clock) -> Member:
 
 
 @contextmanager
-def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterator[None]:
+def _living(member: Member, clock: Clock, watchdog: WatchdogProcess | None) -> Iterator[None]:
     """Keep the leader from taking the run for one of a dead process; leave at the end."""
-    heartbeat = Heartbeat(clock, lambda: member, companion)
+    heartbeat = Heartbeat(clock, lambda: member, watchdog)
     heartbeat.start()
     try:
         yield
@@ -141,8 +141,8 @@ def _living(member: Member, clock: Clock, companion: Companion | None) -> Iterat
     # The run is recorded; an instance that could not leave is found silent later.
     with suppress(DatabaseError):
         liveness.leave(member, clock.now())
-    if companion is not None:
-        companion.dismiss()
+    if watchdog is not None:
+        watchdog.dismiss()
 
 
 def _work(start: Start, declaration: Declaration, member: Member) -> Work:
@@ -184,7 +184,7 @@ _BETWEEN_LOOKS = 1.0
 
 
 def _nobody() -> None:
-    """Return no companion."""
+    """Return no watchdog process."""
 
 
 @dataclass(slots=True)
@@ -196,14 +196,14 @@ class Backfill:
         clock: source of time.
         repeat: run occurrences that have succeeded too.
         waits: called once for each time that it waits for other runs of the task.
-        companion: makes a process that vouches for this one during a run, or gives ``None``.
+        watchdog: makes a process that vouches for this one during a run, or gives ``None``.
     """
 
     declaration: Declaration
     clock: Clock
     repeat: bool
     waits: Callable[[], None]
-    companion: Callable[[], Companion | None] = _nobody
+    watchdog: Callable[[], WatchdogProcess | None] = _nobody
     member: Member = field(init=False)
     vigil: Vigil = field(init=False, default_factory=Vigil)
 
@@ -229,8 +229,8 @@ class Backfill:
             django.db.Error: it was not started, or its end could not be recorded.
         """
         start = self._start(occurrence)
-        companion = self.companion()
-        return run_started(self.member, start, self.declaration, self.clock, companion=companion)
+        watchdog = self.watchdog()
+        return run_started(self.member, start, self.declaration, self.clock, watchdog=watchdog)
 
     def _start(self, occurrence: datetime) -> Start:
         is_waiting = False

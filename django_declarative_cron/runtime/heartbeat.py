@@ -15,7 +15,7 @@ from ..store.row_repair import mending
 from .clock import Clock
 from .connections import leave_pool, renew
 from .fencing import Trust
-from .watchdog import Companion
+from .watchdog import WatchdogProcess
 
 _LONGEST_JOIN = 10.0
 
@@ -26,7 +26,7 @@ class Heartbeat:
     Args:
         clock: by which it waits.
         member: gives who this instance is, ``None`` before the first initialisation.
-        companion: hears of each sign of life.
+        watchdog: hears of each sign of life.
         trust: is renewed by each.
         watched: gives from when to when it has watched the others without a gap.
     """
@@ -35,13 +35,13 @@ class Heartbeat:
         self,
         clock: Clock,
         member: Callable[[], Member | None],
-        companion: Companion | None = None,
+        watchdog: WatchdogProcess | None = None,
         trust: Trust | None = None,
         watched: Callable[[], Watch | None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._member = member
-        self._companion = companion
+        self._watchdog = watchdog
         self._trust = trust or Trust(clock)
         self._watched = watched
         self._ended = threading.Event()
@@ -85,8 +85,8 @@ class Heartbeat:
         if member is not None:
             leave_pool(member.using)
         while member is not None:
-            if lives and self._companion is not None:
-                self._companion.heard(member)
+            if lives and self._watchdog is not None:
+                self._watchdog.heard(member)
             if self._clock.wait(self._ended, member.renew.total_seconds()):
                 break
             lives = self.once(member)

@@ -47,7 +47,7 @@ class Pace:
         if member is None:
             return False
         if abs(leap) >= LEAP:
-            publish([events.ClockMoved(at=now, seconds=leap)])
+            publish([events.ClockStepped(at=now, seconds=leap)])
             self._stepped_back = self._stepped_back or leap < 0
             self._lapses.append((now - timedelta(seconds=leap), now))
         if self._lapses:

@@ -29,7 +29,7 @@ from .lifecycle import BusyError, Lifecycle, Polling, State, Step
 from .loop import Loop, Pulse
 from .reentrancy import inside, is_alone, is_inside
 from .runners import Load, Runner
-from .watchdog import Companion
+from .watchdog import WatchdogProcess
 from .watchers import Watching
 
 __all__ = ["Scheduler", "State"]
@@ -46,7 +46,7 @@ class Scheduler:
         background: run the loop and the heartbeat in threads; a simulation ticks by hand.
         options: gives the options; those of ``DECLARATIVE_CRON`` unless given.
         declare: understands registrations; by the project's settings unless given.
-        companion: the process beside this one that vouches for it, if there is one.
+        watchdog: the process beside this one that vouches for it, if there is one.
         force: take the place of a set of a newer release too.
     """
 
@@ -58,13 +58,13 @@ class Scheduler:
         background: bool = True,
         options: Callable[[], conf.Options] = conf.options,
         declare: Callable[[object], Sequence[Declaration]] = conf.declarations,
-        companion: Companion | None = None,
+        watchdog: WatchdogProcess | None = None,
         force: bool = False,
     ) -> None:
         self.clock = clock
         self._background, self._given_runner = background, runner
         self._options, self._declare = options, declare
-        self._companion, self._life = companion, Lifecycle()
+        self._watchdog, self._life = watchdog, Lifecycle()
         self._terms = Terms.BY_FORCE if force else Terms.UNLESS_OLDER
         self._be_new()
 
@@ -340,7 +340,7 @@ class Scheduler:
         self._engine = engine = Engine(self.clock, self._life, self._options(), self._given_runner)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.patience)
         self._heartbeat = Heartbeat(
-            self.clock, lambda: engine.member, self._companion, engine.trust, engine.watched
+            self.clock, lambda: engine.member, self._watchdog, engine.trust, engine.watched
         )
         self._sink = SinkThread(self.clock, self._options, lambda: engine.member)
         self._watching = Watching(lambda: engine.declarations, lambda: engine.member)

@@ -1,4 +1,4 @@
-"""What a companion does: listen, vouch for its scheduler, count it as dead when it is gone."""
+"""The watchdog process: vouch for a scheduler, and mark it as dead when it is gone."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Deed = Callable[[Member], object]
 _LOOK_AT_THE_PARENT = 1.0
 _AGAIN = 0.5
 _DYING = 2.0
-_TITLE = "cron-companion"
+_TITLE = "cron-watchdog"
 _IGNORED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
 
 
 class Watch:
-    """The watch of a companion over its scheduler.
+    """The watch of a watchdog process over its scheduler.
 
     Args:
         member: the scheduler, whatever its instance is.
@@ -125,8 +125,8 @@ class Watch:
         select.select([], [], [], seconds)
 
 
-def be_companion(member: Member, clock: Clock, *, pipe: int, parent: int) -> NoReturn:
-    """Be nothing but a companion from now on; to be called right after the fork."""
+def run_watchdog(member: Member, clock: Clock, *, pipe: int, parent: int) -> NoReturn:
+    """Be nothing but a watchdog process from now on; to be called right after the fork."""
     code = 1
     try:
         pipe = _leave_what_was_inherited(pipe)
@@ -187,15 +187,15 @@ _NOBODY = UUID(int=0)
 _LONGEST_FAREWELL = 2.0
 
 
-class CompanionGoneError(RuntimeError):
-    """Tell that a companion ended before its scheduler."""
+class WatchdogGoneError(RuntimeError):
+    """Tell that a watchdog process ended before its scheduler."""
 
 
-class Companion:
-    """What a scheduler has of its companion.
+class WatchdogProcess:
+    """What a scheduler has of its watchdog process.
 
     Args:
-        pid: of the companion.
+        pid: of the watchdog.
         pipe: where it reads; written to here.
         clock: by which its end is waited for.
     """
@@ -222,8 +222,8 @@ class Companion:
         if self.is_alive:
             self._write(f"{member.instance}\n".encode())
         else:
-            gone = CompanionGoneError(f"process {self.pid} has ended")
-            report("The companion process", gone, then="the heartbeat goes on without it")
+            gone = WatchdogGoneError(f"process {self.pid} has ended")
+            report("The watchdog process", gone, then="the heartbeat goes on without it")
 
     def dismiss(self) -> None:
         """Let it end, and wait for that: the scheduler has left, or never came."""
@@ -268,13 +268,13 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 
-def accompany(options: Options, clock: Clock) -> Companion | None:
-    """Fork a companion, where options and system allow that.
+def fork_watchdog(options: Options, clock: Clock) -> WatchdogProcess | None:
+    """Fork a watchdog process, where options and system allow that.
 
     To be called in the main thread by a process that is to be a scheduler and nothing
     else, before it has threads; its database connections are closed.
     """
-    if not options.COMPANION or not can_fork():
+    if not options.WATCHDOG_PROCESS or not can_fork():
         return None
     member = Member(
         using=database.alias(),
@@ -294,15 +294,15 @@ def accompany(options: Options, clock: Clock) -> Companion | None:
     try:
         pid = _fork()
         if pid == 0:
-            be_companion(member, clock, pipe=read, parent=parent)
+            run_watchdog(member, clock, pipe=read, parent=parent)
     except OSError as error:
-        report("Starting the companion process", error, then="the scheduler goes on without it")
+        report("Starting the watchdog process", error, then="the scheduler goes on without it")
         os.close(write)
         return None
     finally:
         os.close(read)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    return Companion(pid, write, clock)
+    return WatchdogProcess(pid, write, clock)
 
 
 def _pipe() -> tuple[int, int]:

@@ -344,7 +344,7 @@ def open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOv
 
 def events_of(
     row: ScheduledTask, declaration: Declaration, now: datetime
-) -> list[events.TaskMoved]:
+) -> list[events.TaskRescheduled]:
     """Tell by how much the occurrences of a task move, in an event or none."""
     try:
         before = offset_of(row.name, rows.operating_of(row).spread)
@@ -354,4 +354,4 @@ def events_of(
     if not later:
         return []
     seconds = later.total_seconds()
-    return [events.TaskMoved(at=now, task_name=row.name, seconds=seconds)]
+    return [events.TaskRescheduled(at=now, task_name=row.name, seconds=seconds)]

@@ -203,7 +203,7 @@ def _claim_tasks(
 ASIDE = timedelta(minutes=5)
 """How long a row that cannot be considered is left alone."""
 
-_BEGINS_ANEW = (events.TaskOverridden, events.TaskMarkReset)
+_BEGINS_ANEW = (events.TaskOverridden, events.TaskHighWaterMarkReset)
 
 
 @dataclass(slots=True)
@@ -296,12 +296,12 @@ def _decided(
     if state.waiting:
         state = state.but(waiting=sum(run.waiting for run in active))
     schedule, policy = declaration.schedule, declaration.overlap_policy
-    catch_up = declaration.operating.catch_up
-    decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up)
+    catch_up_window = declaration.operating.catch_up_window
+    decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up_window)
     is_broken, led_since = bool(row.broken_reason), held.row.led_since
     told = with_causes(decision.events, state, schedule, is_broken=is_broken, led_since=led_since)
     decision = replace(decision, events=told)
-    if any(isinstance(event, events.TaskMarkReset) for event in decision.events):
+    if any(isinstance(event, events.TaskHighWaterMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.
         row.epoch = held.next_epoch(member.using)
     return decision

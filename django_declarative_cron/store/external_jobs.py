@@ -235,7 +235,9 @@ def _recorded(member: Member, job: str, result: Result) -> tuple[TaskRun, events
     recorded = results.record(nobodys, [result], result.finished_at)
     publish_on_commit(recorded.events, member.using)
     after = find(job)
-    if recorded.held or any(isinstance(event, events.TaskRunLate) for event in recorded.events):
+    if recorded.held or any(
+        isinstance(event, events.TaskRunResultDiscarded) for event in recorded.events
+    ):
         raise StateError(after)
     return after, next(iter(recorded.events), None)
 

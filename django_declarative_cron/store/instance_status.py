@@ -46,7 +46,7 @@ class Attendance:
     def age(self, instance: SchedulerInstance) -> timedelta:
         """Return how long ago an instance spoke for itself, by the database's clock.
 
-        One that its companion vouches for lives, and cannot work.
+        One that its watchdog process vouches for lives, and cannot work.
         """
         return max(self.now - spoke_at(instance), timedelta(0))
 

@@ -222,7 +222,7 @@ class Backlog:
     Args:
         waiting: events that are still to be delivered.
         refused: those of them that were refused at least once.
-        set_aside: events that were refused for too long.
+        dead_lettered: events that were refused for too long.
         oldest: when the oldest of the waiting ones happened.
         now: the database's time.
         error: the newest refusal there is, in one line.
@@ -230,7 +230,7 @@ class Backlog:
 
     waiting: int
     refused: int
-    set_aside: int
+    dead_lettered: int
     oldest: datetime | None
     now: datetime
     error: str
@@ -261,11 +261,11 @@ def undelivered(using: str, deployment: str, clock: Clock) -> Backlog | None:
     if state is None:
         return None
     rows = OutboxEvent.objects.using(using).filter(scheduler=state)
-    waits = Q(set_aside_at=None)
+    waits = Q(dead_lettered_at=None)
     found = rows.aggregate(
         waiting=Count("id", filter=waits),
         refused=Count("id", filter=waits & Q(attempts__gt=0)),
-        set_aside=Count("id", filter=~waits),
+        dead_lettered=Count("id", filter=~waits),
         oldest=Min("created_at", filter=waits),
         newest_refused=Max("id", filter=~Q(error="")),
     )

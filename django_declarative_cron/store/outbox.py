@@ -242,7 +242,7 @@ def _state(member: Member) -> Any:
 
 def _waiting(member: Member, state: SchedulerState) -> QuerySet[OutboxEvent]:
     rows = OutboxEvent.objects.using(member.using)
-    return rows.filter(scheduler=state, set_aside_at=None)
+    return rows.filter(scheduler=state, dead_lettered_at=None)
 
 
 def _due(waiting: QuerySet[OutboxEvent], now: datetime) -> QuerySet[OutboxEvent]:
@@ -310,10 +310,10 @@ def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Eve
         found = _state(member)
         if found is None or found.leader_id != member.instance:
             return []
-        return [*_set_aside(member, found, give_up_after), *_forget(member, found, most)]
+        return [*_dead_letter(member, found, give_up_after), *_forget(member, found, most)]
 
 
-def _set_aside(member: Member, state: Any, give_up_after: timedelta) -> list[events.Event]:
+def _dead_letter(member: Member, state: Any, give_up_after: timedelta) -> list[events.Event]:
     now = state.database_now
     poison = _waiting(member, state).filter(
         attempts__gt=0, refused_since__lt=now - give_up_after, claimed_by=None
@@ -321,9 +321,9 @@ def _set_aside(member: Member, state: Any, give_up_after: timedelta) -> list[eve
     rows = list(database.lockable(member.using, poison.order_by("id"))[:MOST])
     ours = OutboxEvent.objects.using(member.using).filter(pk__in=[row.pk for row in rows])
     if rows:
-        ours.update(set_aside_at=now)
+        ours.update(dead_lettered_at=now)
     return [
-        events.EventSetAside(
+        events.EventDeadLettered(
             at=now,
             event_id=str(row.event_id),
             type=row.type,
@@ -342,22 +342,24 @@ def _forget(member: Member, state: Any, most: int) -> list[events.Event]:
         return []
     [newest] = everything.order_by("id").values_list("pk", flat=True)[surplus - 1 : surplus]
     everything.filter(pk__lte=newest).delete()
-    return [events.EventsForgotten(at=state.database_now, count=surplus, most=most)]
+    return [events.EventsDropped(at=state.database_now, count=surplus, most=most)]
 
 
-def try_again(using: str, deployment: str) -> int:
-    """Let events that were set aside be delivered after all, with as much time as new ones.
+def requeue(using: str, deployment: str) -> int:
+    """Requeue dead-lettered events, with as much time as new ones.
 
     Returns:
         how many there were.
     """
     rows = OutboxEvent.objects.using(using).filter(
-        scheduler__deployment=deployment, set_aside_at__isnull=False
+        scheduler__deployment=deployment, dead_lettered_at__isnull=False
     )
     with database.atomic(using):
         found = list(rows.values_list("pk", flat=True))
         mine = OutboxEvent.objects.using(using).filter(pk__in=found)
-        return mine.update(set_aside_at=None, next_attempt_at=None, refused_since=None, attempts=0)
+        return mine.update(
+            dead_lettered_at=None, next_attempt_at=None, refused_since=None, attempts=0
+        )
 
 
 def name_of(run: int | None, scheduled_for: datetime | None) -> UUID | None:

@@ -153,7 +153,7 @@ def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
 
 
 _COLUMNS = ("cron", "timezone", "registered_at", "skip_at")
-_DECLARED = ("dialect", "gap", "fold", "exclude")
+_DECLARED = ("dialect", "gap", "fold", "exclude_calendars")
 
 
 class Shape(NamedTuple):

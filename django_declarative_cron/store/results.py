@@ -391,7 +391,11 @@ def late(run: TaskRun | None, result: Result) -> list[events.Event]:
     """Tell of a result that finds its run ended: by somebody else, or by itself before."""
     at, name = result.finished_at, result.task_name
     if run is None:
-        return [events.TaskRunLate(at=at, task_name=name, run=result.run, success=result.succeeded)]
+        return [
+            events.TaskRunResultDiscarded(
+                at=at, task_name=name, run=result.run, success=result.succeeded
+            )
+        ]
     ended = _ended(run, result, _Meaning(history_only=False))
     if not (result.recorded and result.error):
         return [ended]

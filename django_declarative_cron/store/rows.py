@@ -109,7 +109,9 @@ def declared_schedule(name: str, cron: str, zone: str, options: Mapping[str, Any
         gap=options.get("gap", "skip"),
         fold=options.get("fold", "first"),
         offset=offset_of(name, operating.spread),
-        exclusion=calendars().exclusion(operating.exclude) if operating.exclude else None,
+        exclusion=calendars().exclusion(operating.exclude_calendars)
+        if operating.exclude_calendars
+        else None,
     )
 
 

@@ -107,6 +107,6 @@ def _operating(declaration: Declaration) -> Record:
     """Tell of what is there only where a task asks for it."""
     offset, operating = declaration.schedule.offset, declaration.operating
     said: Record = {"offset": offset} if offset else {}
-    if operating.exclude or operating.catch_up is not None:
+    if operating.exclude_calendars or operating.catch_up_window is not None:
         said["leaves_out"] = "yes"
     return said

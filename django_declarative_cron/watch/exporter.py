@@ -28,7 +28,7 @@ class Exporter:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.registry = library().CollectorRegistry(auto_describe=False)
-        names = Names(conf.options().METRICS_TASKS)
+        names = Names(conf.options().METRICS_MAX_TASK_LABELS)
         self._events = EventMetrics(self.registry, names)
         self.registry.register(Memory(scheduler))
         # A task that is gone gives its label to another one.

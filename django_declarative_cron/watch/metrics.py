@@ -164,7 +164,7 @@ class Memory:
             "declared_tasks": len(scheduler.declarations),
             "runs_in_progress": scheduler.running,
             "results_waiting": scheduler.unrecorded,
-            "pass_age_seconds": scheduler.pulse.age(),
+            "last_tick_age_seconds": scheduler.pulse.age(),
         }
         for name, value in numbers.items():
             yield family(name, [((), value)])
@@ -197,10 +197,10 @@ class Rows:
     def collect(self) -> Iterator[Any]:
         """Return the metrics, for the client library."""
         counts, age, is_new = self._latest.get()
-        yield family("rows_read", [((), is_new)])
+        yield family("scrape_database_success", [((), is_new)])
         if counts is None:
             return
-        yield family("rows_age_seconds", [((), age)])
+        yield family("scrape_database_age_seconds", [((), age)])
         self._names.free(counts.gone)
         yield from of_lead(counts)
         yield from of_tasks(counts, self._names)
@@ -221,7 +221,7 @@ def of_lead(counts: Counts) -> Iterator[Any]:
         numbers |= {
             "events_waiting": counts.events.waiting,
             "events_refused": counts.events.refused,
-            "events_set_aside": counts.events.set_aside,
+            "events_dead_lettered": counts.events.dead_lettered,
             "events_oldest_seconds": 0.0 if age is None else age.total_seconds(),
         }
     for name, value in numbers.items():
@@ -269,7 +269,9 @@ def read_rows(clock: Clock = system_clock, asked: Collection[str] = ()) -> Count
     """Count what the rows say of this project's deployment."""
     options = conf.options()
     using, deployment = database.alias(), options.DEPLOYMENT
-    return counts_of(using, deployment, clock.now(), clock, options.METRICS_TASKS + 1, asked)
+    return counts_of(
+        using, deployment, clock.now(), clock, options.METRICS_MAX_TASK_LABELS + 1, asked
+    )
 
 
 def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes, str]:
@@ -280,7 +282,7 @@ def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes,
     """
     prometheus = library()
     registry = prometheus.CollectorRegistry(auto_describe=False)
-    registry.register(Rows(Latest.of(counts), Names(conf.options().METRICS_TASKS)))
+    registry.register(Rows(Latest.of(counts), Names(conf.options().METRICS_MAX_TASK_LABELS)))
     if openmetrics:
         from prometheus_client.openmetrics import exposition as newer
 

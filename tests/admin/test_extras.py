@@ -65,7 +65,7 @@ def test_nothing_is_planned_before_a_task_was_registered(root: Client, text: Wor
 
 def test_what_calendars_and_people_take_out_is_not_planned(root: Client, settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": lambda day: day.day == 30}}
-    excluding = {"dialect": "posix", "exclude": ["holidays"]}
+    excluding = {"dialect": "posix", "exclude_calendars": ["holidays"]}
     known = {"registered_at": LONG_AGO, "timezone": PROJECT}
     rows.task("working", declaration=excluding, **known)
     rows.task("skipped", skip_at=instant_of("2026-11-29 10:00"), **known)

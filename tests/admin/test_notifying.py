@@ -91,7 +91,7 @@ def test_nobody_else_is_offered_it_or_may(
 def test_where_the_project_lets_nobody_act_nobody_may(
     root: Client, receiver: Receiver, settings: Any
 ) -> None:
-    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "ADMIN_ACTS": False}
+    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "ADMIN_ACTIONS": False}
     assert b'name="channel"' not in root.get(reverse(LIST)).content
     assert root.post(reverse(SEND), {"channel": "chat"}).status_code == 403
     assert receiver.got == []

@@ -290,7 +290,7 @@ def test_p47_where_the_project_lets_nobody_act_the_pages_only_show(
 ) -> None:
     act = ACTS[name]
     row = act.ready()
-    settings.DECLARATIVE_CRON = {"ADMIN_ACTS": False}
+    settings.DECLARATIVE_CRON = {"ADMIN_ACTIONS": False}
     assert offers(root, act, row) == {False}
     assert asking(root, act, row) <= {403}
     assert root.post(act.url(row), act.said(row)).status_code == 403

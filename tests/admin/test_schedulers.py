@@ -183,7 +183,7 @@ def test_hosts_are_for_those_who_may_see_schedulers(login: Login, text: Words) -
     assert pages.changelist(LIST) not in response.content.decode()
 
 
-def test_one_that_only_its_companion_vouches_for_is_not_at_work(root: Client, text: Words) -> None:
+def test_one_that_only_its_watchdog_vouches_for_is_not_at_work(root: Client, text: Words) -> None:
     rows.instance(mute_since=LONG)
     assert f"{HEADING} The last one" in text(root.get(pages.changelist()))
 

@@ -187,7 +187,7 @@ def test_a_boot_obligation_that_nobody_met_in_time_is_told_as_missed() -> None:
 def test_a_mark_far_ahead_is_set_back_and_one_believable_is_not() -> None:
     ahead = replace(RAN, discharged_at=at("18:00"))
     (reset,) = decided(ahead, "10:30:00").events
-    assert isinstance(reset, events.TaskMarkReset)
+    assert isinstance(reset, events.TaskHighWaterMarkReset)
     near = replace(RAN, discharged_at=at("10:30") + BELIEVABLE)
     assert decided(near, "10:30:00").events == ()
 
@@ -233,7 +233,7 @@ def test_every_decision_keeps_the_rules(
     starts = [e for e in decision.events if isinstance(e, events.TaskRunStarted)]
     assert starts == ([decision.start] if decision.start else [])
     assert not (state.running and starts)
-    if not any(isinstance(e, events.TaskMarkReset) for e in decision.events):
+    if not any(isinstance(e, events.TaskHighWaterMarkReset) for e in decision.events):
         assert decision.state.mark >= state.mark
     if starts and starts[0].reason == "due":
         assert state.mark < starts[0].scheduled_time <= now

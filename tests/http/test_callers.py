@@ -209,7 +209,7 @@ def test_a_right_allows_its_own_acts_and_no_other(
 def test_where_people_may_not_act_they_only_look(
     binding: None, settings: Any, is_admin: bool
 ) -> None:
-    settings.DECLARATIVE_CRON = {"ADMIN_ACTS": False, "EXTERNAL_WORKERS": True}
+    settings.DECLARATIVE_CRON = {"ADMIN_ACTIONS": False, "EXTERNAL_WORKERS": True}
     every = ("view_scheduledtask", "register_scheduledtask", "work_taskrun")
     client = Client()
     client.force_login(user(*every, is_superuser=is_admin))

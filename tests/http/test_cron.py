@@ -54,8 +54,8 @@ def test_how_a_task_is_operated_may_be_said_and_is_shown(caller: Caller, setting
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": "shop.calendars.is_holiday"}}
     said = {
         "spread": "PT30M",
-        "catch_up": 7200,
-        "exclude": ["holidays"],
+        "catch_up_window": 7200,
+        "exclude_calendars": ["holidays"],
         "pause_after_failures": 5,
     }
     answer = caller.post("/v1/cron", {**COMPLETE, **said})
@@ -70,9 +70,9 @@ def test_how_a_task_is_operated_may_be_said_and_is_shown(caller: Caller, setting
 @pytest.mark.parametrize(
     ("said", "field"),
     [
-        ({"exclude": "holidays"}, "exclude"),
+        ({"exclude_calendars": "holidays"}, "exclude_calendars"),
         ({"spread": "half an hour"}, "spread"),
-        ({"catch_up": -5}, "catch_up"),
+        ({"catch_up_window": -5}, "catch_up_window"),
         ({"pause_after_failures": 0}, "pause_after_failures"),
     ],
 )

@@ -390,7 +390,7 @@ def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place)
         assert sentence(explain(task, now, at, is_attended=True), UTC) == text
     call_command("cron", "list", stdout=out)
     assert "⧗ waits for a worker" in out.getvalue()
-    call_command("cron", "cancel", "sync", "--as", "gardener", stdout=out)
+    call_command("cron", "cancel", "sync", "--user", "gardener", stdout=out)
     assert "1 waiting run ended: sync" in out.getvalue()
     assert place.runs()[0][0] == "cancelled"
     assert TaskOverride.objects.get().author == "gardener"

@@ -41,7 +41,7 @@ def _acts() -> list[tuple[Any, ...]]:
 def test_a_pause_is_kept_with_its_author_note_and_end(cron: Cron, ready: Simulation) -> None:
     answer = cron(
         *("pause", "a", "b", "--until", "2024-01-02T07:00Z"),
-        *("--note", "inventory", "--as", "Grace"),
+        *("--note", "inventory", "--user", "Grace"),
         clock=ready.clock,
     )
     assert (answer.code, answer.err) == (0, "")
@@ -179,8 +179,8 @@ def test_an_end_that_is_none_is_refused(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--as", " "), "--as is empty"),
-        (("--as", "a\nb"), "--as must not contain control characters"),
+        (("--user", " "), "--user is empty"),
+        (("--user", "a\nb"), "--user must not contain control characters"),
         (("--note", "\0"), "--note must not contain characters that cannot be stored"),
     ],
 )

@@ -60,7 +60,7 @@ def test_each_occurrence_runs_once_and_sees_which_it_is(
 ) -> None:
     register("remember")
     before = _state()
-    answer = cron("backfill", "t", *SPAN, "--as", "Ada", "--note", "lost figures")
+    answer = cron("backfill", "t", *SPAN, "--user", "Ada", "--note", "lost figures")
     assert (answer.code, answer.err) == (0, "")
     assert answer.lines[0].startswith("1/4  2024-01-01 01:00 UTC  succeeded after ")
     assert answer.lines[-1] == "4 succeeded."
@@ -145,7 +145,7 @@ def test_excluded_days_are_left_out_and_said(
     cron: Cron, register: Callable[..., None], settings: Any
 ) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"new-year": lambda day: day == date(2024, 1, 1)}}
-    register("remember", exclude="new-year")
+    register("remember", exclude_calendars="new-year")
     answer = cron("backfill", "t", "--from", "2023-12-31T22:30Z", "--to", "2024-01-01T04:00Z")
     assert answer.lines[-2:] == ["5 occurrences on days that calendars exclude.", "1 succeeded."]
 
@@ -155,7 +155,7 @@ def test_a_calendar_is_asked_as_often_as_there_are_lines(
 ) -> None:
     asked: list[date] = []
     settings.DECLARATIVE_CRON = {"CALENDARS": {"never": lambda day: bool(asked.append(day))}}
-    register("remember", exclude="never", cron="0 * 1-3 1 *")
+    register("remember", exclude_calendars="never", cron="0 * 1-3 1 *")
     asked.clear()
     span = ("--from", "2024-01-01T00:00Z", "--to", "2024-01-03T23:00Z")
     assert cron("backfill", "t", *span, "--dry-run").lines[-1] == "72 would run."
@@ -171,7 +171,7 @@ def test_what_a_calendar_may_exclude_does_not_run(
         return False
 
     settings.DECLARATIVE_CRON = {"CALENDARS": {"fairs": known_for_one_year}}
-    register("remember", exclude="fairs")
+    register("remember", exclude_calendars="fairs")
     for more in ((), ("--dry-run",)):
         span = ("--from", "2023-12-31T22:30Z", "--to", "2024-01-01T04:00Z")
         answer = cron("backfill", "t", *span, *more)

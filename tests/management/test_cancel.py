@@ -23,7 +23,7 @@ def test_runs_in_progress_are_asked_to_end(cron: Cron, sim: Simulation) -> None:
         ]
     )
     sim.advance_to("2024-01-01T11:10:00Z")
-    answer = cron("cancel", "a", "--as", "gardener", "--note", "too long", clock=sim.clock)
+    answer = cron("cancel", "a", "--user", "gardener", "--note", "too long", clock=sim.clock)
     assert (answer.code, answer.out) == (0, "1 run asked to end: a\n")
     assert TaskRun.objects.get(outcome="running").cancel_requested_at == sim.now
     assert acts() == [("cancel", "a", "gardener", "too long")]
@@ -47,7 +47,7 @@ def test_runs_that_wait_behind_another_end_and_never_begin(cron: Cron, sim: Simu
         "waiting",
         "waiting",
     ]
-    answer = cron("cancel", "a", "--as", "gardener", clock=sim.clock)
+    answer = cron("cancel", "a", "--user", "gardener", clock=sim.clock)
     assert answer.out == "1 run asked to end: a\n2 waiting runs ended: a\n"
     assert acts() == [("cancel", "a", "gardener", "")] * 3
     assert [run.outcome for run in TaskRun.objects.order_by("pk")] == [

@@ -64,11 +64,11 @@ def test_a_stop_is_told_apart_from_silence(cron: Cron, led: Simulation) -> None:
     assert answer.err.endswith("0 s ago, and it has stopped.")
 
 
-def test_a_process_that_only_its_companion_vouches_for_is_unhealthy(
+def test_a_process_that_only_its_watchdog_vouches_for_is_unhealthy(
     cron: Cron, led: Simulation
 ) -> None:
     SchedulerInstance.objects.update(mute_since=led.clock.now() - timedelta(minutes=5))
-    answer = cron("health", "--here", clock=led.clock)
+    answer = cron("health", "--local", clock=led.clock)
     assert answer.code == 1
     assert "5 min ago" in answer.err
 
@@ -120,7 +120,7 @@ def test_a_scheduler_that_lets_tasks_wait_is_unhealthy(
     assert answer.code == 1
     assert "1 task overdue, in spite of 2 schedulers" in answer.err
     # A probe restarts what it probes: that is not to be done for the fault of another.
-    assert cron("health", "--here", clock=hangs).code == 0
+    assert cron("health", "--local", clock=hangs).code == 0
 
 
 @pytest.mark.parametrize(("limit", "code"), [("9.9", 1), ("10.1", 0)])
@@ -150,10 +150,10 @@ def test_a_probe_may_ask_for_its_own_host_and_process(cron: Cron, led: Simulatio
         return answer.code, len(answer.data["schedulers"])
 
     assert ask() == (0, 2)
-    assert ask("--here") == (0, 1)
+    assert ask("--local") == (0, 1)
     assert ask("--pid", "8") == (0, 1)
-    assert ask("--here", "--pid", "8") == (1, 0)
-    answer = cron("health", "--here", "--pid", "8", clock=led.clock)
+    assert ask("--local", "--pid", "8") == (1, 0)
+    answer = cron("health", "--local", "--pid", "8", clock=led.clock)
     assert "at work on this host as process 8" in answer.err
 
 

@@ -44,7 +44,7 @@ def test_events_on_their_way_are_counted_and_not_made_a_fuss_of(cron: Any, sim: 
     assert json.loads(answer.out)["events"] == {
         "waiting": 3,
         "refused": 0,
-        "set_aside": 0,
+        "dead_lettered": 0,
         "oldest": "2024-01-01T10:00:00.000Z",
         "age": 60.0,
         "error": "",
@@ -54,35 +54,35 @@ def test_events_on_their_way_are_counted_and_not_made_a_fuss_of(cron: Any, sim: 
 
 def test_what_is_held_up_is_said_with_its_age_and_its_reason(cron: Any, sim: Simulation) -> None:
     refuse()
-    OutboxEvent.objects.filter(type="job.started").update(set_aside_at=sim.now)
+    OutboxEvent.objects.filter(type="job.started").update(dead_lettered_at=sim.now)
     answer = cron("health", *PATIENT, clock=sim.clock)
     assert answer.code == 0
     said = " ".join(answer.out.split())
     assert said.endswith(
-        "2 events undelivered for up to 1 min (503 Service Unavailable). 1 event set aside."
+        "2 events undelivered for up to 1 min (503 Service Unavailable). 1 event dead-lettered."
     )
 
 
 def test_the_events_are_listed(cron: Any, sim: Simulation) -> None:
     refuse()
-    said = " ".join(cron("events", "-n", "2").out.split())
+    said = " ".join(cron("outbox", "-n", "2").out.split())
     assert re.search(r"cron.triggered t waits refused 2 times: 503 Service .*Unavailable", said)
     assert re.search(r"job.started t waits 1 more event\.$", said)
     assert "job.completed" not in said
 
 
-def test_what_was_set_aside_can_be_tried_again(cron: Any, sim: Simulation) -> None:
+def test_dead_lettered_events_are_requeued(cron: Any, sim: Simulation) -> None:
     refuse()
-    OutboxEvent.objects.filter(attempts=2).update(set_aside_at=sim.now)
-    answer = json.loads(cron("events", "--format", "json").out)
-    assert (answer["total"], answer["tried_again"]) == (3, 0)
+    OutboxEvent.objects.filter(attempts=2).update(dead_lettered_at=sim.now)
+    answer = json.loads(cron("outbox", "--format", "json").out)
+    assert (answer["total"], answer["requeued"]) == (3, 0)
     first = answer["events"][0]
     assert (first["type"], first["attempts"]) == ("cron.triggered", 2)
-    assert first["set_aside_at"] == "2024-01-01T10:01:00.000Z"
-    assert cron("events", "--try-again").out.splitlines()[0] == "1 event to be tried again."
-    assert not OutboxEvent.objects.exclude(set_aside_at=None).exists()
+    assert first["dead_lettered_at"] == "2024-01-01T10:01:00.000Z"
+    assert cron("outbox", "--requeue").out.splitlines()[0] == "1 event requeued."
+    assert not OutboxEvent.objects.exclude(dead_lettered_at=None).exists()
     OutboxEvent.objects.all().delete()
-    assert cron("events").out.strip() == "No event waits."
+    assert cron("outbox").out.strip() == "No event waits."
 
 
 def test_without_a_sink_nothing_is_asked(cron: Any, sim: Simulation, settings: Any) -> None:

@@ -225,7 +225,7 @@ def test_a_scheduler_of_apscheduler_that_was_not_started(
     first, second = written(answer)
     assert first["cron"] == "0 3 * * *"
     assert second["enabled"] is False
-    assert (first["catch_up"], second["catch_up"]) == (60, 60)
+    assert (first["catch_up_window"], second["catch_up_window"]) == (60, 60)
     assert "c: one date, 2027-01-31 05:30" in answer.err
     assert "d: no dotted path leads to its function" in answer.err
 

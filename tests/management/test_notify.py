@@ -51,7 +51,7 @@ def bodies(receiver: Receiver) -> list[Any]:
 def test_a_test_message_goes_to_every_channel(
     cron: Cron, channels: None, receiver: Receiver
 ) -> None:
-    answer = cron("notify", "--test", "--as", "ada")
+    answer = cron("notify", "--test", "--user", "ada")
     assert (answer.code, answer.lines) == (0, ["hook: sent.", "chat: sent."])
     hook, chat = bodies(receiver)
     assert hook["subject"] == "[cron default] Test"

@@ -35,9 +35,9 @@ def operated(sim: Simulation, settings: Any) -> Simulation:
     """Three days of tasks that are spread, excluded, skipped, too late, and pause themselves."""
     settings.DECLARATIVE_CRON = HOLIDAYS
     tasks = [
-        _task(sim, "excluded", exclude="holidays"),
+        _task(sim, "excluded", exclude_calendars="holidays"),
         _task(sim, "failing", callback=sim.job(["fail"]), pause_after_failures=2),
-        _task(sim, "prompt", catch_up=0),
+        _task(sim, "prompt", catch_up_window=0),
         _task(sim, "skipped"),
         _task(sim, "spread", spread=1800),
     ]
@@ -109,7 +109,7 @@ EXPLAINED = [
 
 def test_a_skip_to_come_is_explained_and_taken_back(cron: Cron, sim: Simulation) -> None:
     sim.initialize([_task(sim, "a")])
-    answer = cron("skip", "a", "--note", "moving", "--as", "Ada", clock=sim.clock)
+    answer = cron("skip", "a", "--note", "moving", "--user", "Ada", clock=sim.clock)
     assert (answer.code, answer.lines) == (0, ["Next run skipped: a"])
     answer = cron("skip", "a", clock=sim.clock)
     said = f"'a' skips its run of {local_time('2024-01-01 11:00')} already: one at a time."
@@ -133,7 +133,12 @@ def test_what_is_paused_has_nothing_to_skip(cron: Cron, sim: Simulation) -> None
 
 def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings: Any) -> None:
     settings.DECLARATIVE_CRON = HOLIDAYS
-    said = {"spread": 1800, "catch_up": "PT2H", "exclude": "holidays", "pause_after_failures": 5}
+    said = {
+        "spread": 1800,
+        "catch_up_window": "PT2H",
+        "exclude_calendars": "holidays",
+        "pause_after_failures": 5,
+    }
     sim.initialize([_task(sim, "a", **said)])
     lines = [" ".join(line.split()) for line in cron("show", "a", clock=sim.clock).lines]
     assert "spread by less than 0:30:00" in lines
@@ -144,7 +149,7 @@ def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings:
 
 @pytest.mark.parametrize(
     ("said", "told"),
-    [({"catch_up": 0}, "never"), ({}, "of what was missed, however late")],
+    [({"catch_up_window": 0}, "never"), ({}, "of what was missed, however late")],
     ids=["nothing", "unsaid"],
 )
 def test_p27_show_says_how_late_an_occurrence_may_start(
@@ -159,7 +164,7 @@ def test_next_says_what_moves_its_instants_and_leaves_some_out(
     cron: Cron, sim: Simulation, settings: Any
 ) -> None:
     settings.DECLARATIVE_CRON = HOLIDAYS
-    moved = _task(sim, "b", spread=1800, exclude="holidays")
+    moved = _task(sim, "b", spread=1800, exclude_calendars="holidays")
     settings.SCHEDULED_TASKS = [_task(sim, "a"), moved]
     sim.initialize(settings.SCHEDULED_TASKS)
     cron("skip", "a", clock=sim.clock)

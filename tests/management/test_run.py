@@ -56,7 +56,7 @@ def _run() -> TaskRun:
 
 def test_a_run_that_succeeds(cron: Cron, register: Register) -> None:
     register(t="remember")
-    answer = cron("run", "t", "--as", "Ada", "--note", "to see")
+    answer = cron("run", "t", "--user", "Ada", "--note", "to see")
     assert (answer.code, answer.err) == (0, "")
     assert answer.lines[0] == f"Running 't': {HERE}.remember"
     assert answer.lines[1].startswith("Succeeded after ")

@@ -169,7 +169,7 @@ def test_texts_of_data_cannot_change_a_terminal(
     "words",
     [
         *(["health", "--max-age", text] for text in ("nan", "1e999", "-1", "9" * 400)),
-        *(["events", "-n", text] for text in ("-1", "0", "9" * 400)),
+        *(["outbox", "-n", text] for text in ("-1", "0", "9" * 400)),
         *(["history", text] for text in ("\0", "\ud800", "")),
         *(["import", "crontab", text] for text in ("\0", "\ud800")),
     ],

@@ -28,7 +28,7 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
 
 
 def test_a_token_is_shown_once_and_works(say: Say) -> None:
-    made = say("create", "ci", "--right", "read", "--right", "register", "--as", "Ada")
+    made = say("create", "ci", "--right", "read", "--right", "register", "--user", "Ada")
     row = access_tokens.bearer(made, system_clock.now())
     assert row is not None
     assert access_tokens.rights_of(row) == {Right.READ, Right.REGISTER}

@@ -27,7 +27,7 @@ COMMANDS = [
     ("skip", "a"),
     ("clear-retry", "a"),
     ("health",),
-    ("events",),
+    ("outbox",),
     ("metrics",),
     ("prune",),
     ("token", "list"),
@@ -75,7 +75,7 @@ def test_missing_tables_are_said_in_one_line(
     assert (code, said) == (2, MIGRATE)
 
 
-@pytest.mark.parametrize("name", ["list", "health", "metrics", "events", "verify", "history"])
+@pytest.mark.parametrize("name", ["list", "health", "metrics", "outbox", "verify", "history"])
 def test_an_error_is_json_where_that_is_asked_for(refusing: None, name: str) -> None:
     code, said, out = failed(name, "--format", "json")
     assert code == 1

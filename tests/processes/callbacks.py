@@ -16,7 +16,7 @@ from django_declarative_cron.runtime import heartbeat
 from django_declarative_cron.runtime.engine import Engine
 from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.shutdown import Shutdown
-from django_declarative_cron.runtime.watchdog import Companion
+from django_declarative_cron.runtime.watchdog import WatchdogProcess
 from django_declarative_cron.store import liveness
 
 from ..runtime.callbacks import _note
@@ -37,10 +37,10 @@ def hold_the_lock() -> None:
 
 
 def close_the_pipe() -> None:
-    """Close a descriptor that belongs to somebody else: the pipe to the companion."""
+    """Close a descriptor that belongs to somebody else: the pipe to the watchdog process."""
     gc.unfreeze()  # What a scheduler was made of is out of the collector's sight.
-    [companion] = [each for each in gc.get_objects() if isinstance(each, Companion)]
-    os.close(companion._pipe)
+    [watchdog] = [each for each in gc.get_objects() if isinstance(each, WatchdogProcess)]
+    os.close(watchdog._pipe)
     _note("closed")
 
 

@@ -85,15 +85,15 @@ def leading_pid() -> int | None:
     return state.leader.pid if state is not None and state.leader is not None else None
 
 
-def companion_of(process: Process) -> int | None:
-    """Give the process id of a scheduler's companion, if it has one that is no zombie."""
+def watchdog_of(process: Process) -> int | None:
+    """Give the process id of a scheduler's watchdog process, if it has one that is no zombie."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, _, rest = status.read_text().rpartition(")")
         except OSError:
             continue
         state, parent = rest.split()[:2]
-        if "cron-companion" in name and int(parent) == process.child.pid and state != "Z":
+        if "cron-watchdog" in name and int(parent) == process.child.pid and state != "Z":
             return int(status.parent.name)
     return None
 

@@ -79,7 +79,7 @@ def test_a_halt_is_no_leap_of_the_clock(
         halting.tick()
         clock.advance(clock._now + timedelta(seconds=1))
     assert clock.looks_until_halt < 0
-    assert heard.of("ClockMoved") == []
+    assert heard.of("ClockStepped") == []
 
 
 def test_a_leap_is_told_though_the_process_was_halted_as_well(
@@ -89,7 +89,7 @@ def test_a_leap_is_told_though_the_process_was_halted_as_well(
     clock.looks_until_halt = 0
     halting.tick()
     halting.tick()
-    assert [event.seconds for event in heard.of("ClockMoved")] == [-120.0]
+    assert [event.seconds for event in heard.of("ClockStepped")] == [-120.0]
 
 
 def test_a_set_that_is_activated_again_for_long_is_no_leap_of_the_clock(
@@ -104,7 +104,7 @@ def test_a_set_that_is_activated_again_for_long_is_no_leap_of_the_clock(
     monkeypatch.setattr(halting, "_activate_again", take_long)
     halting.tick()
     halting.tick()
-    assert heard.of("ClockMoved") == []
+    assert heard.of("ClockStepped") == []
 
 
 def test_a_pass_after_a_set_was_activated_again_for_long_is_of_its_own_time(

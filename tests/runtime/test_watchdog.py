@@ -1,4 +1,4 @@
-"""The companion's watch over its scheduler, with a pipe in hand and no process."""
+"""The watchdog process's watch over its scheduler, with a pipe in hand and no process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django_declarative_cron.core.options import Options
 from django_declarative_cron.runtime import watchdog
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.descriptors import out_of_the_way
-from django_declarative_cron.runtime.watchdog import FAREWELL, Companion, Watch
+from django_declarative_cron.runtime.watchdog import FAREWELL, Watch, WatchdogProcess
 from django_declarative_cron.store import liveness
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
@@ -26,7 +26,7 @@ LINE = uuid.uuid4()
 
 
 class Scheduler:
-    """A scheduler as its companion sees it."""
+    """A scheduler as its watchdog process sees it."""
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
@@ -144,18 +144,18 @@ def test_a_pipe_that_is_closed_is_not_the_end(scheduler: Scheduler) -> None:
 @pytest.mark.parametrize(
     ("options", "platform", "has_fork"),
     [
-        (Options(COMPANION=False), "linux", True),
+        (Options(WATCHDOG_PROCESS=False), "linux", True),
         (Options(), "darwin", True),
         (Options(), "win32", False),
     ],
 )
-def test_where_nothing_can_be_forked_there_is_no_companion(
+def test_where_nothing_can_be_forked_there_is_no_watchdog(
     options: Options, platform: str, has_fork: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.platform", platform)
     if not has_fork:
         monkeypatch.delattr(os, "fork", raising=False)
-    assert watchdog.accompany(options, system_clock) is None
+    assert watchdog.fork_watchdog(options, system_clock) is None
 
 
 def test_a_system_without_room_for_a_process_goes_on_without_it(
@@ -168,7 +168,7 @@ def test_a_system_without_room_for_a_process_goes_on_without_it(
 
     monkeypatch.setattr(watchdog, "can_fork", lambda: True)
     monkeypatch.setattr(watchdog, "_fork", refuse)
-    assert watchdog.accompany(Options(), system_clock) is None
+    assert watchdog.fork_watchdog(Options(), system_clock) is None
     assert "the scheduler goes on without it" in caplog.text
 
 
@@ -189,7 +189,7 @@ def test_a_deed_has_its_time(deed: Callable[[Member], object], seconds: float, d
 def test_a_file_that_took_the_number_of_a_closed_pipe_is_not_written_to(tmp_path: Path) -> None:
     read, write = os.pipe()
     child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
-    there = Companion(child.pid, write, system_clock)
+    there = WatchdogProcess(child.pid, write, system_clock)
     os.close(write)
     member = Member(
         using="default",

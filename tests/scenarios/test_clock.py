@@ -16,7 +16,7 @@ from .conftest import FIVE_MINUTES, Started, utc
 
 
 def _moves(told: list[Event]) -> list[float]:
-    return [event.seconds for event in told if isinstance(event, events.ClockMoved)]
+    return [event.seconds for event in told if isinstance(event, events.ClockStepped)]
 
 
 def test_a_small_step_back_repeats_nothing(simulation: Started, told: list[Event]) -> None:
@@ -42,7 +42,7 @@ def test_p81_after_a_step_back_of_hours_the_schedule_goes_on_from_now(
     sim.initialize([("t", "* * * * *", sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T12:00:00Z")
     sim.jump_to("2024-01-01T10:00:30Z")
-    assert [type(e).__name__ for e in told].count("TaskMarkReset") == 1
+    assert [type(e).__name__ for e in told].count("TaskHighWaterMarkReset") == 1
     before = len(sim.starts("t"))
     sim.advance_to("2024-01-01T10:01:00Z")
     assert sim.starts("t")[before:] == [utc("10:01")]

@@ -234,7 +234,7 @@ def test_a_late_result_never_overwrites_what_came_after(
     assert [run.outcome for run in sim.runs("t")] == ["interrupted", "running"]
     sim.advance_to("2024-01-01T10:45:00Z")
     assert next(run.outcome for run in sim.runs("t")) == "interrupted"
-    assert [type(e).__name__ for e in told].count("TaskRunLate") == 1
+    assert [type(e).__name__ for e in told].count("TaskRunResultDiscarded") == 1
 
 
 @pytest.mark.requirement("001 Real-time bounds/4", "002 CRON-S05")

@@ -369,7 +369,7 @@ def test_a_step_back_is_reconsidered_when_the_database_answers_again(
         sim.jump_to("2024-01-01T08:30:00Z")
     sim.advance_to("2024-01-01T09:00:00Z")
     assert sim.starts("a") == [utc("09:00")]
-    assert len([event for event in told if isinstance(event, events.ClockMoved)]) == 1
+    assert len([event for event in told if isinstance(event, events.ClockStepped)]) == 1
 
 
 @pytest.mark.requirement("001 Error Taxonomy/8", "001 Error Throwing Guarantees/2")

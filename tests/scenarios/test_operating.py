@@ -128,13 +128,13 @@ def test_what_ran_does_not_run_again_when_it_moves_ahead(simulation: Started) ->
 
 @pytest.mark.beyond_the_theory
 @pytest.mark.parametrize(
-    ("catch_up", "runs"), [(None, True), (0, False), (HOUR, False), (2 * HOUR, True)]
+    ("catch_up_window", "runs"), [(None, True), (0, False), (HOUR, False), (2 * HOUR, True)]
 )
 def test_what_is_older_than_the_window_is_missed(
-    simulation: Started, catch_up: object, runs: bool
+    simulation: Started, catch_up_window: object, runs: bool
 ) -> None:
     sim = simulation("09:30:00")
-    said = {} if catch_up is None else {"catch_up": catch_up}
+    said = {} if catch_up_window is None else {"catch_up_window": catch_up_window}
     task = _task(sim, cron="0 0,10 * * *", **said)
     sim.initialize([task])
     sim.crash()
@@ -147,7 +147,7 @@ def test_what_is_older_than_the_window_is_missed(
 
 def test_never_catching_up_still_allows_a_start_its_minute(simulation: Started) -> None:
     sim = simulation("09:30:00")
-    sim.initialize([_task(sim, catch_up=0)])
+    sim.initialize([_task(sim, catch_up_window=0)])
     sim.jump_to("2024-01-01T10:00:45Z")
     assert sim.starts("t") == [utc("10:00:45")]
 
@@ -155,7 +155,7 @@ def test_never_catching_up_still_allows_a_start_its_minute(simulation: Started) 
 @pytest.mark.beyond_the_theory
 def test_all_that_is_too_late_is_one_row(simulation: Started) -> None:
     sim = simulation("09:30:00")
-    sim.initialize([_task(sim, catch_up=timedelta(minutes=10))])
+    sim.initialize([_task(sim, catch_up_window=timedelta(minutes=10))])
     sim.jump_to("2024-01-01T14:30:00Z")
     assert _unserved() == [("missed", "too_late", 5, utc("14:00"))]
     sim.advance_to("2024-01-01T15:00:00Z")
@@ -165,14 +165,14 @@ def test_all_that_is_too_late_is_one_row(simulation: Started) -> None:
 def test_what_came_during_a_run_is_no_older_than_its_end(simulation: Started) -> None:
     sim = simulation("09:30:00")
     job = sim.job(duration=timedelta(minutes=90))
-    sim.initialize([_task(sim, callback=job, catch_up=0)])
+    sim.initialize([_task(sim, callback=job, catch_up_window=0)])
     sim.advance_to("2024-01-01T11:45:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("11:30")]
 
 
 @pytest.mark.beyond_the_theory
 @pytest.mark.parametrize(
-    ("catch_up", "row"),
+    ("catch_up_window", "row"),
     [
         (0, ("missed", "too_late")),
         (HOUR, ("missed", "too_late")),
@@ -180,13 +180,15 @@ def test_what_came_during_a_run_is_no_older_than_its_end(simulation: Started) ->
     ],
 )
 def test_what_is_owed_since_the_registration_has_the_same_window(
-    simulation: Started, settings: SettingsWrapper, catch_up: object, row: tuple[str, str]
+    simulation: Started, settings: SettingsWrapper, catch_up_window: object, row: tuple[str, str]
 ) -> None:
     def broken(day: date) -> bool:
         raise LookupError("no such year")
 
     sim = simulation("10:00:30")
-    task = _task(sim, cron="0 10 * * *", exclude="holidays", catch_up=catch_up)
+    task = _task(
+        sim, cron="0 10 * * *", exclude_calendars="holidays", catch_up_window=catch_up_window
+    )
     _calendars(settings, holidays=broken)
     sim.initialize([task])
     sim.advance_to("2024-01-01T11:29:00Z")
@@ -204,11 +206,15 @@ def test_a_run_that_came_later_makes_no_occurrence_younger() -> None:
         "t", utc("08:00"), last_attempt_at=utc("10:50"), freed_at=utc("10:58"), run_count=1
     )
     schedule = Schedule(parse("0 10 * * *"), ZoneInfo("UTC"))
-    late = decide(state, schedule, FixedDelay(HOUR), utc("11:00"), catch_up=timedelta(minutes=15))
+    late = decide(
+        state, schedule, FixedDelay(HOUR), utc("11:00"), catch_up_window=timedelta(minutes=15)
+    )
     assert late.start is None
     assert [getattr(event, "reason", "") for event in late.events] == ["too_late"]
     during = replace(state, last_attempt_at=utc("09:50"))
-    begun = decide(during, schedule, FixedDelay(HOUR), utc("11:00"), catch_up=timedelta(minutes=15))
+    begun = decide(
+        during, schedule, FixedDelay(HOUR), utc("11:00"), catch_up_window=timedelta(minutes=15)
+    )
     assert begun.start is not None
     assert begun.start.scheduled_time == utc("10:00")
 
@@ -216,7 +222,9 @@ def test_a_run_that_came_later_makes_no_occurrence_younger() -> None:
 @pytest.mark.beyond_the_theory
 def test_a_retry_is_no_occurrence_and_comes_however_late(simulation: Started) -> None:
     sim = simulation("09:30:00")
-    sim.initialize([_task(sim, callback=sim.job(["fail", "ok"]), cron="0 10 * * *", catch_up=0)])
+    sim.initialize(
+        [_task(sim, callback=sim.job(["fail", "ok"]), cron="0 10 * * *", catch_up_window=0)]
+    )
     sim.advance_to("2024-01-01T10:01:00Z")
     sim.jump_to("2024-01-01T13:00:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("13:00")]
@@ -243,7 +251,7 @@ def test_excluded_days_have_rows_and_no_runs(
 ) -> None:
     _calendars(settings, holidays=closed)
     sim = simulation("23:30:00")
-    sim.initialize([_task(sim, cron="0 9,17 * * *", exclude="holidays")])
+    sim.initialize([_task(sim, cron="0 9,17 * * *", exclude_calendars="holidays")])
     assert sim.task("t").next_run_at == utc("2024-01-04T09:00")
     sim.advance_to("2024-01-03T12:00:00Z", at_least_every=HOUR)
     assert _unserved() == [("skipped", "excluded", 2, utc("2024-01-02T17:00"))]
@@ -262,7 +270,7 @@ def test_a_day_is_that_of_the_tasks_zone_before_its_spread(
     _calendars(settings, holidays=closed)
     sim = simulation("12:00:00")
     late = {"cron": "50 23 * * *", "timezone": "America/New_York", "spread": 1800}
-    sim.initialize([_task(sim, exclude=["holidays"], **late)])
+    sim.initialize([_task(sim, exclude_calendars=["holidays"], **late)])
     sim.advance_to("2024-01-05T12:00:00Z", at_least_every=HOUR)
     # 23:50 on the 1st and the 4th in New York, which is the 2nd and the 5th in UTC.
     assert sim.starts("t") == [utc(f"2024-01-0{d}T04:50") + OFFSET_OF_T for d in (2, 5)]
@@ -277,14 +285,14 @@ def test_a_calendar_without_an_answer_sets_its_tasks_aside_and_no_others(
 
     _calendars(settings, holidays=broken)
     sim = simulation("09:30:00")
-    sim.initialize([_task(sim, exclude="holidays"), _task(sim, name="other")])
+    sim.initialize([_task(sim, exclude_calendars="holidays"), _task(sim, name="other")])
     sim.advance_to("2024-01-01T10:10:00Z")
     assert (sim.starts("t"), sim.starts("other")) == ([], [utc("10:00")])
     reason = "CalendarError: calendar 'holidays' gives no answer for 2024-01-01: LookupError"
     assert sim.task("t").broken_reason.startswith(reason)
     assert "TaskBroken" in names(told)
     _calendars(settings, holidays=closed)
-    sim.initialize([_task(sim, exclude="holidays"), _task(sim, name="other")])
+    sim.initialize([_task(sim, exclude_calendars="holidays"), _task(sim, name="other")])
     sim.advance_to("2024-01-01T10:20:00Z")
     assert len(sim.starts("t")) == 1
     assert sim.task("t").broken_reason == ""
@@ -299,7 +307,7 @@ def test_a_query_that_fails_in_a_calendar_spoils_nothing_else(
 
     _calendars(settings, holidays=asks)
     sim = simulation("09:30:00")
-    sim.initialize([_task(sim, exclude="holidays"), _task(sim, name="other")])
+    sim.initialize([_task(sim, exclude_calendars="holidays"), _task(sim, name="other")])
     sim.advance_to("2024-01-01T10:01:00Z")
     assert sim.starts("other") == [utc("10:00")]
     assert "no_such_column" in sim.task("t").broken_reason
@@ -311,7 +319,7 @@ def test_excluded_days_while_nobody_was_there_are_told_apart(
 ) -> None:
     _calendars(settings, holidays=closed)
     sim = simulation("23:30:00")
-    sim.initialize([_task(sim, cron="0 9 * * *", exclude="holidays")])
+    sim.initialize([_task(sim, cron="0 9 * * *", exclude_calendars="holidays")])
     sim.jump_to("2024-01-05T12:00:00Z")
     assert _unserved() == [
         *(("skipped", "excluded", 1, utc(f"2024-01-0{day}T09:00")) for day in (2, 3)),
@@ -326,7 +334,7 @@ def test_a_task_of_which_every_day_is_excluded_never_runs(
 ) -> None:
     _calendars(settings, always=lambda day: True)
     sim = simulation("08:30:00")
-    sim.initialize([_task(sim, cron="0 9 * * *", exclude="always")])
+    sim.initialize([_task(sim, cron="0 9 * * *", exclude_calendars="always")])
     assert sim.task("t").next_run_at is None
     sim.advance_to("2024-01-02T12:00:00Z", at_least_every=HOUR)
     assert [row[1] for row in _unserved()] == ["excluded", "excluded"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_declarative_cron.core.events import Event, TaskRunsPiledUp
+from django_declarative_cron.core.events import Event, TaskBacklogGrowing
 from django_declarative_cron.testing import Simulation
 
 from .conftest import Started, utc
@@ -48,7 +48,7 @@ def test_p53_enqueue_runs_one_after_the_other_and_warns_from_the_third_on(
     assert ten_minutes.starts("t") == [utc("10:00") + number * RUN for number in range(4)]
     assert [run.outcome for run in ten_minutes.runs("t")][4:] == ["waiting"] * 6
     assert greatest_overlap(ten_minutes) == 1
-    piled_up = [event for event in told if isinstance(event, TaskRunsPiledUp)]
+    piled_up = [event for event in told if isinstance(event, TaskBacklogGrowing)]
     assert (piled_up[0].at, piled_up[0].waiting) == (utc("10:03"), 3)
 
 

@@ -260,9 +260,9 @@ def test_cron_s04_more_than_two_waiting_are_warned_of(
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=60)), "enqueue")])
     sim.advance_to("2024-01-01T10:15:00Z")
-    assert "TaskRunsPiledUp" not in names(told)
+    assert "TaskBacklogGrowing" not in names(told)
     sim.advance_to("2024-01-01T10:20:00Z")
-    [warned] = [event for event in told if type(event).__name__ == "TaskRunsPiledUp"]
+    [warned] = [event for event in told if type(event).__name__ == "TaskBacklogGrowing"]
     assert (warned.level, warned.waiting) == ("WARNING", 3)  # type: ignore[attr-defined]
 
 

@@ -16,12 +16,14 @@ pytestmark = pytest.mark.beyond_the_theory
 
 Row = tuple[str, str, int]
 RESTARTED: list[Row] = [("interrupted", "due", 1), ("succeeded", "orphaned", 2)]
-AGAIN_AND_AGAIN = pytest.mark.parametrize("catch_up", [None, 0], ids=["always", "never"])
+AGAIN_AND_AGAIN = pytest.mark.parametrize("catch_up_window", [None, 0], ids=["always", "never"])
 
 
-def _tasks(sim: Simulation, catch_up: int | None, outcomes: list[Any]) -> list[dict[str, Any]]:
+def _tasks(
+    sim: Simulation, catch_up_window: int | None, outcomes: list[Any]
+) -> list[dict[str, Any]]:
     task = {"name": "t", "cron": "0 * * * *", "timezone": "UTC", "callback": sim.job(outcomes)}
-    return [{**task, "retry_delay": FIVE_MINUTES, "catch_up": catch_up}]
+    return [{**task, "retry_delay": FIVE_MINUTES, "catch_up_window": catch_up_window}]
 
 
 def _rows(sim: Simulation) -> list[Row]:
@@ -30,13 +32,13 @@ def _rows(sim: Simulation) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("catch_up", "row"), [(None, ("succeeded", "due", 1)), (0, ("missed", "too_late", 0))]
+    ("catch_up_window", "row"), [(None, ("succeeded", "due", 1)), (0, ("missed", "too_late", 0))]
 )
 def test_nobody_was_there_at_the_occurrence(
-    simulation: Started, catch_up: int | None, row: Row
+    simulation: Started, catch_up_window: int | None, row: Row
 ) -> None:
     sim = simulation("10:30:00")
-    tasks = _tasks(sim, catch_up, ["ok"])
+    tasks = _tasks(sim, catch_up_window, ["ok"])
     sim.initialize(tasks)
     sim.stop()
     sim.advance_to(utc("11:30"))
@@ -47,14 +49,14 @@ def test_nobody_was_there_at_the_occurrence(
 @AGAIN_AND_AGAIN
 @pytest.mark.parametrize("moment", ["during the run", "before its success is written"])
 def test_the_process_died(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch, catch_up: int | None, moment: str
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, catch_up_window: int | None, moment: str
 ) -> None:
     def gone(*_: object) -> None:
         raise SimulatedCrash
 
     sim = simulation("10:59:30")
     dies = moment == "during the run"
-    tasks = _tasks(sim, catch_up, [SimulatedCrash(), "ok"] if dies else ["ok"])
+    tasks = _tasks(sim, catch_up_window, [SimulatedCrash(), "ok"] if dies else ["ok"])
     sim.initialize(tasks)
     with monkeypatch.context() as patched:
         if not dies:
@@ -67,13 +69,13 @@ def test_the_process_died(
 
 @AGAIN_AND_AGAIN
 def test_its_success_was_written_late(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch, catch_up: int | None
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, catch_up_window: int | None
 ) -> None:
     def refuse(*_: object) -> None:
         raise OperationalError("the server is gone")
 
     sim = simulation("10:59:30")
-    sim.initialize(_tasks(sim, catch_up, ["ok"]))
+    sim.initialize(_tasks(sim, catch_up_window, ["ok"]))
     with monkeypatch.context() as patched:
         patched.setattr(results, "_record", refuse)
         sim.advance_to(utc("11:20"))

@@ -60,11 +60,11 @@ def test_a_dict_with_each_overlap_policy(simulation: Started, policy: str) -> No
     assert history(sim) == HISTORY
 
 
-@pytest.mark.parametrize("catch_up", [0, 3600])
-def test_a_task_that_limits_its_catching_up(simulation: Started, catch_up: int) -> None:
+@pytest.mark.parametrize("catch_up_window", [0, 3600])
+def test_a_task_that_limits_its_catching_up(simulation: Started, catch_up_window: int) -> None:
     sim = simulation(BEFORE)
     with stepped(sim, "task_added"):
-        sim.initialize([entry(sim, catch_up=timedelta(seconds=catch_up))])
+        sim.initialize([entry(sim, catch_up_window=timedelta(seconds=catch_up_window))])
     assert history(sim) == HISTORY
 
 

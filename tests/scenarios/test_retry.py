@@ -80,7 +80,7 @@ def test_rt06_an_occurrence_before_the_retry_replaces_it(
     assert names(told) == [
         "TaskRunStarted",
         "TaskRunFailed",
-        "ClockMoved",
+        "ClockStepped",
         "TaskRetryPreempted",
         "TaskRunStarted",
         "TaskRunCompleted",

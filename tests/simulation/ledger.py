@@ -65,7 +65,7 @@ class Ledger:
         """Take note of a callback that was called."""
         self.calls[call] += 1
 
-    def note_reset(self, event: events.TaskMarkReset, **_: object) -> None:
+    def note_reset(self, event: events.TaskHighWaterMarkReset, **_: object) -> None:
         """Take note of a mark that was set back, as a receiver of the signal."""
         self.resets[event.task_name] = event.at
 

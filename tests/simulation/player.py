@@ -77,7 +77,7 @@ def play(story: Story, *, to_the_end: bool = False) -> Played:
     faults = Faults()
     player = _Player(story, faults, to_the_end)
     receiver = player.ledger.note_reset
-    signals.SIGNALS["task_mark_reset"].connect(receiver)
+    signals.SIGNALS["task_high_water_mark_reset"].connect(receiver)
     try:
         with connection.execute_wrapper(faults):
             player.play()
@@ -85,7 +85,7 @@ def play(story: Story, *, to_the_end: bool = False) -> Played:
         last = "".join(traceback.format_exception(error)[-4:])
         player.played.wrong.append(Wrong(f"raised {type(error).__name__}", last))
     finally:
-        signals.SIGNALS["task_mark_reset"].disconnect(receiver)
+        signals.SIGNALS["task_high_water_mark_reset"].disconnect(receiver)
         _clear()
     return player.played
 

@@ -407,9 +407,9 @@ def test_a_late_finisher_never_overwrites_a_newer_run(
     finish(second, new, "newer", succeeded=True)
     finish(first, old, "again", succeeded=False)
     assert told == {
-        "late": ["TaskRunLate"],
+        "late": ["TaskRunResultDiscarded"],
         "newer": ["TaskRunCompleted"],
-        "again": ["TaskRunLate"],
+        "again": ["TaskRunResultDiscarded"],
     }
     runs = TaskRun.objects.filter(task_name="t0").order_by("id")
     assert list(runs.values_list("pk", "outcome")) == [

@@ -131,7 +131,7 @@ def test_what_is_refused_waits_with_everything_behind_it(member: Member, put: Pu
     assert (again.id, again.attempts) == (first.id, 1)
 
 
-def test_what_is_refused_for_too_long_is_set_aside_and_the_next_goes_on(
+def test_what_is_refused_for_too_long_is_dead_lettered_and_the_next_goes_on(
     member: Member, deployment: Deployment, put: Put
 ) -> None:
     long_ago = deployment.now - timedelta(days=4)
@@ -139,11 +139,11 @@ def test_what_is_refused_for_too_long_is_set_aside_and_the_next_goes_on(
     OutboxEvent.objects.update(refused_since=long_ago, next_attempt_at=deployment.now + HOLD)
     put("a")
     (told,) = outbox.tidy(member, timedelta(days=3), 10)
-    assert isinstance(told, events.EventSetAside)
+    assert isinstance(told, events.EventDeadLettered)
     assert (told.about, told.attempts, told.error) == ("a", 7, "400 Bad Request")
     assert bodies(take(member)) == [["a1"]]
     assert outbox.tidy(member, timedelta(days=3), 10) == []
-    assert outbox.try_again(member.using, member.deployment) == 1
+    assert outbox.requeue(member.using, member.deployment) == 1
     outbox.give_back(member, [], [])
     assert bodies(take(member)) == [["a0", "a1"]]
 
@@ -167,11 +167,11 @@ def test_the_time_of_a_refused_event_counts_from_its_first_refusal(
     assert refused() == first
     rows.update(refused_since=first - three_days - HOLD)
     assert len(outbox.tidy(member, three_days, 10)) == 1
-    assert outbox.try_again(member.using, member.deployment) == 1
+    assert outbox.requeue(member.using, member.deployment) == 1
     assert refused() >= first
 
 
-def test_what_was_never_tried_is_not_set_aside(
+def test_what_was_never_tried_is_not_dead_lettered(
     member: Member, deployment: Deployment, put: Put
 ) -> None:
     put("a")
@@ -185,7 +185,7 @@ def test_beyond_the_most_the_oldest_are_forgotten_and_that_is_told(
 ) -> None:
     put("a", "b", "a", "c")
     (told,) = outbox.tidy(member, timedelta(days=3), 2)
-    assert isinstance(told, events.EventsForgotten)
+    assert isinstance(told, events.EventsDropped)
     assert (told.count, told.most) == (2, 2)
     assert bodies(take(member)) == [["a1"], ["c0"]]
 

@@ -107,7 +107,7 @@ def test_calendars_and_spread_count_and_are_named_as_reasons(settings: Any) -> N
     settings.DECLARATIVE_CRON = {"CALENDARS": calendars}
     entry = {"name": "digest", "cron": "0 7 * * 1-5", "timezone": "UTC", "callback": CALLBACK}
     settings.SCHEDULED_TASKS = [
-        {**entry, "exclude": ["holidays"]},
+        {**entry, "exclude_calendars": ["holidays"]},
         {**entry, "name": "apart", "spread": timedelta(hours=1)},
     ]
     assert_fires("digest", between=("2027-03-26", "2027-03-30"), at=["2027-03-29 07:00"])
@@ -131,7 +131,7 @@ def breaks(day: date) -> bool:
 def test_a_calendar_that_gives_no_answer_is_an_error(settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": f"{__name__}.breaks"}}
     entry = {"name": "a", "cron": "0 7 26 * *", "timezone": "UTC", "callback": CALLBACK}
-    tasks = [{**entry, "exclude": ["holidays"]}]
+    tasks = [{**entry, "exclude_calendars": ["holidays"]}]
     with pytest.raises(CalendarError, match="the file is not there"):
         occurrences("a", between=("2027-01-01", "2027-02-01"), tasks=tasks)
     with pytest.raises(CalendarError, match="the file is not there"):
@@ -144,7 +144,7 @@ def test_a_calendar_that_gives_no_answer_is_an_error(settings: Any) -> None:
 def test_a_snapshot_names_calendars_and_spread(settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"holidays": f"{__name__}.is_holiday"}}
     entry = {"name": "a", "cron": "0 7 26 * *", "timezone": "UTC", "callback": CALLBACK}
-    kept = [{**entry, "exclude": ["holidays"]}, {**entry, "name": "b", "spread": 60}]
+    kept = [{**entry, "exclude_calendars": ["holidays"]}, {**entry, "name": "b", "spread": 60}]
     text = yearbook(conf.declarations(kept), date(2027, 1, 1))
     assert "    2027-03  Fri 26  no run: holidays\n" in text
     assert "    11 runs\n" in text

@@ -127,7 +127,7 @@ def test_tasks_beyond_the_limit_are_counted_together(
     ]
     assert len(ended) == 4
     assert dict(ended)[OTHER] == 3
-    told = [each for each in caplog.records if "METRICS_TASKS" in each.getMessage()]
+    told = [each for each in caplog.records if "METRICS_MAX_TASK_LABELS" in each.getMessage()]
     assert len(told) == 1
     sim.stop()
 
@@ -188,7 +188,7 @@ def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
 @pytest.mark.django_db
 def test_before_the_first_scheduler_there_is_little_to_tell() -> None:
     found = samples(exposition(read_rows())[0].decode())
-    assert list(found) == [PREFIX + "rows_read"]
+    assert list(found) == [PREFIX + "scrape_database_success"]
 
 
 def scraped(port: int) -> dict[str, list[tuple[dict[str, str], float]]]:

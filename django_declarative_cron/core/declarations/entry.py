@@ -78,8 +78,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "atomic": _FLAG,
     "monitor": Kind((bool, str, dict), "True, False, a URL or a dict"),
     "spread": _DURATION,
-    "catch_up": Kind((*_DURATION.types, type(None)), f"None, or {_DURATION.words}"),
-    "exclude": Kind((str, list, tuple), "the name of a calendar, or a list of such"),
+    "catch_up_window": Kind((*_DURATION.types, type(None)), f"None, or {_DURATION.words}"),
+    "exclude_calendars": Kind((str, list, tuple), "the name of a calendar, or a list of such"),
     "pause_after_failures": Kind((int, type(None)), "a whole number"),
 }
 REQUIRED: Final = ("name", "cron")
@@ -246,7 +246,9 @@ def read_entry(item: Item) -> Declared | None:
         cast(Gap, typed.get("gap", "skip")),
         cast(Fold, typed.get("fold", "first")),
         offset=offset_of(typed["name"], operating.spread),
-        exclusion=item.reader.calendars.exclusion(operating.exclude) if operating.exclude else None,
+        exclusion=item.reader.calendars.exclusion(operating.exclude_calendars)
+        if operating.exclude_calendars
+        else None,
     )
     manner = _manner(typed, cast(Target, target), retry, job)
     manner = replace(manner, runner=runner, monitor=monitor, operating=operating)

@@ -203,14 +203,14 @@ _DURATION: Final = 'Write timedelta(minutes=30), a number of seconds, or "PT30M"
 
 
 def read_operating(item: Item, typed: Mapping[str, Any]) -> Operating:
-    """Understand the keys ``spread``, ``catch_up``, ``exclude`` and ``pause_after_failures``."""
-    catch_up = typed.get("catch_up")
+    """Return the keys that say how a task is operated."""
+    catch_up_window = typed.get("catch_up_window")
     return Operating(
         spread=_duration(item, "spread", typed.get("spread", 0), SECOND, LONGEST_SPREAD),
-        catch_up=None
-        if catch_up is None
-        else _duration(item, "catch_up", catch_up, timedelta(0), LONGEST_CATCH_UP),
-        exclude=_calendars(item, typed.get("exclude", ())),
+        catch_up_window=None
+        if catch_up_window is None
+        else _duration(item, "catch_up_window", catch_up_window, timedelta(0), LONGEST_CATCH_UP),
+        exclude_calendars=_calendars(item, typed.get("exclude_calendars", ())),
         pause_after_failures=_failures(item, typed.get("pause_after_failures")),
     )
 
@@ -250,12 +250,12 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             flaw = f"must be names of calendars, found {in_short(name)}"
-            item.refuse_field(Check.KEY_VALUE, "exclude", given, flaw, hint)
+            item.refuse_field(Check.KEY_VALUE, "exclude_calendars", given, flaw, hint)
         elif name not in known:
             near = nearest(name, known)
             tail = f"; did you mean `{near}`?" if near else ""
             flaw = f"{echoed(name)!r} is no calendar{tail}"
-            item.refuse_field(Check.CALENDAR, "exclude", given, flaw, hint)
+            item.refuse_field(Check.CALENDAR, "exclude_calendars", given, flaw, hint)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 

@@ -144,7 +144,7 @@ class TaskRetryPreempted(TaskEvent, level="INFO"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunLate(TaskEvent, level="WARNING"):
+class TaskRunResultDiscarded(TaskEvent, level="WARNING"):
     """A run came to an end after it had been given up; its result was not taken."""
 
     run: int
@@ -163,7 +163,7 @@ class TaskRunWaiting(TaskEvent, level="INFO"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRunsPiledUp(TaskEvent, level="WARNING"):
+class TaskBacklogGrowing(TaskEvent, level="WARNING"):
     """More runs of a task wait than should (CRON-S04)."""
 
     waiting: int

@@ -75,7 +75,7 @@ class LeadershipLost(Event, level="WARNING"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockMoved(Event, level="WARNING"):
+class ClockStepped(Event, level="WARNING"):
     """The clock on the wall leapt against the monotonic one."""
 
     seconds: float
@@ -139,7 +139,7 @@ class EventDeliveryResumed(Event, level="INFO"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventSetAside(Event, level="ERROR"):
+class EventDeadLettered(Event, level="ERROR"):
     """One event was refused for too long; it is kept, and those behind it go on."""
 
     event_id: str
@@ -150,7 +150,7 @@ class EventSetAside(Event, level="ERROR"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsForgotten(Event, level="ERROR"):
+class EventsDropped(Event, level="ERROR"):
     """Too many events were waiting; the oldest are lost."""
 
     count: int

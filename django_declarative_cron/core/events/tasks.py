@@ -53,7 +53,7 @@ class TaskScheduled(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMarkReset(TaskEvent, level="WARNING"):
+class TaskHighWaterMarkReset(TaskEvent, level="WARNING"):
     """A high-water mark far ahead of the clock was set back to now."""
 
     old_mark: datetime
@@ -75,7 +75,7 @@ class TaskBroken(TaskEvent, level="ERROR"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMoved(TaskEvent, level="INFO"):
+class TaskRescheduled(TaskEvent, level="INFO"):
     """Another spread moves the occurrences of a task, and what is known of them, by ``seconds``."""
 
     seconds: float

@@ -15,8 +15,8 @@ from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
 GENERAL: Final = (
     Difference(
         "catch-up",
-        '"catch_up" keeps how late a missed time may be, of a second unless misfire_grace_time '
-        "said more; without it one run makes up for the latest, however late",
+        '"catch_up_window" keeps how late a missed time may be, of a second unless '
+        "misfire_grace_time said more; without it one run makes up for the latest, however late",
     ),
     Difference(
         "retry",
@@ -94,7 +94,7 @@ def _moved(job: Job, bind: Binder) -> Moved:
         entry["overlap_policy"] = "allow"
         also.append(Difference("overlap", _overlap(job.max_instances)))
     if job.misfire_grace is not None:
-        entry["catch_up"] = job.misfire_grace
+        entry["catch_up_window"] = job.misfire_grace
     entry["options"] = {"retry": dict(NO_RETRY)}
     if job.paused:
         entry["enabled"] = False

@@ -104,7 +104,7 @@ def _line(line: str, number: int, zone: str, with_users: bool, shell: str) -> Mo
         return Moved(was, None).refused(f"{error} (line {number})")
     options = {**keys.pop("options", {}), "retry": dict(NO_RETRY)}
     overlap = keys.pop("overlap_policy", "allow")
-    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "catch_up": 0}
+    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "catch_up_window": 0}
     entry["options"] = options
     return Moved(was, entry, (*days, *told, *also))
 

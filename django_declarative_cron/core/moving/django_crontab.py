@@ -69,7 +69,7 @@ def _moved(job: Job, bind: Binder) -> Moved:
     entry: dict[str, Any] = {"cron": cron, "timezone": job.zone, **keys}
     if not job.locked:
         entry["overlap_policy"] = "allow"
-    entry["catch_up"] = 0
+    entry["catch_up_window"] = 0
     entry["options"] = {"retry": dict(NO_RETRY)}
     if job.suffix.strip():
         text = f"its command ended in `{job.suffix.strip()}`; {PRINTED}"

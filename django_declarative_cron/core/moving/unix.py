@@ -13,8 +13,8 @@ MACROS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midn
 AS_CRON_DOES: Final = (
     Difference(
         "catch-up",
-        '"catch_up" of 0 keeps that what was missed is left out; without it one run makes up for '
-        "the latest",
+        '"catch_up_window" of 0 keeps that what was missed is left out; without it one run '
+        "makes up for the latest",
     ),
     Difference(
         "overlap",

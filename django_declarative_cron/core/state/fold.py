@@ -196,7 +196,7 @@ def _accounted(state: TaskState, occurrence: datetime) -> TaskState:
 
 
 @apply.register
-def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
+def _mark_reset(event: events.TaskHighWaterMarkReset, state: TaskState) -> TaskState:
     def believed(instant: datetime | None) -> datetime | None:
         return None if instant is None else min(instant, event.at)
 
@@ -212,7 +212,7 @@ def _mark_reset(event: events.TaskMarkReset, state: TaskState) -> TaskState:
 
 
 @apply.register
-def _moved(event: events.TaskMoved, state: TaskState) -> TaskState:
+def _moved(event: events.TaskRescheduled, state: TaskState) -> TaskState:
     later = timedelta(seconds=event.seconds)
     has_mark = state.mark > state.registered_at
     return state.but(

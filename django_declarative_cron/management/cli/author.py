@@ -19,7 +19,10 @@ def add_author(parser: ArgumentParser) -> None:
     """Let an act be signed and explained."""
     parser.add_argument("--note", default="", help="why, for the audit")
     parser.add_argument(
-        "--as", dest="author", metavar="WHO", help="who acts, unless it is the user logged in here"
+        "--user",
+        dest="author",
+        metavar="WHO",
+        help="who acts, unless it is the user logged in here",
     )
 
 
@@ -33,9 +36,9 @@ def act(options: Options, at: datetime) -> Act:
     if author is None:
         author = system_user()
     elif not author.strip():
-        raise CommandError("--as is empty: write a name.", returncode=2)
+        raise CommandError("--user is empty: write a name.", returncode=2)
     for option, flaw in (
-        ("--as", flaw_of_text(author, one_line=True)),
+        ("--user", flaw_of_text(author, one_line=True)),
         ("--note", flaw_of_text(note)),
     ):
         if flaw is not None:

@@ -17,7 +17,7 @@ from ...core.declarations.declaration import Declaration
 from ...core.schedule import Schedule
 from ...exceptions import CalendarError
 from ...runtime.foreground import Backfill, Ran
-from ...runtime.watchdog import accompany
+from ...runtime.watchdog import fork_watchdog
 from ...store import backfill
 from ...store.backfill import DoneError
 from ...store.foreground import NotRegisteredError, UnreadableRowError
@@ -193,7 +193,7 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
         waits=lambda: context.terminal.warn(
             f"Waits: a run of {name!r} is in progress, or due by its schedule."
         ),
-        companion=lambda: accompany(conf.options(), context.clock) if context.is_alone else None,
+        watchdog=lambda: fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""``cron events``: what waits for its receiver, and why; what was set aside, tried again."""
+"""``cron outbox``: show events that wait for delivery; requeue dead-lettered ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SHOWN = 20
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--try-again",
+        "--requeue",
         action="store_true",
-        help="let events that were refused for too long be delivered after all",
+        help="requeue dead-lettered events, which were refused for too long",
     )
     parser.add_argument(
         "-n", type=amount, default=_SHOWN, metavar="N", help=f"how many are shown; {_SHOWN}"
@@ -32,18 +32,18 @@ def _arguments(parser: ArgumentParser) -> None:
 def _answer(context: Context, options: Options) -> None:
     scope = Scope.current()
     again = 0
-    if options["try_again"]:
-        again = outbox.try_again(database.alias(), conf.options().DEPLOYMENT)
+    if options["requeue"]:
+        again = outbox.requeue(database.alias(), conf.options().DEPLOYMENT)
     rows = OutboxEvent.objects.using(scope.using).filter(scheduler__deployment=scope.deployment)
     total = rows.count()
     shown = list(rows.defer("body").order_by("id")[: max(options["n"], 0)])
     if options["format"] == "json":
         context.terminal.data(
-            {"total": total, "tried_again": again, "events": [_record(row) for row in shown]}
+            {"total": total, "requeued": again, "events": [_record(row) for row in shown]}
         )
         return
-    if options["try_again"]:
-        context.terminal.say(f"{count(again, 'event')} to be tried again.")
+    if options["requeue"]:
+        context.terminal.say(f"{count(again, 'event')} requeued.")
     if not total:
         context.terminal.say("No event waits.", "SUCCESS")
         return
@@ -53,7 +53,7 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def _line(row: OutboxEvent) -> list[Cell]:
-    standing = "waits" if row.set_aside_at is None else "set aside"
+    standing = "waits" if row.dead_lettered_at is None else "dead-lettered"
     refused = [f"refused {count(row.attempts, 'time')}: {row.error}"] if row.attempts else []
     happened = local(row.created_at, conf.project_zone())
     texts = [[happened], [row.type], [row.task_name or ""], [standing, *refused]]
@@ -68,9 +68,9 @@ def _record(row: OutboxEvent) -> dict[str, Any]:
         "happened_at": iso(row.created_at),
         "attempts": row.attempts,
         "next_attempt_at": iso(row.next_attempt_at),
-        "set_aside_at": iso(row.set_aside_at),
+        "dead_lettered_at": iso(row.dead_lettered_at),
         "error": row.error,
     }
 
 
-EVENTS = Subcommand("events", "show the events that wait for their receiver", _arguments, _answer)
+OUTBOX = Subcommand("outbox", "show the events that wait for their receiver", _arguments, _answer)

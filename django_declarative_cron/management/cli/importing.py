@@ -31,7 +31,7 @@ _PLACES = {"python": "above", "json": "beside"}
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("rival", choices=[*READERS], metavar="RIVAL", help=", ".join(READERS))
+    parser.add_argument("rival", choices=[*READERS], metavar="SCHEDULER", help=", ".join(READERS))
     parser.add_argument(
         "source",
         nargs="?",

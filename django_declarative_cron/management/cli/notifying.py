@@ -30,7 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="tell people where no scheduler is at work or tasks are overdue; for a cron job",
     )
     parser.add_argument("--channel", metavar="NAME", help="only this channel")
-    parser.add_argument("--as", dest="author", metavar="NAME", help="who asks")
+    parser.add_argument("--user", dest="author", metavar="NAME", help="who asks")
     add_format(parser)
 
 

@@ -33,7 +33,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="how old a heartbeat may be; 30, or LEASE where that is longer",
     )
     parser.add_argument(
-        "--here",
+        "--local",
         action="store_true",
         help="only a scheduler on this host counts",
     )
@@ -78,7 +78,7 @@ class _Judged:
     ) -> None:
         self._found, self._events = found, events
         self._deployment = deployment
-        self._is_narrowed = options["here"] or options["pid"] is not None
+        self._is_narrowed = options["local"] or options["pid"] is not None
         self._where = _where(options)
         given = options["max_age"]
         self._max_age = (
@@ -164,8 +164,8 @@ def _held_up(events: Backlog | None) -> str:
     if events.refused and events.age is not None:
         waits = f"{count(events.waiting, 'event')} undelivered for up to {span(events.age)}"
         words.append(f"{waits} ({events.error})")
-    if events.set_aside:
-        words.append(f"{count(events.set_aside, 'event')} set aside")
+    if events.dead_lettered:
+        words.append(f"{count(events.dead_lettered, 'event')} dead-lettered")
     return "".join(f" {each}." for each in words)
 
 
@@ -173,7 +173,7 @@ def _as_record(events: Backlog) -> dict[str, Any]:
     return {
         "waiting": events.waiting,
         "refused": events.refused,
-        "set_aside": events.set_aside,
+        "dead_lettered": events.dead_lettered,
         "oldest": iso(events.oldest),
         "age": None if events.age is None else round(events.age.total_seconds(), 3),
         "error": events.error,
@@ -185,12 +185,12 @@ def _asked(present: Sequence[SchedulerInstance], options: Options) -> tuple[Sche
     return tuple(
         each
         for each in present
-        if (not options["here"] or each.host == host) and (pid is None or each.pid == pid)
+        if (not options["local"] or each.host == host) and (pid is None or each.pid == pid)
     )
 
 
 def _where(options: Options) -> str:
-    words = " on this host" if options["here"] else ""
+    words = " on this host" if options["local"] else ""
     return words + (f" as process {options['pid']}" if options["pid"] is not None else "")
 
 

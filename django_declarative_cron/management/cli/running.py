@@ -15,7 +15,7 @@ from ...core.declarations.values import flaw_of_text
 from ...core.runners import EXTERNAL
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
-from ...runtime.watchdog import accompany
+from ...runtime.watchdog import fork_watchdog
 from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
 from ...store.instance_status import gave_up
 from ...store.posted_tasks import UnreadableError, own
@@ -41,7 +41,7 @@ def _answer(context: Context, options: Options) -> None:
             who,
             context.clock,
             started=lambda: _begin(context, declaration),
-            companion=accompany(conf.options(), context.clock) if context.is_alone else None,
+            watchdog=fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
         )
     except NotRegisteredError as error:
         raise unknown(declaration.name, ()) from error

@@ -140,9 +140,9 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield "overlap", [str(declared["overlap_policy"])]
     if "spread" in declared:
         yield "spread", [f"by less than {duration(declared['spread'])}"]
-    yield "catch-up", [_window(declared.get("catch_up"))]
-    if "exclude" in declared:
-        yield "not on days of", [", ".join(map(str, declared["exclude"]))]
+    yield "catch-up", [_window(declared.get("catch_up_window"))]
+    if "exclude_calendars" in declared:
+        yield "not on days of", [", ".join(map(str, declared["exclude_calendars"]))]
     if "pause_after_failures" in declared:
         yield "paused after", [f"{declared['pause_after_failures']:,} failures in a row"]
 

@@ -65,7 +65,7 @@ SUBCOMMANDS = {
         acts.SKIP,
         acts.CLEAR_RETRY,
         probing.HEALTH,
-        delivering.EVENTS,
+        delivering.OUTBOX,
         notifying.NOTIFY,
         measuring.METRICS,
         simulating.SIMULATE,

@@ -33,7 +33,7 @@ from ...runtime.runners import fork_server, fork_server_client
 from ...runtime.scheduler import Scheduler
 from ...runtime.sd_notify import Notifier
 from ...runtime.shutdown import LastResort, Shutdown, is_hangup
-from ...runtime.watchdog import accompany
+from ...runtime.watchdog import fork_watchdog
 from ...signals import signal_of
 from ...store import database
 from ...store.tables import AWAY
@@ -107,11 +107,11 @@ class Command(BaseCommand):
         is_alone = getattr(self, "_called_from_command_line", False)
         if is_alone:
             fork_server_client.is_command()
-        companion = accompany(options, system_clock) if is_alone else None
+        watchdog = fork_watchdog(options, system_clock) if is_alone else None
         scheduler = Scheduler(
             options=lambda: options,
             background=not given["once"],
-            companion=companion,
+            watchdog=watchdog,
             force=given["force"],
         )
         self._run(scheduler, shutdown, options, given)
@@ -120,8 +120,8 @@ class Command(BaseCommand):
             abandon(self.stdout)
             abandon(self.stderr)
         # Not after an error: whoever ends without a farewell is counted as dead.
-        if companion is not None:
-            companion.dismiss()
+        if watchdog is not None:
+            watchdog.dismiss()
 
     def _run(
         self,

@@ -205,7 +205,7 @@ def _told(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
 def _untold(using: str, state: SchedulerState, until: datetime) -> Iterator[Act]:
     """Tell of days that are not over, of which no row tells yet."""
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state, origin=Origin.SETTINGS)
-    for task in tasks.filter(declaration__has_key="exclude"):
+    for task in tasks.filter(declaration__has_key="exclude_calendars"):
         try:
             schedule, mark = rows.schedule_of(task), rows.state_of(task).mark
             for day in schedule.excluded_between(mark, until):

@@ -89,7 +89,7 @@ def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
         ({"options": {"meta": {"n": []}}}, {"options": {"meta": {"n": {}}}}),
         ({"enabled": True}, {"atomic": True}),
         ({"enabled": False}, {}),
-        ({"catch_up": 60}, {"catch_up": timedelta(minutes=1)}),
+        ({"catch_up_window": 60}, {"catch_up_window": timedelta(minutes=1)}),
     ],
 )
 def test_what_differs_in_more_is_told_apart(one: dict[str, Any], other_: dict[str, Any]) -> None:

@@ -244,11 +244,11 @@ def test_an_item_of_django_crontab(
 
 def test_what_cron_missed_stays_left_out() -> None:
     job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC")
-    assert entry(django_crontab.moved([job])[0])["catch_up"] == 0
+    assert entry(django_crontab.moved([job])[0])["catch_up_window"] == 0
     (task,), _ = crontab.moved("0 0 * * * ./manage.py check\n", "UTC")
-    assert entry(task)["catch_up"] == 0
+    assert entry(task)["catch_up_window"] == 0
     late = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), misfire_grace=None)
-    assert "catch_up" not in entry(apscheduler.moved([late])[0])
+    assert "catch_up_window" not in entry(apscheduler.moved([late])[0])
 
 
 def test_locked_jobs_are_skipped() -> None:
@@ -278,11 +278,11 @@ def test_fields_of_apscheduler(texts: dict[str, str], cron: str) -> None:
 @pytest.mark.parametrize(
     ("given", "keys", "about"),
     [
-        ({}, {"cron": "@every 2h", "callback": "a.b", "catch_up": 1}, ["schedule"]),
+        ({}, {"cron": "@every 2h", "callback": "a.b", "catch_up_window": 1}, ["schedule"]),
         ({"paused": True}, {"enabled": False}, ["schedule", "enabled"]),
         ({"max_instances": 3}, {"overlap_policy": "allow"}, ["schedule", "overlap"]),
         ({"coalesce": False}, {}, ["schedule", "catch-up"]),
-        ({"misfire_grace": 60}, {"catch_up": 60}, ["schedule"]),
+        ({"misfire_grace": 60}, {"catch_up_window": 60}, ["schedule"]),
         ({"jitter": 5, "ends": "then"}, {}, ["schedule", "schedule", "ends"]),
     ],
 )

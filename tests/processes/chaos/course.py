@@ -95,7 +95,7 @@ class Report:
         names = {
             "stop": "clean stop",
             "kill": "kill -9",
-            "loss": "kill -9 with the companion",
+            "loss": "kill -9 with the watchdog process",
             "pause": "SIGSTOP",
         }
         return [

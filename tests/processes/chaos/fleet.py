@@ -69,16 +69,16 @@ class Ship:
         return at
 
     def lose(self) -> float:
-        """End it and its companion at once, as when their machine is gone."""
-        companions = self._children()
+        """End it and its watchdog process at once, as when their machine is gone."""
+        watchdogs = self._children()
         at = self.signal(signal.SIGSTOP)
-        for pid in companions:
+        for pid in watchdogs:
             os.kill(pid, signal.SIGKILL)
         self.kill()
         return at
 
     def freeze(self, *, whole: bool) -> float:
-        """Stop it from running, and its companion with it where a container is meant."""
+        """Stop it from running, and its watchdog process with it where a container is meant."""
         at = self.signal(signal.SIGSTOP)
         self._frozen = self._children() if whole else []
         for pid in self._frozen:

@@ -106,7 +106,7 @@ class Storm:
         ship = self._any()
         if ship is not None:
             self._vacate("loss", ship, ship.lose)
-            self.counts["kill -9 with the companion"] += 1
+            self.counts["kill -9 with the watchdog process"] += 1
 
     def _ask_to_end(self) -> None:
         ship = self._any()

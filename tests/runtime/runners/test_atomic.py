@@ -32,7 +32,7 @@ def test_work_and_success_are_committed_and_told_once(bench: Bench) -> None:
     assert completed.at == run.finished_at
     task = ScheduledTask.objects.get()
     assert (task.running_run, task.last_success_at) == (None, run.finished_at)
-    assert bench.heard.of("TaskRunLate") == []
+    assert bench.heard.of("TaskRunResultDiscarded") == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_errors_after_the_commit_are_kept_beside_the_success(
     assert User.objects.count() == 2
     assert bench.noted("", 2) == ["first", "last"]
     assert len(bench.heard.of("TaskRunCompleted")) == 1
-    assert not bench.heard.of("TaskRunLate") and not bench.heard.of("TaskRunFailed")
+    assert not bench.heard.of("TaskRunResultDiscarded") and not bench.heard.of("TaskRunFailed")
     (record,) = eventually(
         lambda: [each for each in caplog.records if "TaskCommitHookFailed" in each.getMessage()]
     )
@@ -92,7 +92,7 @@ def test_a_run_that_was_taken_over_has_its_work_rolled_back(bench: Bench) -> Non
     TaskRun.objects.filter(outcome="running").update(outcome="interrupted", running_slot=None)
     with bench.notes.open("a") as notes:
         notes.write("go on\n")
-    eventually(lambda: bench.heard.of("TaskRunLate"))
+    eventually(lambda: bench.heard.of("TaskRunResultDiscarded"))
     assert User.objects.count() == 0
     assert TaskRun.objects.get().outcome == "interrupted"
 

@@ -12,7 +12,7 @@ import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 
-from .conftest import Launch, companion_of, halt, is_running, leading_pid, wait_until
+from .conftest import Launch, halt, is_running, leading_pid, wait_until, watchdog_of
 
 RunNow = Callable[..., None]
 
@@ -73,12 +73,12 @@ def test_a_killed_leader_is_buried_at_once_whatever_the_lease(
     first, second = launch(**A_LONG_LEASE), launch(**A_LONG_LEASE)
     run_now("until-stopping")
     first.wait_for("TaskRunStarted")
-    companion = companion_of(first)
+    watchdog = watchdog_of(first)
     first.signal(signal.SIGKILL)
     second.wait_for("LeadershipGained")
     second.wait_for("reason=orphaned")
-    assert companion is not None
-    wait_until(lambda: not is_running(companion), "the end of the companion")
+    assert watchdog is not None
+    wait_until(lambda: not is_running(watchdog), "the end of the watchdog process")
 
 
 def test_a_process_that_leaves_in_the_middle_of_a_callback_is_buried_at_once(
@@ -94,31 +94,31 @@ def test_a_process_that_leaves_in_the_middle_of_a_callback_is_buried_at_once(
 
 
 @pytest.mark.alike
-def test_a_companion_outlives_a_signal_to_the_group_but_not_its_scheduler(
+def test_a_watchdog_outlives_a_signal_to_the_group_but_not_its_scheduler(
     launch: Launch, run_now: RunNow
 ) -> None:
     process = launch(arguments=("--grace", "600"))
     run_now("for-ever")
     process.wait_for("TaskRunStarted")
-    companion = companion_of(process)
-    assert companion is not None
+    watchdog = watchdog_of(process)
+    assert watchdog is not None
     for number in (signal.SIGTERM, signal.SIGINT):
-        os.kill(companion, number)
+        os.kill(watchdog, number)
     process.signal(signal.SIGTERM)
     process.wait_for("Stopping")
-    assert is_running(companion)
+    assert is_running(watchdog)
     process.signal(signal.SIGTERM)
     assert process.exit_code() == 128 + signal.SIGTERM
-    wait_until(lambda: not is_running(companion), "the end of the companion")
+    wait_until(lambda: not is_running(watchdog), "the end of the watchdog process")
 
 
-def test_a_clean_stop_dismisses_the_companion(launch: Launch) -> None:
+def test_a_clean_stop_dismisses_the_watchdog(launch: Launch) -> None:
     process = launch()
-    companion = companion_of(process)
-    assert companion is not None
+    watchdog = watchdog_of(process)
+    assert watchdog is not None
     process.signal(signal.SIGTERM)
     assert process.exit_code() == 0
-    assert not is_running(companion)
+    assert not is_running(watchdog)
     row = SchedulerInstance.objects.get()
     assert row.stopped_at is not None
     assert row.heartbeat_at >= row.stopped_at
@@ -129,8 +129,8 @@ def test_a_callback_that_closes_the_pipe_is_not_the_end(launch: Launch, run_now:
     process = launch()
     run_now("close-the-pipe")
     process.wait_for("TaskRunCompleted")
-    companion = companion_of(process)
-    assert companion is not None
+    watchdog = watchdog_of(process)
+    assert watchdog is not None
     before = SchedulerInstance.objects.get().heartbeat_at
     wait_until(
         lambda: SchedulerInstance.objects.get().heartbeat_at > before, "another sign of life"
@@ -157,26 +157,26 @@ def test_a_child_that_keeps_the_pipe_open_hides_no_end(
 
 
 @pytest.mark.alike
-def test_a_companion_that_is_killed_is_told_of_once_and_missed_by_nobody(
+def test_a_watchdog_that_is_killed_is_told_of_once_and_missed_by_nobody(
     launch: Launch, run_now: RunNow
 ) -> None:
     process = launch()
-    companion = companion_of(process)
-    assert companion is not None
-    os.kill(companion, signal.SIGKILL)
-    process.wait_for("The companion process failed; the heartbeat goes on without it")
+    watchdog = watchdog_of(process)
+    assert watchdog is not None
+    os.kill(watchdog, signal.SIGKILL)
+    process.wait_for("The watchdog process failed; the heartbeat goes on without it")
     run_now("note")
     process.wait_for("TaskRunCompleted")
     before = SchedulerInstance.objects.get().heartbeat_at
     wait_until(
         lambda: SchedulerInstance.objects.get().heartbeat_at > before, "another sign of life"
     )
-    assert process.output.count("The companion process failed") == 1
+    assert process.output.count("The watchdog process failed") == 1
 
 
 @pytest.mark.alike
-def test_without_a_companion_nothing_is_forked(launch: Launch, run_now: RunNow) -> None:
-    process = launch(COMPANION=False)
-    assert companion_of(process) is None
+def test_without_a_watchdog_nothing_is_forked(launch: Launch, run_now: RunNow) -> None:
+    process = launch(WATCHDOG_PROCESS=False)
+    assert watchdog_of(process) is None
     run_now("note")
     process.wait_for("TaskRunCompleted")
