@@ -238,6 +238,8 @@ def read_entry(item: Item) -> Declared | None:
     runner = read_runner(item, typed, target, job.timeout)
     monitor = _monitor(item, typed)
     operating = read_operating(item, typed)
+    calendars = operating.exclude_calendars
+    exclusion = item.reader.calendars.exclusion(calendars) if calendars else None
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -246,9 +248,7 @@ def read_entry(item: Item) -> Declared | None:
         cast(Gap, typed.get("gap", "skip")),
         cast(Fold, typed.get("fold", "first")),
         offset=offset_of(typed["name"], operating.spread),
-        exclusion=item.reader.calendars.exclusion(operating.exclude_calendars)
-        if operating.exclude_calendars
-        else None,
+        exclusion=exclusion,
     )
     manner = _manner(typed, cast(Target, target), retry, job)
     manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
