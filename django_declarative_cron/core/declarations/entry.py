@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
-from ..operating import offset_of
+from ..operating import Operating, offset_of
 from ..overlap import POLICIES, Policy
 from ..retry import Retry
-from ..schedule import Fold, Gap, Schedule
+from ..schedule import Exclusion, Fold, Gap, Schedule
 from .declaration import Declaration, Manner, Target, Terms
 from .fields import (
     delay_hint,
@@ -238,8 +238,6 @@ def read_entry(item: Item) -> Declared | None:
     runner = read_runner(item, typed, target, job.timeout)
     monitor = _monitor(item, typed)
     operating = read_operating(item, typed)
-    calendars = operating.exclude_calendars
-    exclusion = item.reader.calendars.exclusion(calendars) if calendars else None
     if not item.is_sound:
         return None
     schedule = Schedule(
@@ -248,12 +246,17 @@ def read_entry(item: Item) -> Declared | None:
         cast(Gap, typed.get("gap", "skip")),
         cast(Fold, typed.get("fold", "first")),
         offset=offset_of(typed["name"], operating.spread),
-        exclusion=exclusion,
+        exclusion=_exclusion(item, operating),
     )
     manner = _manner(typed, cast(Target, target), retry, job)
     manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
     declaration = Declaration(typed["name"], Terms.of(schedule, manner))
     return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
+
+
+def _exclusion(item: Item, operating: Operating) -> Exclusion | None:
+    names = operating.exclude_calendars
+    return item.reader.calendars.exclusion(names) if names else None
 
 
 def _manner(typed: Mapping[str, Any], target: Target, retry: Retry, job: JobOptions) -> Manner:
