@@ -24,7 +24,7 @@ import threading
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from .core.backoff import Backoff
 from .core.event_sink import TELLING, TYPES, envelopes
 from .core.tracebacks import traceback_of
 from .exceptions import class_of, safe, words_of
+from .formatting import iso8601
 
 logger = logging.getLogger("django_declarative_cron")
 
@@ -182,7 +183,7 @@ def _log(event: events.Event) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return iso8601(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, float):

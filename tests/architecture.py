@@ -13,6 +13,7 @@ PACKAGE = "django_declarative_cron"
 # Each group may import the groups before it; parts of one group do not know each other.
 ORDER = (
     ("cron",),
+    ("formatting",),
     ("core",),
     (
         "conf",
@@ -47,7 +48,16 @@ BESIDE = {
     "targets": {"handlers", "djangotasks"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
-    "checks": {"conf", "targets", "handlers", "djangotasks", "calendars", "core", "cron"},
+    "checks": {
+        "conf",
+        "targets",
+        "handlers",
+        "djangotasks",
+        "calendars",
+        "core",
+        "cron",
+        "formatting",
+    },
     "management": {"theory"},
     "borrowed": set(),
     "lazily": set(),
@@ -55,7 +65,7 @@ BESIDE = {
     "templatetags": set(),
 }
 ANYTHING = {"testing", "__init__"}
-PURE = {"cron", "core", "theory", "exceptions"}
+PURE = {"cron", "formatting", "core", "theory", "exceptions"}
 
 NOT_PURE = {
     *("django", "time", "logging", "os", "io", "pathlib", "shutil", "tempfile", "socket"),

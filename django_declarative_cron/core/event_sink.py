@@ -30,13 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import singledispatch
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid5
 
+from ..formatting import iso8601
 from . import events
 from .channels import duration, headers, read_keys, secrets, url, whole
 from .declarations.values import listed, name_of_key, nearest
@@ -78,15 +79,8 @@ def envelopes(event: events.Event) -> list[dict[str, Any]]:
     ]
 
 
-def instant(at: datetime) -> str:
-    """Write an instant as RFC 3339 in UTC, with milliseconds where it has some."""
-    at = at.astimezone(UTC)
-    precision = "milliseconds" if at.microsecond >= 1000 else "seconds"
-    return at.isoformat(timespec=precision).replace("+00:00", "Z")
-
-
 def _envelope(kind: str, event: events.TaskEvent, facts: Facts, data: Data) -> dict[str, Any]:
-    at = instant(event.at)
+    at = iso8601(event.at)
     # What happened once has one name, however often it is told.
     occurrence = data.get("job_id") or f"{data['reason']}/{data['scheduled_time']}/{at}"
     return {
@@ -145,8 +139,8 @@ def _triggered(
         "job_id": str(facts.job),
         "job_type": facts.job_type,
         "run_count": run_count,
-        "scheduled_time": instant(event.scheduled_time),
-        "actual_time": instant(actual_time),
+        "scheduled_time": iso8601(event.scheduled_time),
+        "actual_time": iso8601(actual_time),
         "reason": event.reason,
     }
 
@@ -161,7 +155,7 @@ def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
     why: Data = {"error": _error(event.error), "max_attempts": event.max_attempts}
     told = [("job.failed", why | {"duration_ms": _ms(event.duration)})]
     if event.next_retry_at is not None:
-        told.append(("job.retrying", why | {"next_retry_at": instant(event.next_retry_at)}))
+        told.append(("job.retrying", why | {"next_retry_at": iso8601(event.next_retry_at)}))
     elif event.overtaken or event.history_only:
         reason = "overtaken" if event.overtaken else "changed"
         told.append(("job.discarded", why | {"reason": reason}))
@@ -205,8 +199,8 @@ def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
     data = _cron(event, facts) | {
         "reason": reason,
         "active_job_id": None if blocked is None else str(blocked),
-        "scheduled_time": instant(event.scheduled_time),
-        "scheduled_from": None if first is None else instant(first),
+        "scheduled_time": iso8601(event.scheduled_time),
+        "scheduled_from": None if first is None else iso8601(first),
         "count": event.count,
         "local_time": event.detail or None,
     }
@@ -233,7 +227,7 @@ def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
         "job_type": facts.job_type,
         "queue": facts.queue,
         "attempt": facts.attempt,
-        "scheduled_time": instant(at),
+        "scheduled_time": iso8601(at),
     }
     for kind, data in told:
         yield kind, job | data

@@ -16,6 +16,7 @@ from ..core.http_api import Flaw, entry_of
 from ..core.lint import advise
 from ..core.runners import EXTERNAL
 from ..exceptions import InvalidRegistrationError, echoed
+from ..formatting import iso8601
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import database, posted_tasks
@@ -150,8 +151,8 @@ def _removed(name: str) -> RefusedError | None:
     details = {
         "resource_type": "cron_job",
         "resource_id": name,
-        "removed_at": shapes.instant(removal.at),
-        "last_run_at": shapes.instant(removal.last.started_at),
+        "removed_at": iso8601(removal.at),
+        "last_run_at": iso8601(removal.last.started_at),
     }
     return not_found(f"The task {name!r} was removed; its history is kept.", **details)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from ..core.operating import KEYS as OPERATING
+from ..formatting import iso8601
 from ..models import ScheduledTask
 from ..store.queries import next_start_of
 from ..store.sentences import masked
@@ -50,10 +50,10 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
         "enabled": is_enabled(row),
         "description": row.description or None,
         **{key: entry[key] for key in ("gap", "fold", *OPERATING) if key in entry},
-        "last_run_at": instant(row.last_attempt_at),
+        "last_run_at": iso8601(row.last_attempt_at),
         "next_run_at": _next_run(row),
         "run_count": row.run_count,
-        "created_at": instant(row.created_at or row.registered_at),
+        "created_at": iso8601(row.created_at or row.registered_at),
         **({"problem": row.broken_reason} if row.broken_reason else {}),
     }
 
@@ -61,7 +61,7 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
 def _next_run(row: ScheduledTask) -> str | None:
     # What is not enabled has no next run (CRON-28), though a pause may have an end.
     start = next_start_of(row) if is_enabled(row) else None
-    return None if start is None else instant(start.at)
+    return None if start is None else iso8601(start.at)
 
 
 def cron(row: ScheduledTask) -> dict[str, Any]:
@@ -94,11 +94,3 @@ def _agrees(known: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     return all(
         known.get(key, _DEFAULTS.get(key)) == entry.get(key, _DEFAULTS.get(key)) for key in DECLARED
     )
-
-
-def instant(value: datetime | None) -> str | None:
-    """Write an instant as ISO 8601 in UTC."""
-    if value is None:
-        return None
-    precision = "milliseconds" if value.microsecond else "seconds"
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ..conf import options
 from ..core import events
 from ..exceptions import shortened
+from ..formatting import iso8601
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
 from ..runtime.outcome import TRACEBACK_LENGTH, escaped, worded
@@ -25,7 +26,6 @@ from .answers import RefusedError, answer, invalid, not_found
 from .bodies import read_object
 from .callers import Caller
 from .cron import owned
-from .shapes import instant
 
 _MOST: Final = 100
 _LONGEST: Final = 24 * 60 * 60 * 1000
@@ -68,7 +68,7 @@ def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
         "acknowledged": True,
         "job_id": _id(run),
         "state": _state(run),
-        "completed_at": instant(run.finished_at),
+        "completed_at": iso8601(run.finished_at),
     }
     return answer(request, told)
 
@@ -86,10 +86,10 @@ def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
         "state": state,
         "attempt": run.attempt,
         "max_attempts": (run.job or {}).get("max_attempts"),
-        "next_attempt_at": instant(following),
+        "next_attempt_at": iso8601(following),
     }
     if state == "discarded":
-        told["discarded_at"] = instant(run.finished_at)
+        told["discarded_at"] = iso8601(run.finished_at)
     return answer(request, told)
 
 
@@ -129,7 +129,7 @@ def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
         "directive": "continue",
         "jobs_extended": [_id(run) for run in kept],
         "jobs_to_cancel": [_id(run) for run in kept if run.cancel_requested_at is not None],
-        "server_time": instant(system_clock.now()),
+        "server_time": iso8601(system_clock.now()),
     }
     return answer(request, told)
 
@@ -169,7 +169,7 @@ def _seen(run: TaskRun) -> dict[str, Any]:
 def shape(run: TaskRun) -> dict[str, Any]:
     """Return a run as a job of Open Job Spec, to the worker that does it."""
     job, now = run.job or {}, system_clock.now()
-    triggered = instant(run.scheduled_for)
+    triggered = iso8601(run.scheduled_for)
     found = {
         "specversion": "1.0",
         "id": _id(run),
@@ -188,15 +188,15 @@ def shape(run: TaskRun) -> dict[str, Any]:
         "max_attempts": job.get("max_attempts"),
         "created_at": triggered,
         "enqueued_at": triggered,
-        "started_at": instant(run.started_at),
-        "completed_at": instant(shown_end(run, now)),
+        "started_at": iso8601(run.started_at),
+        "completed_at": iso8601(shown_end(run, now)),
         "cancel_requested": run.cancel_requested_at is not None,
     }
     if job.get("timeout") is not None:
         found["timeout_ms"] = round(job["timeout"] * 1000)
     if run.outcome == Outcome.RUNNING and run.reservation is not None:
         found["reservation"] = str(run.reservation)
-        found["reserved_until"] = instant(run.reserved_until)
+        found["reserved_until"] = iso8601(run.reserved_until)
     if run.error:
         found["error"] = {"code": run.error.partition(":")[0], "message": run.error}
     return found

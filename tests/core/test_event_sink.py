@@ -15,7 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.channels import CONTENT_TYPE
-from django_declarative_cron.core.event_sink import SKIPPED, TYPES, envelopes, instant
+from django_declarative_cron.core.event_sink import SKIPPED, TYPES, envelopes
 from django_declarative_cron.core.events import Facts
 
 NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)
@@ -265,11 +265,3 @@ def test_the_same_event_has_the_same_name_and_another_one_another() -> None:
 )
 def test_what_has_nothing_to_tell_is_told_nobody(event: events.Event) -> None:
     assert envelopes(event) == []
-
-
-@pytest.mark.parametrize(
-    ("microsecond", "text"),
-    [(0, "12:00:00Z"), (999, "12:00:00Z"), (1000, "12:00:00.001Z"), (999_999, "12:00:00.999Z")],
-)
-def test_instants_have_milliseconds_where_there_are_some(microsecond: int, text: str) -> None:
-    assert instant(NOON.replace(microsecond=microsecond)) == f"2026-02-12T{text}"

@@ -47,7 +47,7 @@ def test_a_pause_is_kept_with_its_author_note_and_end(cron: Cron, ready: Simulat
     assert (answer.code, answer.err) == (0, "")
     shown = local_time("2024-01-02 07:00")
     assert answer.lines == [
-        f"Paused until {shown} (2024-01-02T07:00:00.000Z): a, b",
+        f"Paused until {shown} (2024-01-02T07:00:00Z): a, b",
         f"'a' runs next at {shown}.",
         f"'b' runs next at {shown}.",
     ]
@@ -149,7 +149,7 @@ def test_a_local_end_is_in_the_projects_zone(cron: Cron, ready: Simulation, sett
     settings.TIME_ZONE = "Europe/Berlin"
     answer = cron("pause", "a", "--until", "2024-06-01 07:00", clock=ready.clock)
     assert answer.lines == [
-        "Paused until 2024-06-01 07:00 CEST (2024-06-01T05:00:00.000Z): a",
+        "Paused until 2024-06-01 07:00 CEST (2024-06-01T05:00:00Z): a",
         "'a' runs next at 2024-06-01 07:00 CEST.",
     ]
 
@@ -158,7 +158,7 @@ BAD_ENDS = [
     ("tomorrow", "is no instant: write an ISO date and time such as 2030-01-31T07:00"),
     ("", "is no instant"),
     ("0001-01-01T00:00+14:00", "is no instant"),
-    ("2024-01-01T11:10:00Z", "is over: it was 2024-01-01T11:10:00.000Z"),
+    ("2024-01-01T11:10:00Z", "is over: it was 2024-01-01T11:10:00Z"),
     ("2023-12-31", "is over"),
     ("2024-03-31T02:30", "does not exist or exists twice in Europe/Berlin"),
     ("2024-10-27T02:30", "write it with its offset, such as 2024-10-27T02:30:00+01:00"),

@@ -97,7 +97,7 @@ def test_a_dry_run_runs_and_writes_nothing(cron: Cron, register: Callable[..., N
     answer = cron("backfill", "t", *SPAN, "--dry-run", "--format", "json")
     assert (answer.code, answer.data["would_run"], answer.data["total"]) == (0, 4, 4)
     assert answer.data["occurrences"][0] == {
-        "scheduled_for": "2024-01-01T01:00:00.000Z",
+        "scheduled_for": "2024-01-01T01:00:00Z",
         "outcome": "would_run",
         "seconds": None,
         "error": "",

@@ -91,7 +91,7 @@ def test_a_failure_and_what_lies_before_its_retry(cron: Cron, sim: Simulation) -
     sim.advance_to("2024-01-01T11:30Z")
     between = asked(cron, sim, "2024-01-01T11:10Z").data
     assert between["cause"] == "retry_pending"
-    assert between["until"] == "2024-01-01T11:20:00.000Z"
+    assert between["until"] == "2024-01-01T11:20:00Z"
     assert "as the retry of a failure" in asked(cron, sim, "2024-01-01T11:20Z").data["explanation"]
 
 
@@ -113,12 +113,12 @@ def test_a_long_run_is_in_the_way(cron: Cron, sim: Simulation) -> None:
     sim.advance_to("2024-01-01T12:30Z")
     answer = asked(cron, sim, "2024-01-01T12:00Z").data
     assert answer["cause"] == "coalesced"
-    assert answer["run"]["started_at"] == "2024-01-01T10:00:30.000Z"
+    assert answer["run"]["started_at"] == "2024-01-01T10:00:30Z"
     SchedulerInstance.objects.update(heartbeat_at=sim.now)
     assert cause(cron, sim) == "running"
     SchedulerInstance.objects.update(heartbeat_at=sim.now - timedelta(minutes=1))
     gone = asked(cron, sim).data
-    assert (gone["cause"], gone["until"]) == ("process_gone", "2024-01-01T12:29:00.000Z")
+    assert (gone["cause"], gone["until"]) == ("process_gone", "2024-01-01T12:29:00Z")
 
 
 def test_missed_while_nobody_was_there(cron: Cron, hourly: Simulation) -> None:
@@ -216,7 +216,7 @@ def test_a_removed_task_says_when_it_was_removed_and_shows_its_runs(
     assert [line.split()[0] for line in answer.lines[3:]] == ["succeeded"] * 3
     told = asked(cron, hourly, "2024-01-01T11:00Z").data
     assert (told["cause"], told["explanation"]) == ("removed", removed)
-    assert told["removed_at"] == "2024-01-01T12:20:00.000Z"
+    assert told["removed_at"] == "2024-01-01T12:20:00Z"
     assert [run["scheduled_for"][11:16] for run in told["runs"]] == ["11:00", "10:00"]
 
 

@@ -53,7 +53,7 @@ def test_silence_is_unhealthy_and_says_what_is_overdue(cron: Cron, led: Simulati
     answer = cron("health", clock=later)
     assert answer.code == 1
     assert "at work: none was heard of in the last 30 s; the last was " in answer.err
-    assert answer.err.endswith("1 h ago. 1 task overdue.")
+    assert answer.err.endswith("1 h 2 min ago. 1 task overdue.")
 
 
 def test_a_stop_is_told_apart_from_silence(cron: Cron, led: Simulation) -> None:
@@ -82,12 +82,12 @@ def test_a_run_in_the_foreground_is_no_scheduler(cron: Cron, led: Simulation) ->
     answer = cron("health", "--format", "json", clock=led.clock)
     assert answer.code == 1
     assert answer.data["schedulers"] == []
-    assert answer.data["answer"].endswith("1 h ago, and it has stopped.")
+    assert answer.data["answer"].endswith("1 h 2 min ago, and it has stopped.")
     told = cron("explain", "hourly", "--at", "2024-01-01T11:00Z", clock=led.clock)
     assert "because no scheduler is at work" in " ".join(told.lines)
     person.end(start)
     told = cron("health", clock=led.clock)
-    assert told.err.endswith("1 h ago, and it has stopped. 1 task overdue.")
+    assert told.err.endswith("1 h 2 min ago, and it has stopped. 1 task overdue.")
 
 
 def test_a_scheduler_that_stops_or_has_an_older_set_does_not_stand_by(

@@ -121,7 +121,7 @@ def test_a_retry_that_the_next_occurrence_preempts_is_not_announced(
         f"its next occurrence at {local_time('2024-01-01 11:00')} comes before its retry." in words
     )
     [task] = cron("list", "--format", "json", clock=sim.clock).data["tasks"]
-    assert (task["next_run_at"], task["next_run_reason"]) == ("2024-01-01T11:00:00.000Z", "due")
+    assert (task["next_run_at"], task["next_run_reason"]) == ("2024-01-01T11:00:00Z", "due")
 
 
 def test_a_disabled_task_is_not_called_paused(cron: Cron, sim: Simulation) -> None:
@@ -141,7 +141,7 @@ def test_a_run_whose_process_is_gone_is_not_called_running(cron: Cron, crowd: Si
         assert gone in " ".join(cron(command, "long", clock=later).out.split())
     assert "is running" not in cron("explain", "long", clock=later).out
     [run] = cron("history", "long", "--format", "json", clock=later).data["runs"]
-    assert (run["outcome"], run["finished_at"]) == ("interrupted", "2024-01-01T12:17:00.000Z")
+    assert (run["outcome"], run["finished_at"]) == ("interrupted", "2024-01-01T12:17:00Z")
     assert "interrupted" in cron("history", "long", clock=later).lines[1]
 
 
@@ -163,7 +163,7 @@ def test_a_damaged_row_comes_first_with_its_reason(cron: Cron, crowd: Simulation
 def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
     data = cron("list", "--format", "json", clock=crowd.clock).data
     assert list(data) == ["now", "deployment", "initialized_at", "tasks"]
-    assert (data["now"], data["deployment"]) == ("2024-01-01T12:17:00.000Z", "default")
+    assert (data["now"], data["deployment"]) == ("2024-01-01T12:17:00Z", "default")
     berlin = next(task for task in data["tasks"] if task["name"] == "berlin")
     assert berlin == {
         "name": "berlin",
@@ -171,11 +171,11 @@ def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
         "cron": "30 12 * * *",
         "timezone": "Europe/Berlin",
         "enabled": True,
-        "registered_at": "2024-01-01T10:00:30.000Z",
-        "next_run_at": "2024-01-02T11:30:00.000Z",
+        "registered_at": "2024-01-01T10:00:30Z",
+        "next_run_at": "2024-01-02T11:30:00Z",
         "next_run_reason": "due",
-        "last_attempt_at": "2024-01-01T11:30:00.000Z",
-        "last_success_at": "2024-01-01T11:30:00.000Z",
+        "last_attempt_at": "2024-01-01T11:30:00Z",
+        "last_success_at": "2024-01-01T11:30:00Z",
         "pending_retry_until": None,
         "failures": 0,
         "interruptions": 0,

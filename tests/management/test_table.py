@@ -1,16 +1,10 @@
-"""Tables and words."""
+"""Tables."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
-
 import pytest
 
-from django_declarative_cron.management.cli import words
 from django_declarative_cron.management.cli.table import Cell, columns, table, wrap
-
-NOON = datetime(2024, 7, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -52,43 +46,3 @@ def test_colour_takes_no_columns() -> None:
 
 def test_no_rows_are_no_lines() -> None:
     assert table([], 80) == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "now"),
-        (0.4, "now"),
-        (59, "in 59 s"),
-        (60, "in 1 min"),
-        (3599, "in 59 min"),
-        (3600, "in 1 h"),
-        (86_400, "in 1 d"),
-        (86_400 * 400, "in 400 d"),
-        (-1, "1 s ago"),
-        (-86_399, "23 h ago"),
-    ],
-)
-def test_distances_are_said_in_their_largest_unit(seconds: float, text: str) -> None:
-    assert words.relative(NOON + timedelta(seconds=seconds), NOON) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.0004, "0 ms"), (0.25, "250 ms"), (1.26, "1.3 s"), (59.9, "59.9 s"), (3725, "1:02:05")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
-
-
-def test_instants() -> None:
-    berlin = ZoneInfo("Europe/Berlin")
-    assert words.local(NOON, berlin) == "2024-07-01 14:00 CEST"
-    assert words.civil(NOON + timedelta(seconds=5), UTC) == "2024-07-01 12:00:05"
-    assert words.iso(NOON.astimezone(berlin)) == "2024-07-01T12:00:00.000Z"
-    assert words.iso(NOON + timedelta(microseconds=1999)) == "2024-07-01T12:00:00.001Z"
-    assert words.iso(None) is None
-
-
-def test_counts() -> None:
-    assert [words.count(n, "task") for n in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]

@@ -59,7 +59,7 @@ def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
     since, until = local_time("2024-01-01 10:00:30"), local_time("2024-01-01 13:30")
     assert answer.lines == [
         f"0 violations in 7 runs from {since} to {until}.",
-        "The longest wait for a start: 0 ms.",
+        "The longest wait for a start: 0 s.",
         "Not judged, as people had paused, run or cleared their tasks: 1 run.",
         "Out of the judge's sight until their next occurrence: 'b'.",
     ]
@@ -91,8 +91,8 @@ def test_json_is_stable_and_in_utc(cron: Cron, history: Simulation) -> None:
     violations = data.pop("violations")
     assert data == {
         "deployment": "default",
-        "since": "2024-01-01T10:00:30.000Z",
-        "until": "2024-01-01T13:30:00.000Z",
+        "since": "2024-01-01T10:00:30Z",
+        "until": "2024-01-01T13:30:00Z",
         "ok": False,
         "runs": 7,
         "worst_start_latency": 3600.0,
@@ -113,7 +113,7 @@ def test_json_is_stable_and_in_utc(cron: Cron, history: Simulation) -> None:
         ("S2", "a", "scheduler"),
         ("L1", "a", "scheduler"),
     ]
-    assert violations[0]["at"] == "2024-01-01T11:58:00.000Z"
+    assert violations[0]["at"] == "2024-01-01T11:58:00Z"
     assert "DuePending false" in violations[0]["explanation"]
 
 
@@ -146,7 +146,7 @@ def test_what_came_late_as_nothing_could_work_is_said(cron: Cron, sim: Simulatio
     _beat(sim)
     answer = cron("verify", clock=sim.clock)
     assert answer.code == 0
-    assert "The longest wait for a start: 1:30:00." in answer.lines
+    assert "The longest wait for a start: 1 h 30 min." in answer.lines
     assert answer.lines[-1].startswith("Late as nothing could work")
     [late] = cron("verify", "--format", "json", clock=sim.clock).data["late"]
     assert (late["task"], late["frozen"]) == ("a", 5400.0)

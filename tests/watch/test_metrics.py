@@ -80,7 +80,7 @@ def test_a_late_start_is_counted_and_warned_of_once(
     assert (value(counted, "runs_late_total", task="a") or 0) == late
     warnings = [each.getMessage() for each in caplog.records if "started" in each.getMessage()]
     assert [each for each in warnings if each.endswith("late.")] == [
-        "The run of 'a' for 2024-01-01T11:00:00.000Z started 75 s late."
+        "The run of 'a' for 2024-01-01T11:00:00Z started 75 s late."
     ] * late
     sim.stop()
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.core.management.base import CommandError
 
 from ... import conf
+from ...formatting import format_instant, iso8601
 from ...models import ScheduledTask
 from ...store import operator_actions
 from ...store.queries import next_start_of, read_schedule
@@ -16,7 +17,6 @@ from .author import act, add_author
 from .instants import read_instant
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
-from .words import iso, local
 
 Said = tuple[str, bool]
 """Why an act took no effect on a task, and whether the task is as it was to be."""
@@ -40,8 +40,10 @@ def _pause(context: Context, options: Options) -> None:
     scope = Scope.current()
     now = context.clock.now()
     until = _until(options["until"], now)
-    end = "until resumed" if until is None else f"until {local(until, conf.project_zone())}"
-    exact = "" if until is None else f" ({iso(until)})"
+    end = (
+        "until resumed" if until is None else f"until {format_instant(until, conf.project_zone())}"
+    )
+    exact = "" if until is None else f" ({iso8601(until)})"
     names = _known(scope, options)
     who = act(options, now)
     taken = operator_actions.pause(names, who, until=until)
@@ -55,7 +57,7 @@ def _tell_first_runs(context: Context, scope: Scope, names: Sequence[str]) -> No
     """Say of each task when its first run after the pause is."""
     for task in scope.tasks.filter(name__in=names).order_by("name"):
         start = next_start_of(task)
-        when = "never" if start is None else f"at {local(start.at, conf.project_zone())}"
+        when = "never" if start is None else f"at {format_instant(start.at, conf.project_zone())}"
         context.terminal.say(f"{(task.name or '')!r} runs next {when}.")
 
 
@@ -97,7 +99,7 @@ def _not_skipped(task: ScheduledTask) -> Said:
     if task.paused_since is not None:
         return "is paused: nothing runs that could be skipped", True
     if task.skip_at is not None:
-        skipped = local(task.skip_at, conf.project_zone())
+        skipped = format_instant(task.skip_at, conf.project_zone())
         return f"skips its run of {skipped} already: one at a time", True
     return "never runs again: there is nothing to skip", False
 
@@ -148,7 +150,7 @@ def _until(text: str | None, now: datetime) -> datetime | None:
         return None
     until = read_instant("--until", text)
     if until <= now:
-        raise CommandError(f"--until {text!r} is over: it was {iso(until)}.", returncode=2)
+        raise CommandError(f"--until {text!r} is over: it was {iso8601(until)}.", returncode=2)
     return until
 
 

@@ -16,12 +16,12 @@ from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
 from ...cron import CronExpression, parse, remarks_on
 from ...exceptions import InvalidCronExpressionError
+from ...formatting import format_duration, format_instant
 from ...models import ScheduledTask
 from ...store.queries import read_schedule, skips_at
 from .instants import zone_of
 from .scope import shown, tasks_if_any
 from .subcommand import Options
-from .words import duration, local
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _remarks(expression: CronExpression) -> list[str]:
 
 def _manner(schedule: Schedule) -> Iterator[str]:
     if schedule.offset:
-        yield f"Each is later by {duration(schedule.offset.total_seconds())}: it is spread."
+        yield f"Each is later by {format_duration(schedule.offset.total_seconds())}: it is spread."
     if schedule.exclusion is not None:
         yield "Days that its calendars exclude are left out."
 
@@ -140,9 +140,9 @@ def _notes(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datet
         notes.append(f"It is paused {_end(task.paused_until, viewer)}.")
     skips = skips_at(task, now)
     if skips is not None:
-        notes.append(f"Its run of {local(skips, viewer)} is skipped.")
+        notes.append(f"Its run of {format_instant(skips, viewer)} is skipped.")
     return notes
 
 
 def _end(until: datetime | None, zone: ZoneInfo) -> str:
-    return "until it is resumed" if until is None else f"until {local(until, zone)}"
+    return "until it is resumed" if until is None else f"until {format_instant(until, zone)}"

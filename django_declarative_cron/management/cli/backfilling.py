@@ -16,6 +16,7 @@ from ...core import events
 from ...core.declarations.declaration import Declaration
 from ...core.schedule import Schedule
 from ...exceptions import CalendarError
+from ...formatting import format_count, format_duration, format_instant, iso8601
 from ...runtime.foreground import Backfill, Ran
 from ...runtime.watchdog import fork_watchdog
 from ...store import backfill
@@ -26,7 +27,6 @@ from .instants import read_instant
 from .running import declaration_of
 from .scope import Scope, unknown
 from .subcommand import Context, Options, Subcommand, add_format
-from .words import count, duration, iso, local
 
 _TICK = timedelta(microseconds=1)
 _INTERRUPTED = 130
@@ -137,8 +137,8 @@ def _answer(context: Context, options: Options) -> None:
     _conclude(context, options, span, lines)
     wrong = [line for line in lines if line.is_wrong]
     if wrong:
-        first = local(wrong[0].occurrence, span.schedule.zone)
-        text = f"{count(len(wrong), 'run')} did not succeed, the first for {first}."
+        first = format_instant(wrong[0].occurrence, span.schedule.zone)
+        text = f"{format_count(len(wrong), 'run')} did not succeed, the first for {first}."
         raise CommandError(text, returncode=1)
 
 
@@ -180,7 +180,7 @@ def _lines(context: Context, options: Options, span: Span) -> Generator[Line]:
 def _work(context: Context, options: Options, span: Span) -> Backfill:
     name = span.declaration.name
     who = act(options, context.clock.now())
-    asked = f"{iso(span.since)} to {iso(span.until)}"
+    asked = f"{iso8601(span.since)} to {iso8601(span.until)}"
     try:
         note = f"{asked}: {who.note}" if who.note else asked
         backfill.audit(name, replace(who, note=note))
@@ -239,9 +239,9 @@ def _say(context: Context, options: Options, span: Span, line: Line, number: int
     if options["format"] == "json":
         context.terminal.progress(f"{number} of {span.total}")
         return
-    took = "" if line.seconds is None else f" after {duration(line.seconds)}"
+    took = "" if line.seconds is None else f" after {format_duration(line.seconds)}"
     error = f": {line.error}" if line.is_wrong and line.error else ""
-    at = local(line.occurrence, span.schedule.zone)
+    at = format_instant(line.occurrence, span.schedule.zone)
     role = "ERROR" if line.is_wrong else ""
     place = f"{number}/{span.total}"
     context.terminal.say(f"{place}  {at}  {_WORDS[line.outcome]}{took}{error}", role)
@@ -256,7 +256,7 @@ def _conclude(context: Context, options: Options, span: Span, lines: list[Line])
     if not span.total:
         context.terminal.say(f"{span.declaration.name!r} has no occurrences there.")
     if span.excluded:
-        said = count(span.excluded, "occurrence")
+        said = format_count(span.excluded, "occurrence")
         context.terminal.say(f"{said} on days that calendars exclude.")
     told = [
         f"{number:,} {outcome.replace('_', ' ')}" for outcome, number in tally.items() if number
@@ -272,8 +272,8 @@ def _record(
 ) -> dict[str, Any]:
     return {
         "name": span.declaration.name,
-        "from": iso(span.since),
-        "to": iso(span.until),
+        "from": iso8601(span.since),
+        "to": iso8601(span.until),
         "dry_run": options["dry_run"],
         "ok": not any(line.is_wrong for line in lines),
         "total": span.total,
@@ -281,7 +281,7 @@ def _record(
         **tally,
         "occurrences": [
             {
-                "scheduled_for": iso(line.occurrence),
+                "scheduled_for": iso8601(line.occurrence),
                 "outcome": line.outcome,
                 "seconds": line.seconds,
                 "error": line.error,

@@ -10,11 +10,11 @@ from django.db import connections
 from django.db.models import Min
 
 from ... import conf
+from ...formatting import format_count, format_instant
 from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...store import database
 from ...store.task_status import next_start_at
-from .words import count, local
 
 
 def lines(
@@ -37,8 +37,12 @@ def lines(
 def _tasks(scheduler: Scheduler, options: conf.Options, using: str) -> str:
     release = f", release {options.RELEASE}" if options.RELEASE else ""
     following = _following(options.DEPLOYMENT, using)
-    tail = "" if following is None else f", the next at {local(following, conf.project_zone())}"
-    return f"{count(len(scheduler.declarations), 'task')}{release}{tail}"
+    tail = (
+        ""
+        if following is None
+        else f", the next at {format_instant(following, conf.project_zone())}"
+    )
+    return f"{format_count(len(scheduler.declarations), 'task')}{release}{tail}"
 
 
 def _following(deployment: str, using: str) -> datetime | None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from django.core.management.base import CommandError
 
+from ...formatting import format_count
 from ...models import TaskRun
 from ...store import cancellation
 from ...store.cancellation import CANCELLABLE, Effect
 from .author import act, add_author
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
-from .words import count
 
 _TEXTS = {
     Effect.ASKED: ("run", "asked to end"),
@@ -49,7 +49,7 @@ def _answer(context: Context, options: Options) -> None:
 def _lines(told: Mapping[Effect, Sequence[str]]) -> Iterator[str]:
     for effect, (what, became) in _TEXTS.items():
         if told[effect]:
-            yield f"{count(len(told[effect]), what)} {became}: {_names(told[effect])}"
+            yield f"{format_count(len(told[effect]), what)} {became}: {_names(told[effect])}"
     if told[Effect.NONE] and not told[Effect.ASKED] and not told[Effect.ENDED]:
         yield f"Asked before, or over by now: {_names(told[Effect.NONE])}"
 

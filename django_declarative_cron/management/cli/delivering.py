@@ -6,13 +6,13 @@ from argparse import ArgumentParser
 from typing import Any
 
 from ... import conf
+from ...formatting import format_count, format_instant, iso8601
 from ...models import OutboxEvent
 from ...store import database, outbox
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .upcoming import amount
-from .words import count, iso, local
 
 _SHOWN = 20
 
@@ -43,19 +43,19 @@ def _answer(context: Context, options: Options) -> None:
         )
         return
     if options["requeue"]:
-        context.terminal.say(f"{count(again, 'event')} requeued.")
+        context.terminal.say(f"{format_count(again, 'event')} requeued.")
     if not total:
         context.terminal.say("No event waits.", "SUCCESS")
         return
     context.terminal.table([_line(row) for row in shown])
     if total > len(shown):
-        context.terminal.say(f"{count(total - len(shown), 'more event')}.")
+        context.terminal.say(f"{format_count(total - len(shown), 'more event')}.")
 
 
 def _line(row: OutboxEvent) -> list[Cell]:
     standing = "waits" if row.dead_lettered_at is None else "dead-lettered"
-    refused = [f"refused {count(row.attempts, 'time')}: {row.error}"] if row.attempts else []
-    happened = local(row.created_at, conf.project_zone())
+    refused = [f"refused {format_count(row.attempts, 'time')}: {row.error}"] if row.attempts else []
+    happened = format_instant(row.created_at, conf.project_zone())
     texts = [[happened], [row.type], [row.task_name or ""], [standing, *refused]]
     return [Cell(tuple(lines)) for lines in texts]
 
@@ -65,10 +65,10 @@ def _record(row: OutboxEvent) -> dict[str, Any]:
         "id": str(row.event_id),
         "type": row.type,
         "task": row.task_name,
-        "happened_at": iso(row.created_at),
+        "happened_at": iso8601(row.created_at),
         "attempts": row.attempts,
-        "next_attempt_at": iso(row.next_attempt_at),
-        "dead_lettered_at": iso(row.dead_lettered_at),
+        "next_attempt_at": iso8601(row.next_attempt_at),
+        "dead_lettered_at": iso8601(row.dead_lettered_at),
         "error": row.error,
     }
 

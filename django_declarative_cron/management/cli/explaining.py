@@ -12,6 +12,7 @@ from django.utils import translation
 from ... import conf
 from ...core.explain import Cause, Row, Why
 from ...core.schedule import Schedule
+from ...formatting import format_instant, iso8601
 from ...models import ScheduledTask
 from ...store.instance_status import is_attended
 from ...store.queries import explain, next_start_of, read_schedule
@@ -22,7 +23,6 @@ from .instants import add_timezone, read_instant, zone_of
 from .past import record, say_runs
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
-from .words import iso, local
 
 _RUNS = 5
 _BAD = (Cause.BROKEN, Cause.NO_LEADER, Cause.LATE)
@@ -78,11 +78,11 @@ def _answer_removed(
         context.terminal.data(
             {
                 "name": name,
-                "now": iso(now),
-                "at": iso(at),
+                "now": iso8601(now),
+                "at": iso8601(at),
                 "cause": str(told.cause),
                 "explanation": worded(told, zone),
-                "removed_at": iso(removal.at),
+                "removed_at": iso8601(removal.at),
                 "runs": [record(run, now) for run in runs],
             }
         )
@@ -120,7 +120,7 @@ def _say(
         context.terminal.say(f"{task.name}: {task.cron}  {task.timezone}")
     following = next_start_of(task)
     if following is not None and following.at > now and answer.until != following.at:
-        context.terminal.say(f"Next run: {local(following.at, zone)}")
+        context.terminal.say(f"Next run: {format_instant(following.at, zone)}")
 
 
 def _record(
@@ -129,26 +129,26 @@ def _record(
     following = next_start_of(task)
     return {
         "name": task.name,
-        "now": iso(now),
-        "at": iso(at),
+        "now": iso8601(now),
+        "at": iso8601(at),
         "cause": str(answer.cause),
         "explanation": worded(answer, zone),
-        "instant": iso(answer.at),
-        "until": iso(answer.until),
-        "previous": iso(answer.previous),
+        "instant": iso8601(answer.at),
+        "until": iso8601(answer.until),
+        "previous": iso8601(answer.previous),
         "paused_by": None if answer.pause is None else answer.pause.author,
         "note": None if answer.pause is None else answer.pause.note,
         "run": None if answer.row is None else _run(answer.row),
-        "next_run_at": None if following is None else iso(following.at),
+        "next_run_at": None if following is None else iso8601(following.at),
     }
 
 
 def _run(row: Row) -> dict[str, Any]:
     return {
         "id": row.key,
-        "scheduled_for": iso(row.scheduled_for),
-        "started_at": iso(row.started_at),
-        "finished_at": iso(row.gone_since or row.finished_at),
+        "scheduled_for": iso8601(row.scheduled_for),
+        "started_at": iso8601(row.started_at),
+        "finished_at": iso8601(row.gone_since or row.finished_at),
         "outcome": row.outcome if row.gone_since is None else "interrupted",
         "reason": row.reason,
         "attempt": row.attempt,

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from ... import conf
+from ...formatting import format_count
 from ...models import TaskRun
 from ...store import pruning
 from ...store.guard import Member
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .upcoming import amount
-from .words import count
 
 _TELL_EVERY = 0.3
 
@@ -43,7 +43,9 @@ def _answer(context: Context, options: Options) -> None:
         data: dict[str, Any] = {"deployment": scope.deployment, "deleted": deleted, "kept": kept}
         context.terminal.data(data)
     else:
-        context.terminal.say(f"{count(deleted, 'row')} forgotten, {count(kept, 'row')} kept.")
+        context.terminal.say(
+            f"{format_count(deleted, 'row')} forgotten, {format_count(kept, 'row')} kept."
+        )
 
 
 def _prune(context: Context, scope: Scope, options: Options) -> None:

@@ -11,13 +11,13 @@ from django.core.management.base import CommandError
 from ...conf import project_zone
 from ...core.declarations.values import flaw_of_text
 from ...core.http_api import Right
+from ...formatting import format_instant, iso8601
 from ...models import AccessToken
 from ...store import access_tokens
 from .author import act, add_author
 from .instants import read_instant
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
-from .words import iso, local
 
 _ACTIONS = ("create", "list", "revoke")
 _HEADER = ("TOKEN", "RIGHTS", "STATE", "LAST USED")
@@ -104,7 +104,7 @@ def _list(context: Context, options: Options) -> None:
 
 
 def _row(row: AccessToken, now: datetime) -> list[Cell]:
-    used = "never" if row.last_used_at is None else local(row.last_used_at, project_zone())
+    used = "never" if row.last_used_at is None else format_instant(row.last_used_at, project_zone())
     rights = ", ".join(_rights(row)) or "none"
     return [Cell((text,)) for text in (row.name or "", rights, _state(row, now), used)]
 
@@ -116,10 +116,10 @@ def _record(row: AccessToken, now: datetime) -> dict[str, object]:
         "rights": _rights(row),
         "state": _state(row, now),
         "created_by": row.author,
-        "created_at": iso(row.created_at),
-        "expires_at": iso(row.expires_at),
-        "last_used_at": iso(row.last_used_at),
-        "revoked_at": iso(row.revoked_at),
+        "created_at": iso8601(row.created_at),
+        "expires_at": iso8601(row.expires_at),
+        "last_used_at": iso8601(row.last_used_at),
+        "revoked_at": iso8601(row.revoked_at),
     }
 
 

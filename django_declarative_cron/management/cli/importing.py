@@ -12,10 +12,10 @@ from ... import conf
 from ...core.moving.moved import Difference, Moved, Moving
 from ...core.moving.written import data, python
 from ...cron import UnknownZoneError, validate_zone
+from ...formatting import format_count
 from ..moving import apscheduler, celery, crontabs, django_cron, django_q
 from ..moving.asked import Asked
 from .subcommand import Context, Options, Subcommand
-from .words import count
 
 READERS: dict[str, Callable[[Asked], Moving]] = {
     "celery-beat": celery.read,
@@ -85,7 +85,7 @@ def _tell(context: Context, moving: Moving, place: str) -> None:
     left = [task for task in moving.tasks if task.entry is None]
     if not moving.tasks:
         raise CommandError(f"{moving.source}: nothing is declared there.", returncode=1)
-    entries = count(len(moving.tasks) - len(left), "task")
+    entries = format_count(len(moving.tasks) - len(left), "task")
     told = f"{entries} written, {len(left)} without an entry."
     context.terminal.warn(f"{told} Every difference stands {place} its task.")
     for task in left:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
+from ...formatting import format_count, format_instant, format_relative, iso8601
 from ...models import ScheduledTask
 from ...store.metrics_queries import judged, paces
 from ...store.queries import Reading, ran_before_change, read, with_runs
@@ -19,7 +20,6 @@ from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
-from .words import count, iso, local, relative
 
 _ROLES = {
     Status.BROKEN: "ERROR",
@@ -50,9 +50,9 @@ def _answer(context: Context, options: Options) -> None:
     if options["format"] == "json":
         context.terminal.data(
             {
-                "now": iso(now),
+                "now": iso8601(now),
                 "deployment": scope.deployment,
-                "initialized_at": iso(initialized_at),
+                "initialized_at": iso8601(initialized_at),
                 "tasks": [record(reading) for reading in readings],
             }
         )
@@ -75,7 +75,7 @@ def _say(terminal: Terminal, readings: Sequence[Reading], zone: ZoneInfo, now: d
         terminal.say()
     found = Counter(reading.status for reading in readings)
     parts = [f"{found[status]} {_word(status)}" for status in Status if found[status]]
-    terminal.say(f"{count(len(readings), 'task')}{': ' if parts else ''}{', '.join(parts)}.")
+    terminal.say(f"{format_count(len(readings), 'task')}{': ' if parts else ''}{', '.join(parts)}.")
     for reading in readings:
         if reading.problem:
             terminal.say(f"{reading.task.name!r} is broken: {reading.problem}")
@@ -111,10 +111,13 @@ def _ahead(reading: Reading, zone: ZoneInfo, now: datetime) -> list[str]:
     if start is None:
         lines.append(_never(reading))
     else:
-        distance = relative(start.at, now)
-        lines += [local(start.at, zone), distance if start.reason == "due" else f"retry {distance}"]
+        distance = format_relative(start.at, now)
+        lines += [
+            format_instant(start.at, zone),
+            distance if start.reason == "due" else f"retry {distance}",
+        ]
     if task.run_requested_at is not None:
-        lines.append(f"asked for {relative(task.run_requested_at, now)}")
+        lines.append(f"asked for {format_relative(task.run_requested_at, now)}")
     return lines
 
 
@@ -136,12 +139,12 @@ def _behind(reading: Reading, now: datetime) -> list[str]:
         return ["not since its schedule changed"]
     if attempt is None:
         return ["never ran"]
-    succeeded = "never" if success is None else relative(success, now)
-    return [f"attempt {relative(attempt, now)}", f"success {succeeded}"]
+    succeeded = "never" if success is None else format_relative(success, now)
+    return [f"attempt {format_relative(attempt, now)}", f"success {succeeded}"]
 
 
 def _suspicion(task: ScheduledTask) -> str:
-    runs = count(task.interruptions, "run")
+    runs = format_count(task.interruptions, "run")
     return f"may end the process it runs in: its last {runs} ended with it."
 
 
@@ -158,17 +161,17 @@ def record(reading: Reading) -> dict[str, Any]:
         "cron": task.cron,
         "timezone": task.timezone,
         "enabled": task.enabled,
-        "registered_at": iso(task.registered_at),
-        "next_run_at": None if start is None else iso(start.at),
+        "registered_at": iso8601(task.registered_at),
+        "next_run_at": None if start is None else iso8601(start.at),
         "next_run_reason": None if start is None else start.reason,
-        "last_attempt_at": iso(task.last_attempt_at),
-        "last_success_at": iso(task.last_success_at),
-        "pending_retry_until": iso(task.pending_retry_until),
+        "last_attempt_at": iso8601(task.last_attempt_at),
+        "last_success_at": iso8601(task.last_success_at),
+        "pending_retry_until": iso8601(task.pending_retry_until),
         "failures": task.failures,
         "interruptions": task.interruptions,
-        "paused_since": iso(task.paused_since),
-        "paused_until": iso(task.paused_until),
-        "run_requested_at": iso(task.run_requested_at),
+        "paused_since": iso8601(task.paused_since),
+        "paused_until": iso8601(task.paused_until),
+        "run_requested_at": iso8601(task.run_requested_at),
         "run_count": task.run_count,
         "problem": reading.problem,
     }

@@ -10,13 +10,13 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.channels import Channel
 from ...core.notifications import trial_message
+from ...formatting import format_count
 from ...store import database
 from ...watch.absence import tell_absence
 from ...watch.channels import deliver
 from ...watch.courier import SendingError
 from .author import system_user
 from .subcommand import Context, Options, Subcommand, add_format
-from .words import count
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def _answer(context: Context, options: Options) -> None:
             context.terminal.warn(error)
     if found.notices:
         lines = " ".join(notice.line for notice in found.notices)
-        told = count(found.told, "channel")
+        told = format_count(found.told, "channel")
         raise CommandError(f"Unhealthy: {lines} ({told} told.)", returncode=1)
     if not is_json:
         context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")

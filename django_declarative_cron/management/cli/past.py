@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ...core.declarations.values import flaw_of_text
+from ...formatting import format_civil, format_count, format_duration, format_relative, iso8601
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.task_status import shown_end, shown_outcome
@@ -19,7 +20,6 @@ from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
 from .upcoming import amount
-from .words import count, duration, iso, relative, told_apart
 
 ROLES = {
     Outcome.SUCCEEDED: "SUCCESS",
@@ -48,13 +48,13 @@ def _answer(context: Context, options: Options) -> None:
     scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
     runs = list(_runs(scope, options)[: options["count"]])
     if options["format"] == "json":
-        context.terminal.data({"now": iso(now), "runs": [record(run, now) for run in runs]})
+        context.terminal.data({"now": iso8601(now), "runs": [record(run, now) for run in runs]})
         return
     if runs:
         say_runs(context.terminal, runs, zone, now, named=options["name"] is None)
         context.terminal.say()
     limit = " or more" if len(runs) == options["count"] else ""
-    context.terminal.say(f"{count(len(runs), 'row')}{limit}; times in {zone}.")
+    context.terminal.say(f"{format_count(len(runs), 'row')}{limit}; times in {zone}.")
 
 
 def _runs(scope: Scope, options: Options) -> QuerySet[TaskRun]:
@@ -89,7 +89,7 @@ def _row(
 ) -> list[Cell]:
     outcome = shown_outcome(run, now)
     role = ROLES.get(Outcome(outcome)) if outcome in Outcome else None
-    scheduled = [told_apart(run.scheduled_for, zone)]
+    scheduled = [format_civil(run.scheduled_for, zone)]
     if run.count > 1:
         scheduled.append(f"and {run.count - 1:,} before")
     why = [run.reason if run.attempt <= 1 else f"{run.reason}, attempt {attempt_of(run)}"]
@@ -109,7 +109,7 @@ def _row(
 
 
 def _started(run: TaskRun, now: datetime) -> str:
-    return "" if run.started_at is None else relative(run.started_at, now)
+    return "" if run.started_at is None else format_relative(run.started_at, now)
 
 
 def attempt_of(run: TaskRun) -> str:
@@ -123,7 +123,7 @@ def took(run: TaskRun, now: datetime) -> str:
     end = shown_end(run, now)
     if run.started_at is None or end is None:
         return ""
-    return duration(max((end - run.started_at).total_seconds(), 0.0))
+    return format_duration(max((end - run.started_at).total_seconds(), 0.0))
 
 
 def record(run: TaskRun, now: datetime) -> dict[str, Any]:
@@ -132,11 +132,11 @@ def record(run: TaskRun, now: datetime) -> dict[str, Any]:
     return {
         "id": run.pk,
         "name": run.task_name,
-        "scheduled_for": iso(run.scheduled_for),
-        "scheduled_from": iso(run.scheduled_from),
+        "scheduled_for": iso8601(run.scheduled_for),
+        "scheduled_from": iso8601(run.scheduled_from),
         "count": run.count,
-        "started_at": iso(run.started_at),
-        "finished_at": iso(shown_end(run, now)),
+        "started_at": iso8601(run.started_at),
+        "finished_at": iso8601(shown_end(run, now)),
         "lag": lag,
         "outcome": shown_outcome(run, now),
         "reason": run.reason,

@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 
 from ... import conf
+from ...formatting import format_count, format_duration, iso8601
 from ...models import SchedulerInstance
 from ...store import database
 from ...store.instance_status import Attendance, attendance, gave_up
@@ -20,7 +21,6 @@ from ...store.metrics_queries import Backlog, undelivered
 from ...store.task_status import patience
 from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
-from .words import count, iso, span
 
 _LONGEST = 1_000_000_000
 
@@ -97,9 +97,9 @@ class _Judged:
     def line(self) -> str:
         if not self._heard:
             return f"Unhealthy: no scheduler of deployment {self._silence()}"
-        here = f"{count(len(self._heard), 'scheduler')}{self._where}: {self._names()}"
+        here = f"{format_count(len(self._heard), 'scheduler')}{self._where}: {self._names()}"
         if self._overdue:
-            return f"Unhealthy: {count(self._overdue, 'task')} overdue, in spite of {here}."
+            return f"Unhealthy: {format_count(self._overdue, 'task')} overdue, in spite of {here}."
         return f"Healthy: {here}.{_held_up(self._events)}"
 
     def record(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class _Judged:
         return {
             "healthy": self.is_fine,
             "answer": self.line,
-            "now": None if found is None else iso(found.now),
+            "now": None if found is None else iso8601(found.now),
             "deployment": self._deployment,
             "max_age": self._max_age.total_seconds(),
             "overdue": None if found is None or self._is_narrowed else found.overdue,
@@ -122,28 +122,29 @@ class _Judged:
             "pid": each.pid,
             "release": each.release,
             "leads": each.pk == found.leader,
-            "started_at": iso(each.started_at),
-            "heartbeat_at": iso(each.heartbeat_at),
+            "started_at": iso8601(each.started_at),
+            "heartbeat_at": iso8601(each.heartbeat_at),
             "age": round(found.age(each).total_seconds(), 3),
-            "stop_requested_at": iso(each.stop_requested_at),
+            "stop_requested_at": iso8601(each.stop_requested_at),
         }
 
     def _silence(self) -> str:
         name, found = repr(self._deployment), self._found
         if found is None or found.last is None:
             return f"{name} has ever checked in."
-        late = f" {count(self._overdue, 'task')} overdue." if self._overdue else ""
+        late = f" {format_count(self._overdue, 'task')} overdue." if self._overdue else ""
         last = self._asked[0] if self._asked else found.last
         heard = "" if self._is_narrowed and not self._asked else _last_heard(found, last)
         return (
             f"{name} is at work{self._where}: "
-            f"none was heard of in the last {span(self._max_age)}{heard}.{late}"
+            f"none was heard of in the last {format_duration(self._max_age)}{heard}.{late}"
         )
 
     def _names(self) -> str:
         assert self._found is not None
         return ", ".join(
-            f"{each} {_role(self._found, each)}, heard of {span(self._found.age(each))} ago"
+            f"{each} {_role(self._found, each)}, "
+            f"heard of {format_duration(self._found.age(each))} ago"
             for each in self._heard
         )
 
@@ -162,10 +163,11 @@ def _held_up(events: Backlog | None) -> str:
         return ""
     words = []
     if events.refused and events.age is not None:
-        waits = f"{count(events.waiting, 'event')} undelivered for up to {span(events.age)}"
+        waiting = format_count(events.waiting, "event")
+        waits = f"{waiting} undelivered for up to {format_duration(events.age)}"
         words.append(f"{waits} ({events.error})")
     if events.dead_lettered:
-        words.append(f"{count(events.dead_lettered, 'event')} dead-lettered")
+        words.append(f"{format_count(events.dead_lettered, 'event')} dead-lettered")
     return "".join(f" {each}." for each in words)
 
 
@@ -174,7 +176,7 @@ def _as_record(events: Backlog) -> dict[str, Any]:
         "waiting": events.waiting,
         "refused": events.refused,
         "dead_lettered": events.dead_lettered,
-        "oldest": iso(events.oldest),
+        "oldest": iso8601(events.oldest),
         "age": None if events.age is None else round(events.age.total_seconds(), 3),
         "error": events.error,
     }
@@ -198,7 +200,7 @@ def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
     if gave_up(last):
         return f"; the last was {last}, which left with runs in flight"
     stopped = "" if last.stopped_at is None else ", and it has stopped"
-    return f"; the last was {last}, {span(found.age(last))} ago{stopped}"
+    return f"; the last was {last}, {format_duration(found.age(last))} ago{stopped}"
 
 
 HEALTH = Subcommand(

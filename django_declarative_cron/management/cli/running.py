@@ -13,6 +13,7 @@ from ...core import events
 from ...core.declarations.declaration import Declaration
 from ...core.declarations.values import flaw_of_text
 from ...core.runners import EXTERNAL
+from ...formatting import format_duration, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
 from ...runtime.watchdog import fork_watchdog
@@ -23,7 +24,6 @@ from ...store.queries import read
 from .author import act, add_author
 from .scope import Scope, declared, unknown
 from .subcommand import Context, Options, Subcommand
-from .words import duration, local, relative
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def _busy(run: TaskRun, now: datetime) -> str:
             f"{name!r} is still written down as running{since}, in {where}, which is gone: "
             "the next scheduler ends that run."
         )
-    seen = relative(run.instance.heartbeat_at, now)
+    seen = format_relative(run.instance.heartbeat_at, now)
     return (
         f"{name!r} runs already{since}, in {where} "
         f"(last sign of life {seen}). Only one run of a task at a time."
@@ -111,7 +111,7 @@ def _busy(run: TaskRun, now: datetime) -> str:
 
 
 def _tell(context: Context, name: str, ran: Ran) -> None:
-    took = duration(ran.result.duration)
+    took = format_duration(ran.result.duration)
     if ran.result.traceback:
         context.terminal.warn(ran.result.traceback.rstrip())
     match ran.end:
@@ -137,9 +137,10 @@ def _retry(context: Context, name: str, end: events.TaskRunFailed) -> str:
     task = Scope.current().tasks.filter(name=end.task_name).first()
     reading = None if task is None else read(task, context.clock.now())
     start = None if reading is None else reading.next_start
-    moment = local(end.next_retry_at, conf.project_zone())
+    moment = format_instant(end.next_retry_at, conf.project_zone())
     if start is not None and start.reason == "due":
-        return f"\nIts next occurrence, at {local(start.at, conf.project_zone())}, is its next run."
+        following = format_instant(start.at, conf.project_zone())
+        return f"\nIts next occurrence, at {following}, is its next run."
     paused = reading is not None and reading.is_paused
     when = f"once its pause ends, not before {moment}" if paused else f"at {moment}"
     return (
@@ -149,7 +150,7 @@ def _retry(context: Context, name: str, end: events.TaskRunFailed) -> str:
 
 
 def _moment(instant: datetime, now: datetime) -> str:
-    return f"{local(instant, conf.project_zone())} ({relative(instant, now)})"
+    return f"{format_instant(instant, conf.project_zone())} ({format_relative(instant, now)})"
 
 
 RUN = Subcommand("run", "run a task now, in the foreground", _arguments, _answer)

@@ -16,12 +16,12 @@ from ...core.declarations.declaration import Declaration
 from ...core.declarations.item import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...exceptions import DeclarativeCronError
+from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
 from ...store.removal import Removal, removal_of
 from ...store.tables import flaw_of_tables
 from ..ready import require_tables
-from .words import local
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
@@ -85,7 +85,9 @@ class Scope:
         removal = self.removal_of(name)
         if removal is None:
             return None
-        since = "" if removal.at is None else f" at {local(removal.at, conf.project_zone())}"
+        since = (
+            "" if removal.at is None else f" at {format_instant(removal.at, conf.project_zone())}"
+        )
         hint = f"`python manage.py cron history {shlex.quote(name)}` shows its runs."
         return CommandError(f"The task {name!r} was removed{since}. {hint}", returncode=1)
 

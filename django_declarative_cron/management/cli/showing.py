@@ -15,6 +15,7 @@ from django.utils import translation
 
 from ... import conf
 from ...cron import describe
+from ...formatting import format_duration, format_instant, format_relative, iso8601
 from ...models import TaskOverride, TaskRun
 from ...store.instance_status import is_attended
 from ...store.queries import Reading, explain, ran_before_change, read, read_retry
@@ -27,7 +28,6 @@ from .past import record, say_runs
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
-from .words import duration, iso, local, relative
 
 _RUNS = 5
 _NEXT = 3
@@ -123,10 +123,10 @@ def _instants(reading: Reading, zone: ZoneInfo, now: datetime) -> Iterator[tuple
         ("retry", start.at if start is not None and start.reason == "retry" else None),
         ("registered", task.registered_at),
     ]
-    told = [(label, each, local(each, zone)) for label, each in dated if each is not None]
+    told = [(label, each, format_instant(each, zone)) for label, each in dated if each is not None]
     width = max((len(text) for _, _, text in told), default=0)
     for label, instant, text in told:
-        yield label, f"{text.ljust(width)}  {relative(instant, now)}"
+        yield label, f"{text.ljust(width)}  {format_relative(instant, now)}"
 
 
 def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -139,7 +139,7 @@ def _manner(declared: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
     if "overlap_policy" in declared:
         yield "overlap", [str(declared["overlap_policy"])]
     if "spread" in declared:
-        yield "spread", [f"by less than {duration(declared['spread'])}"]
+        yield "spread", [f"by less than {format_duration(declared['spread'])}"]
     yield "catch-up", [_window(declared.get("catch_up_window"))]
     if "exclude_calendars" in declared:
         yield "not on days of", [", ".join(map(str, declared["exclude_calendars"]))]
@@ -151,7 +151,7 @@ def _window(seconds: float | None) -> str:
     """Return how late an occurrence may start; whoever did not say it is not to guess."""
     if seconds is None:
         return "of what was missed, however late"
-    return f"of what is {duration(seconds)} late at most" if seconds else "never"
+    return f"of what is {format_duration(seconds)} late at most" if seconds else "never"
 
 
 def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> dict[str, Any]:
@@ -159,13 +159,13 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
     policy = read_retry(task)
     return {
         **listed(reading),
-        "now": iso(now),
+        "now": iso8601(now),
         "description": task.description,
         "callback": task.callback,
         "retry_delay_seconds": None if delay is None else delay.total_seconds(),
         "retry": None if policy is None else policy.as_data(),
         "why": why,
-        "next": [iso(each) for each in _following(reading)],
+        "next": [iso8601(each) for each in _following(reading)],
         "runs": [record(run, now) for run in runs],
     }
 

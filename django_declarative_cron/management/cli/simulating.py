@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.schedule import Schedule
+from ...formatting import format_civil, format_count, format_instant, iso8601
 from ...models import Origin
 from ...store.queries import read_schedule
 from .instants import read_instant
@@ -22,7 +23,6 @@ from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
 from .upcoming import amount
-from .words import count, iso, local, told_apart
 
 _TELL_EVERY = 0.3
 _LONGEST = timedelta(days=3660)
@@ -117,7 +117,7 @@ def _lines(
     for number, (name, schedule, origin) in enumerate(planned):
         if context.clock.monotonic() - shown >= _TELL_EVERY:
             shown = context.clock.monotonic()
-            context.terminal.progress(f"{number} of {count(len(planned), 'task')}")
+            context.terminal.progress(f"{number} of {format_count(len(planned), 'task')}")
         runs = schedule.count_between(before, end)
         yield Line(
             name,
@@ -151,7 +151,7 @@ def _say(
 ) -> None:
     zone = conf.project_zone()
     if starts:
-        rows = [[Cell((local(at, zone),)), Cell((name,))] for at, name in starts]
+        rows = [[Cell((format_instant(at, zone),)), Cell((name,))] for at, name in starts]
         terminal.table(rows, ("START", "TASK"))
         terminal.say()
     ordered = sorted(lines, key=lambda line: (-line.runs, line.name))
@@ -159,10 +159,12 @@ def _say(
         terminal.table([_row(terminal, line) for line in ordered], _HEADER)
         terminal.say()
     total, lost = sum(line.runs for line in lines), sum(line.lost for line in lines)
-    span = f"from {local(begin, zone)} to {local(end, zone)}"
-    terminal.say(f"{count(total, 'start')} of {count(len(lines), 'task')} {span}.")
+    span = f"from {format_instant(begin, zone)} to {format_instant(end, zone)}"
+    terminal.say(f"{format_count(total, 'start')} of {format_count(len(lines), 'task')} {span}.")
     if lost:
-        terminal.say(f"{count(lost, 'occurrence')} fall into gaps of the clock and would not run.")
+        terminal.say(
+            f"{format_count(lost, 'occurrence')} fall into gaps of the clock and would not run."
+        )
 
 
 _HEADER = ("TASK", "STARTS", "FIRST", "LAST")
@@ -172,8 +174,8 @@ def _row(terminal: Terminal, line: Line) -> list[Cell]:
     zone = line.schedule.zone
     lost = f"{line.lost:,} lost in gaps" if line.lost else ""
     numbers = tuple(filter(None, (f"{line.runs:,}", lost)))
-    first = ("never",) if line.first is None else (told_apart(line.first, zone), zone.key)
-    last = () if line.last is None else (told_apart(line.last, zone),)
+    first = ("never",) if line.first is None else (format_civil(line.first, zone), zone.key)
+    last = () if line.last is None else (format_civil(line.last, zone),)
     over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
     schedule = f"{line.schedule.expression.text}{over}"
     return [
@@ -191,21 +193,21 @@ def _record(
     end: datetime,
 ) -> dict[str, Any]:
     return {
-        "from": iso(begin),
-        "to": iso(end),
+        "from": iso8601(begin),
+        "to": iso8601(end),
         "starts": sum(line.runs for line in lines),
         "tasks": [
             {
                 "name": line.name,
                 "origin": line.origin,
                 "starts": line.runs,
-                "first": iso(line.first),
-                "last": iso(line.last),
+                "first": iso8601(line.first),
+                "last": iso8601(line.last),
                 "lost": line.lost,
             }
             for line in lines
         ],
-        "in_order": [{"at": iso(at), "name": name} for at, name in starts],
+        "in_order": [{"at": iso8601(at), "name": name} for at, name in starts],
     }
 
 

@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, describe, next_transitions
+from ...formatting import format_civil, format_count, format_instant, format_relative, iso8601
 from .asked import Asked, resolve
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
-from .words import civil, count, iso, relative, told_apart
 
 _MOST = 1000
 _CHANGES_SHOWN = 4
@@ -97,7 +97,7 @@ def _say(
     if instants:
         others = _zones_beside(asked)
         rows = [_row(instant, schedule, others, now) for instant in instants]
-        terminal.table(rows, (schedule.zone.key, "", *others, "FROM NOW"))
+        terminal.table(rows, (schedule.zone.key, *others, "FROM NOW"))
     else:
         terminal.say("It does not run within the next 50 years.")
     for text in _worded(schedule, changes):
@@ -113,10 +113,9 @@ def _zones_beside(asked: Asked) -> list[str]:
 def _row(instant: datetime, schedule: Schedule, others: Sequence[str], now: datetime) -> list[Cell]:
     shown = instant.astimezone(schedule.zone)
     texts = (
-        f"{shown:%a} {civil(instant, schedule.zone)}",
-        f"{shown:%Z}",
-        *(told_apart(instant, ZoneInfo(key)) for key in others),
-        relative(instant, now),
+        f"{shown:%a} {format_instant(instant, schedule.zone)}",
+        *(format_civil(instant, ZoneInfo(key)) for key in others),
+        format_relative(instant, now),
     )
     return [Cell((text,)) for text in texts]
 
@@ -127,20 +126,21 @@ def _worded(schedule: Schedule, changes: Sequence[ClockChange]) -> Iterator[str]
     for change in changes[:_CHANGES_SHOWN]:
         yield _change(schedule, change)
     if len(changes) > _CHANGES_SHOWN:
-        yield f"{count(len(changes) - _CHANGES_SHOWN, 'more change')} of the clock until then."
+        more = format_count(len(changes) - _CHANGES_SHOWN, "more change")
+        yield f"{more} of the clock until then."
 
 
 def _change(schedule: Schedule, change: ClockChange) -> str:
     stood = (change.at + change.before).replace(tzinfo=UTC)
     stands = (change.at + change.after).replace(tzinfo=UTC)
-    moved = f"At {civil(stood, UTC)} the clock goes to {civil(stands, UTC)}"
+    moved = f"At {format_civil(stood, UTC)} the clock goes to {format_civil(stands, UTC)}"
     if stands < stood:
         counted = "both count" if schedule.fold == "both" else "only the first counts"
         return f"{moved}: local times between happen twice, {counted}."
     if schedule.gap == "shift":
         return f"{moved}: what falls between runs at its end."
     if change.lost:
-        return f"{moved}: {count(change.lost, 'occurrence')} between will not run."
+        return f"{moved}: {format_count(change.lost, 'occurrence')} between will not run."
     return f"{moved}: local times between do not exist."
 
 
@@ -155,12 +155,12 @@ def _record(
         "timezone": schedule.zone.key,
         "description": describe(schedule.expression),
         "occurrences": [
-            {"at": iso(instant), "local": instant.astimezone(schedule.zone).isoformat()}
+            {"at": iso8601(instant), "local": instant.astimezone(schedule.zone).isoformat()}
             for instant in instants
         ],
         "clock_changes": [
             {
-                "at": iso(change.at),
+                "at": iso8601(change.at),
                 "utc_offset_before": change.before.total_seconds(),
                 "utc_offset_after": change.after.total_seconds(),
                 "lost": change.lost,

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from ... import conf, theory
+from ...formatting import format_count, format_duration, format_instant, iso8601
 from ...models import Origin
 from ...runtime.clock import Clock
 from ...store import trace
@@ -21,7 +22,6 @@ from .scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Subcommand, add_format
 from .table import Cell
 from .terminal import Terminal
-from .words import count, duration, iso, local
 
 _HEADER = ("AXIOM", "WHEN", "TASK", "OWNER", "WHY")
 _AXIOMS = {
@@ -72,13 +72,15 @@ def _answer(context: Context, options: Options) -> None:
         judged.say(context.terminal)
     violations = len(judged.verdict.violations)
     if violations:
-        raise CommandError(f"The history has {count(violations, 'violation')}.", returncode=1)
+        raise CommandError(
+            f"The history has {format_count(violations, 'violation')}.", returncode=1
+        )
 
 
 def _history(scope: Scope, clock: Clock, since: str | None) -> History | None:
     begins, now = None if since is None else read_instant("--since", since), clock.now()
     if begins is not None and begins >= now:
-        raise CommandError(f"--since {since!r} is yet to come: it is {iso(now)}.", returncode=2)
+        raise CommandError(f"--since {since!r} is yet to come: it is {iso8601(now)}.", returncode=2)
     return trace.read(
         scope.using,
         scope.deployment,
@@ -108,8 +110,8 @@ def _watched(told: History, records: Records, context: Context) -> Records:
     while batch := list(islice(records, _LOOK_EVERY)):
         if context.clock.monotonic() - shown >= _TELL_EVERY:
             shown = context.clock.monotonic()
-            where = local(batch[0]["at"], conf.project_zone())
-            context.terminal.progress(f"{count(told.runs, 'run')} judged, up to {where}")
+            where = format_instant(batch[0]["at"], conf.project_zone())
+            context.terminal.progress(f"{format_count(told.runs, 'run')} judged, up to {where}")
         yield from batch
 
 
@@ -143,7 +145,7 @@ class _Judged:
             terminal.say()
             self._say_axioms(terminal, violations)
         role = "ERROR" if violations else "SUCCESS"
-        terminal.say(f"{count(len(violations), 'violation')} in {self._extent()}.", role)
+        terminal.say(f"{format_count(len(violations), 'violation')} in {self._extent()}.", role)
         for line in (*self._waits(), *self._open(), *self._left_out()):
             terminal.say(line)
 
@@ -164,20 +166,22 @@ class _Judged:
                 terminal.say(f"{axiom}: {meaning}.")
         hidden = len(self.verdict.violations) - _SHOWN
         if hidden > 0:
-            terminal.say(f"{count(hidden, 'further violation')}: `--format json` has them all.")
+            terminal.say(
+                f"{format_count(hidden, 'further violation')}: `--format json` has them all."
+            )
         terminal.say()
 
     def _extent(self) -> str:
         begins = self.told.begins or self.told.until
-        runs = count(self.told.runs, "run")
+        runs = format_count(self.told.runs, "run")
         return f"{runs} from {self._local(begins)} to {self._local(self.told.until)}"
 
     def _waits(self) -> Iterator[str]:
         worst, late = self.verdict.worst_start_latency, self._late
         if worst is not None:
-            yield f"The longest wait for a start: {duration(worst.total_seconds())}."
+            yield f"The longest wait for a start: {format_duration(worst.total_seconds())}."
         if late:
-            starts = count(len(late), "start")
+            starts = format_count(len(late), "start")
             yield f"Late as nothing could work (suspended, cut off from the database): {starts}."
 
     def _open(self) -> Iterator[str]:
@@ -191,14 +195,16 @@ class _Judged:
     def _left_out(self) -> Iterator[str]:
         aside, away = self.told.set_aside, self.told.away
         if aside["people"]:
-            runs = count(aside["people"], "run")
+            runs = format_count(aside["people"], "run")
             yield f"Not judged, as people had paused, run or cleared their tasks: {runs}."
         if aside["clock"]:
-            yield f"Not judged, as the clock had been set back: {count(aside['clock'], 'run')}."
+            runs = format_count(aside["clock"], "run")
+            yield f"Not judged, as the clock had been set back: {runs}."
         if aside["rows"]:
-            yield f"Not judged, as rows had been lost or damaged: {count(aside['rows'], 'run')}."
+            runs = format_count(aside["rows"], "run")
+            yield f"Not judged, as rows had been lost or damaged: {runs}."
         if aside["start"]:
-            runs = count(aside["start"], "run")
+            runs = format_count(aside["start"], "run")
             yield f"Not judged, as what came before is not known: {runs}."
         if away:
             yield f"Out of the judge's sight until their next occurrence: {_names(away)}."
@@ -208,7 +214,7 @@ class _Judged:
             yield f"Not judged, as they came over HTTP: {_names(self._outside)}."
 
     def _local(self, instant: datetime) -> str:
-        return local(instant, self._zone)
+        return format_instant(instant, self._zone)
 
     # --- for programs ---
 
@@ -217,8 +223,8 @@ class _Judged:
         told, verdict = self.told, self.verdict
         return {
             "deployment": deployment,
-            "since": iso(told.begins),
-            "until": iso(told.until),
+            "since": iso8601(told.begins),
+            "until": iso8601(told.until),
             "ok": verdict.ok,
             "runs": told.runs,
             "violations": [_violation(each) for each in verdict.violations],
@@ -243,7 +249,7 @@ def _names(names: Iterable[str]) -> str:
 def _violation(each: Violation) -> dict[str, Any]:
     return {
         "axiom": each.axiom,
-        "at": iso(each.at),
+        "at": iso8601(each.at),
         "task": each.task,
         "owner": each.owner,
         "explanation": each.explanation,
@@ -253,8 +259,8 @@ def _violation(each: Violation) -> dict[str, Any]:
 def _late(each: Late) -> dict[str, Any]:
     return {
         "task": each.task,
-        "since": iso(each.since),
-        "at": iso(each.at),
+        "since": iso8601(each.since),
+        "at": iso8601(each.at),
         "frozen": _seconds(each.frozen),
     }
 
