@@ -1,73 +1,7 @@
-"""System checks of declarations, options and databases: stable ids, a hint for each.
+"""System checks of declarations, options and databases; ``Check`` lists their ids.
 
-Only those of a database ask one: by ``migrate``, and by ``check --database``. Only ``check
---deploy`` asks what is for production.
-
-Run alone by ``manage.py check --tag declarative_cron``; an id in
-``SILENCED_SYSTEM_CHECKS`` silences it.
-
-=====  =====================================================================
-id     what it says (each starts with ``declarative_cron.``)
-=====  =====================================================================
-E001   ``SCHEDULED_TASKS`` is not a list
-E002   an item is neither a 4-tuple of the right types nor a dict
-E003   a key of a dict entry is unknown
-E004   a key of a dict entry is missing or its value is refused
-E005   a name is refused
-E006   none or several of ``callback``, ``type`` and ``command`` are given
-E007   an import path leads nowhere, or to nothing that can be called
-E008   a callable in settings cannot be imported by name
-E009   a name stands twice
-E010   a cron expression is refused
-E011   a cron expression names no date that ever comes
-E012   a time zone is refused
-E013   a retry delay is refused
-E015   a management command does not exist or is written wrongly
-E016   a retry policy is refused
-E017   ``exclude_calendars`` names a calendar that is not there
-E018   a text or data is too long
-E019   a calendar file is too large, or has events that repeat within a day
-E020   ``DECLARATIVE_CRON`` is not a dict
-E021   an option is unknown
-E022   the value of an option is refused
-E023   two options contradict each other
-E030   the database keeps no transactions
-E040   two functions are to answer to the same type
-E050   ``EVENT_SINK`` is set and urllib3 is not installed
-E051   check-ins or notifications are wanted, and what sends them is not installed
-E060   the runner cannot do what the entry asks of it
-E061   the engine behind ``TASKS`` cannot take the runs of a task
-W001   both day fields are restricted: either one is enough to run
-W002   every minute of certain hours
-W003   a dict entry without a time zone is read in UTC
-W004   ``TIME_ZONE`` is ``None``: UTC is assumed
-W005   a run will be lost in a gap of the clock
-W006   tasks will pause while local time repeats itself
-W007   no occurrence within 50 years
-W008   a key is kept by the scheduler and ignored
-W009   a callback cannot be called with the arguments declared
-W010   a single late renewal loses the lease
-W011   the database cannot leave out rows that somebody holds
-W012   the longest interval of a retry policy cuts the first one short
-W013   something in an expression does not mean what it seems to
-W014   a calendar does not say which days it excludes
-W015   a connection pool has fewer connections than ``WORKERS``
-W016   the app is in ``TENANT_APPS``: each tenant has tables of its own
-W040   the ``tasks`` module of an app cannot be imported
-W050   events are posted without a signature, or so that others can read them
-W051   a webhook tells people something without a signature
-W052   a task is to be monitored, and nothing says by what
-W060   a thread cannot be ended when its time is over
-W061   the backend in ``TASKS`` hands runs to nobody
-W062   this system has no processes for runs
-W070   very many tasks begin in one minute
-W071   a step that does not go into its hour or day
-W072   a task takes longer on average than its occurrences are apart
-W073   a task runs more often than once a minute, which ``check --deploy`` tells
-I001   runs only in some years
-I002   a local time that comes twice: it runs the first time only
-I003   containers have to be told to wait for a long grace
-=====  =====================================================================
+Only the checks of databases query one, for ``migrate`` and ``check --database``. Checks for
+production run for ``check --deploy`` only.
 """
 
 from __future__ import annotations
@@ -86,10 +20,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import conf, djangotasks, handlers
 from .calendars import flaw_of_file, is_file
-from .core.declarations.item import Check, Declared, Problem, UnresolvableError
+from .core.declarations.item import Declared
+from .core.declarations.problems import Check, Problem, UnresolvableError
+from .core.declarations.runners import DJANGO_TASKS, PROCESS
 from .core.lint import advise, sub_minute
 from .core.monitor import Monitoring
-from .core.runners import DJANGO_TASKS, PROCESS
 from .exceptions import CalendarError
 
 TAG = "declarative_cron"

@@ -33,6 +33,7 @@ Durations are a ``timedelta`` or a number of seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from operator import is_
 from typing import Any
@@ -45,7 +46,8 @@ from django.utils.functional import LazyObject, Promise
 
 from .calendars import Calendars
 from .core.declarations.declaration import Declaration
-from .core.declarations.item import Check, Declared, Problem, Problems, UnresolvableError
+from .core.declarations.item import Declared
+from .core.declarations.problems import Check, Problem, Problems, UnresolvableError
 from .core.declarations.registration import read
 from .core.event_sink import Sink
 from .core.http_api import FORBIDDEN
@@ -167,7 +169,7 @@ def _one(
     found = list(read([entry], types, project_zone, calendars(), problems, **form))
     if not found or not isinstance(entry, dict):
         return None, problems.found
-    return found[0].declaration.but(origin="http", entry=entry), problems.found
+    return replace(found[0].declaration, origin="http", entry=entry), problems.found
 
 
 def problems(registrations: object) -> list[Problem]:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from django.apps import AppConfig, apps
 from django.utils.module_loading import module_has_submodule
 
-from .core.declarations.item import Check, Problem
+from .core.declarations.problems import Check, Problem
 from .core.handlers import Handlers
 from .exceptions import InvalidRegistrationError
 

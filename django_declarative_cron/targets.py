@@ -18,10 +18,10 @@ from django.core.management import BaseCommand, CommandError, call_command, get_
 
 from . import handlers
 from .core.declarations.declaration import Target
-from .core.declarations.item import Check, UnresolvableError
+from .core.declarations.problems import Check, UnresolvableError
+from .core.declarations.runners import DJANGO_TASKS, EXTERNAL
 from .core.declarations.values import nearest
 from .core.handlers import flaw_of_type
-from .core.runners import DJANGO_TASKS, EXTERNAL
 from .djangotasks import DjangoTask, is_task
 from .exceptions import words_of
 

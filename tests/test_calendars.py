@@ -272,4 +272,4 @@ def test_what_is_not_said_leaves_the_digest_as_it_was() -> None:
         {"spread": 0, "catch_up_window": None, "exclude_calendars": []},
     )
     (declaration,) = conf.declarations([{**task, **unsaid, "pause_after_failures": None}])
-    assert declaration.digest() == plain[0].digest()
+    assert declaration.digest == plain[0].digest

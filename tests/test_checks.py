@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +12,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import CommandError, call_command
 
 from django_declarative_cron import checks, conf
-from django_declarative_cron.core.declarations.item import Check
+from django_declarative_cron.core.declarations.problems import Check
 from django_declarative_cron.runtime import clock
 
 from .callables import jobs
@@ -53,8 +52,10 @@ def ids(messages: list[CheckMessage]) -> list[str]:
 
 
 def test_the_table_of_ids_is_complete_and_in_order() -> None:
-    documented = re.findall(r"^([EWI]\d{3})  ", checks.__doc__ or "", re.MULTILINE)
-    assert [f"declarative_cron.{each}" for each in documented] == [str(each) for each in Check]
+    codes = [each.code for each in Check]
+    assert codes == sorted(codes, key=lambda code: ("EWI".index(code[0]), code))
+    assert [str(each) for each in Check] == [f"declarative_cron.{code}" for code in codes]
+    assert all(each.help for each in Check)
 
 
 def test_nothing_declared_is_nothing_to_say(settings: Any) -> None:

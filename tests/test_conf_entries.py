@@ -510,7 +510,7 @@ def test_another_retry_policy_is_no_override() -> None:
     one = declared(options={"retry": {"max_attempts": 5}})
     other = declared(options={"retry": {"initial_interval": "PT9S"}})
     assert one.identity == other.identity
-    assert one.digest() != other.digest()
+    assert one.digest != other.digest
     assert declared(retry_delay=timedelta(seconds=1)).identity != one.identity
 
 

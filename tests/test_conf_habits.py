@@ -50,7 +50,7 @@ def test_a_timeout_is_a_timedelta_too() -> None:
     (declaration,) = conf.declarations([{**ENTRY, "options": {"timeout": timedelta(minutes=5)}}])
     assert declaration.timeout == timedelta(minutes=5)
     (same,) = conf.declarations([{**ENTRY, "options": {"timeout": 300.0}}])
-    assert declaration.digest() == same.digest()
+    assert declaration.digest == same.digest
     (problem,) = conf.problems([{**ENTRY, "options": {"timeout": timedelta(0)}}])
     assert "must be more than 0 and at most 31536000 seconds" in problem.message
 

@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from django_declarative_cron import exceptions, signals
-from django_declarative_cron.core.declarations.item import Check, Problem
+from django_declarative_cron.core.declarations.problems import Check, Problem
 from django_declarative_cron.cron import parse
 from django_declarative_cron.exceptions import DeclarativeCronError, TaskListMismatchError, words_of
 

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 import django_declarative_cron
 from django_declarative_cron import checks, conf, handlers
-from django_declarative_cron.core.declarations.item import Check
+from django_declarative_cron.core.declarations.problems import Check
 
 from .http.reports import tasks as reports
 

@@ -10,8 +10,8 @@ import pytest
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations import values
 from django_declarative_cron.core.declarations.entry import KINDS
-from django_declarative_cron.core.declarations.item import Problem
 from django_declarative_cron.core.declarations.options import _READERS as OPTIONS
+from django_declarative_cron.core.declarations.problems import Problem
 from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
 from django_declarative_cron.exceptions import LONGEST_ECHO
 

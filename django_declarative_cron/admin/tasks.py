@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options as declared_options
-from ..core.operating import KEYS as OPERATING
+from ..core.declarations.operating import KEYS as OPERATING
 from ..core.repeated_failures import is_suspicious
 from ..models import ScheduledTask
 from ..runtime.clock import system_clock

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -14,7 +15,8 @@ from zoneinfo import ZoneInfo
 
 from ..cron import Transition, fires_only_in_some_years, next_transitions, remarks_on
 from .declarations.declaration import Declaration
-from .declarations.item import Check, Declared, Problem
+from .declarations.item import Declared
+from .declarations.problems import Check, Problem
 from .schedule import Schedule
 
 CROWD: Final = 25
@@ -49,13 +51,10 @@ def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
     Tasks that run in every hour are left out: they share minutes by their nature.
     """
     minutes: dict[datetime, list[str]] = defaultdict(list)
-    known: dict[int, datetime | None] = {}
     for declaration in [each.declaration for each in declared]:
         if not declaration.enabled or not declaration.schedule.expression.hour_restricted:
             continue
-        if (key := id(declaration.terms)) not in known:
-            known[key] = declaration.schedule.anchored(now).next_after(now)
-        upcoming = known[key]
+        upcoming = declaration.schedule.anchored(now).next_after(now)
         if upcoming is not None:
             minutes[upcoming.replace(second=0, microsecond=0)].append(declaration.name)
     for minute, names in sorted(minutes.items()):
@@ -160,15 +159,11 @@ def advise(
 ) -> Iterator[Problem]:
     """Yield warnings and notes for declarations that are accepted."""
     silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
-    # None of it depends on the name; items that differ in no more have the same terms.
-    known: dict[int, tuple[Advice, ...]] = {}
     declared = list(declared)
     yield from crowds(declared, now)
     for each in declared:
-        if (key := id(each.declaration.terms)) not in known:
-            known[key] = tuple(_of_one(each, now, project_zone))
-        for advice in known[key]:
-            yield _problem(each, advice)
+        for advice in _of_one(each, now, project_zone):
+            yield each.problem(*advice)
         schedule = each.declaration.schedule
         if (fold := _silent_in(schedule, now)) is not None:
             silent[schedule.zone, fold].append(each.declaration.name)
@@ -176,24 +171,12 @@ def advise(
         yield _silence(zone, fold, names)
 
 
-def _problem(each: Declared, advice: Advice) -> Problem:
-    check, message, hint = advice
-    return Problem(
-        check=check,
-        place=each.place,
-        message=message,
-        hint=hint,
-        index=each.position,
-        task=each.declaration.name,
-    )
-
-
 def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
     # Where ``@every`` begins to count changes nothing in what is worth saying.
     declaration = each.declaration
     schedule = declaration.schedule.anchored(now)
     if schedule is not declaration.schedule:
-        declaration = declaration.but(schedule=schedule)
+        declaration = replace(declaration, schedule=schedule)
     upcoming = schedule.next_after(now)
     for rule in _TEXT_RULES:
         yield from rule(declaration)

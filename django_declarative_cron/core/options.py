@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from .channels import Channel, read_channels
 from .channels import remarks as remarks_on_channels
-from .declarations.item import Check, Problem
+from .declarations.problems import Check, Problem
 from .declarations.values import (
     LONGEST_NAME,
     MOST_WHOLE,

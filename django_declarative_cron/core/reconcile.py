@@ -123,7 +123,7 @@ def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
     unlike: dict[str, Row] = {}
     for row in rows:
         declaration = new.pop(row[0], None)
-        if declaration is None or row[1:] != declaration.terms.row():
+        if declaration is None or row[1:] != declaration.columns:
             unlike[row[0]] = row
     if not new and not unlike:
         return Plan(unchanged=tuple(declarations))

@@ -10,11 +10,12 @@ from django.http import HttpRequest, HttpResponse
 
 from .. import conf
 from ..core.declarations.declaration import Declaration
-from ..core.declarations.item import Check, Declared, Problem
+from ..core.declarations.item import Declared
+from ..core.declarations.problems import Check, Problem
+from ..core.declarations.runners import EXTERNAL
 from ..core.declarations.values import MOST_PROBLEMS, flaw_of_text
 from ..core.http_api import Flaw, entry_of
 from ..core.lint import advise
-from ..core.runners import EXTERNAL
 from ..exceptions import InvalidRegistrationError, echoed
 from ..formatting import iso8601
 from ..models import Origin, ScheduledTask
@@ -66,7 +67,7 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 def _advice(declaration: Declaration, entry: dict[str, Any]) -> Iterator[Problem]:
     """Yield what the checks say of a sound declaration in settings."""
-    declared = Declared(declaration, "cron_job", 0, "timezone" in entry, lambda _: None)
+    declared = Declared(declaration, "cron_job", 0, "timezone" in entry)
     return advise([declared], system_clock.now(), conf.project_zone())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..core.operating import KEYS as OPERATING
+from ..core.declarations.operating import KEYS as OPERATING
 from ..formatting import iso8601
 from ..models import ScheduledTask
 from ..store.queries import next_start_of

@@ -13,8 +13,8 @@ from django.db.models import Q
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
 from ..core.declarations.declaration import Declaration
+from ..core.declarations.operating import offset_of
 from ..core.missed import with_causes
-from ..core.operating import offset_of
 from ..core.reconcile import Override, Plan, Stored
 from ..core.state import first_coming
 from ..exceptions import ScheduleTaskError

@@ -13,10 +13,10 @@ from django.db.models import QuerySet
 from ..core import events, repeated_failures
 from ..core.decide import Decision, decide
 from ..core.declarations.declaration import Declaration
+from ..core.declarations.runners import EXTERNAL
 from ..core.decoding import lost
 from ..core.missed import with_causes
 from ..core.overlap import ActiveRun
-from ..core.runners import EXTERNAL
 from ..models import ScheduledTask, SchedulerState, TaskRun
 from ..signals import report
 from . import apply_plan, database, outbox, overlaps, recovery, registration_sets, rows
@@ -289,7 +289,7 @@ def _decided(
     active: Sequence[ActiveRun],
 ) -> Decision:
     identity = (row.cron, row.timezone, row.retry_delay)
-    if lost(row.digest) or identity != declaration.terms.row()[:3]:
+    if lost(row.digest) or identity != declaration.identity:
         pause = open_pauses(held, member, now).get(row.name)
         return apply_plan.overridden(held, member, row, declaration, now, pause)
     state = rows.state_of(row)

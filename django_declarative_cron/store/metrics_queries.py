@@ -13,7 +13,7 @@ from django.db.models import Avg, Count, DurationField, ExpressionWrapper, F, Ma
 from django.db.models.expressions import BaseExpression
 
 from .. import conf
-from ..core.declarations.item import Problem
+from ..core.declarations.problems import Problem
 from ..core.lint import Pace, too_long
 from ..core.status import Status
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun

@@ -20,10 +20,10 @@ from .. import conf
 from ..conf import job_keys
 from ..core import events
 from ..core.declarations.declaration import DEFAULT_QUEUE
+from ..core.declarations.runners import EXTERNAL
 from ..core.event_sink import TELLING, Sink, envelopes
 from ..core.events import Event, Facts, TaskEvent
 from ..core.http_api import job_id, run_of
-from ..core.runners import EXTERNAL
 from ..fields import InstantField
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import is_heard_outside, report

@@ -17,8 +17,8 @@ from django.db.models.expressions import BaseExpression
 
 from ..conf import options, posted, stored
 from ..core.declarations.declaration import Declaration
+from ..core.declarations.runners import EXTERNAL
 from ..core.reconcile import Plan, Stored, plan
-from ..core.runners import EXTERNAL
 from ..exceptions import DeclarativeCronError
 from ..models import Origin, ScheduledTask, TaskOverride
 from ..signals import publish_on_commit

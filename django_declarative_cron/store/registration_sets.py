@@ -8,13 +8,13 @@ shares all parts but one with the set before.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Max
 
-from ..core.declarations.declaration import MICROSECOND, Declaration, Terms, digest_of_set
+from ..core.declarations.declaration import MICROSECOND, Declaration, digest_of_set
 from ..models import RegistrationPart, RegistrationSet, TaskRun
 from . import database
 from .guard import Locked, Member
@@ -50,7 +50,7 @@ def note(
         # Whatever the clocks say: the runs up to this one were started before.
         after_run=newest or 0,
         instance_id=member.instance,
-        tasks=[] if is_large else [t | {"fresh": t["name"] in fresh} for t in _kept(declarations)],
+        tasks=[] if is_large else [_kept(d) | {"fresh": d.name in fresh} for d in declarations],
         parts=_write_parts(held, member, declarations, fresh) if is_large else [],
     )
 
@@ -68,7 +68,7 @@ def _write_parts(
     missing = {digest: some for (digest, _), some in found.items() if digest not in known}
     for chunk in database.chunks(missing.items(), _AT_ONCE):
         rows = [
-            RegistrationPart(scheduler=held.row, digest=digest, tasks=list(_kept(some)))
+            RegistrationPart(scheduler=held.row, digest=digest, tasks=list(map(_kept, some)))
             for digest, some in chunk
         ]
         database.insert(member.using, rows)
@@ -120,27 +120,17 @@ def forget_parts(member: Member) -> None:
         parts.filter(pk__in=chunk).delete()
 
 
-def _kept(declarations: Iterable[Declaration]) -> Iterator[dict[str, Any]]:
-    """Return what is kept of each; of terms that are the same object it is gathered once."""
-    known: dict[int, dict[str, Any]] = {}
-    for declaration in declarations:
-        terms = declaration.terms
-        if id(terms) not in known:
-            known[id(terms)] = _kept_of(terms)
-        yield {"name": declaration.name, **known[id(terms)]}
-
-
-def _kept_of(terms: Terms) -> dict[str, Any]:
-    manner, schedule = terms.manner, terms.schedule
-    delay, spread = manner.retry_delay, manner.operating.spread
+def _kept(declaration: Declaration) -> dict[str, Any]:
+    delay, spread = declaration.retry_delay, declaration.operating.spread
     return {
-        "cron": terms.cron,
-        "timezone": terms.timezone,
+        "name": declaration.name,
+        "cron": declaration.cron,
+        "timezone": declaration.timezone,
         "retry_delay_us": None if delay is None else delay // MICROSECOND,
-        "dialect": terms.dialect,
-        "gap": schedule.gap,
-        "fold": schedule.fold,
-        "enabled": manner.enabled,
-        "overlap_policy": manner.overlap_policy,
+        "dialect": declaration.dialect,
+        "gap": declaration.schedule.gap,
+        "fold": declaration.schedule.fold,
+        "enabled": declaration.enabled,
+        "overlap_policy": declaration.overlap_policy,
         **({"spread": spread.total_seconds()} if spread else {}),
     }

@@ -16,9 +16,9 @@ from django.db.models.lookups import Exact
 from ..conf import calendars
 from ..core import events
 from ..core.decide import CONCURRENT, Decision
-from ..core.declarations.declaration import Declaration, Terms
+from ..core.declarations.declaration import Declaration
+from ..core.declarations.operating import Operating, of_data, offset_of
 from ..core.decoding import flaw, lost
-from ..core.operating import Operating, of_data, offset_of
 from ..core.overlap import POLICIES, Policy
 from ..core.retry import FixedDelay, Retry, read_policy
 from ..core.schedule import Schedule
@@ -150,7 +150,7 @@ class StoredTerms(NamedTuple):
     operating: Operating
 
 
-def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | StoredTerms:
+def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Declaration | StoredTerms:
     """Read from its row on what terms a task runs.
 
     Raises:
@@ -162,8 +162,8 @@ def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Terms | St
         OverflowError: likewise.
     """
     said = (row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
-    if known is not None and said == known.terms.row():
-        return known.terms
+    if known is not None and said == known.columns:
+        return known
     return StoredTerms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
 
 
@@ -173,7 +173,7 @@ def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
     Raises:
         ValueError: the stored policy is none.
     """
-    if known is not None and row.digest == known.digest():
+    if known is not None and row.digest == known.digest:
         return known.overlap_policy
     said = row.declaration.get("overlap_policy", "coalesce")
     if said not in POLICIES:
@@ -183,7 +183,7 @@ def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
 
 def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
     """Return whether a run of a task keeps no other one from starting."""
-    if known is not None and row.digest == known.digest():
+    if known is not None and row.digest == known.digest:
         return known.overlap_policy in CONCURRENT
     said = row.declaration.get("overlap_policy") if isinstance(row.declaration, dict) else None
     return said in CONCURRENT
@@ -200,12 +200,11 @@ def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
 
 def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:
     """Write a declaration into a row in memory."""
-    terms, manner = declaration.terms, declaration.terms.manner
     row.name = declaration.name
-    row.cron, row.timezone, row.retry_delay, row.digest, row.origin = terms.row()
-    row.callback = manner.target.text
-    row.enabled = manner.enabled
-    row.description = manner.description
+    row.cron, row.timezone, row.retry_delay, row.digest, row.origin = declaration.columns
+    row.callback = declaration.target.text
+    row.enabled = declaration.enabled
+    row.description = declaration.description
     row.scheduler_identifier = identifier
     row.declaration = declaration.as_data()
 

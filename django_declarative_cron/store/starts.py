@@ -10,7 +10,7 @@ from django.db import connections
 
 from ..core import events
 from ..core.declarations.declaration import Declaration
-from ..core.runners import EXTERNAL
+from ..core.declarations.runners import EXTERNAL
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, operator_actions, overlaps, rows
 from .guard import Locked, Member

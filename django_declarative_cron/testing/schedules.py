@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -167,7 +168,7 @@ def _counting(declaration: Declaration, registered_at: Instant | None) -> Declar
     if registered_at is None:
         raise ValueError(f"{declaration.cron} counts from the registration: give registered_at")
     anchored = schedule.anchored(in_zone(registered_at, schedule.zone))
-    return declaration.but(schedule=anchored)
+    return replace(declaration, schedule=anchored)
 
 
 def _due(declaration: Declaration, begin: datetime, end: datetime) -> list[datetime]:

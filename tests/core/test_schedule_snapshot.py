@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.core.declarations.declaration import Declaration, Manner, Target, Terms
+from django_declarative_cron.core.declarations.declaration import Declaration, Target
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Fold, Gap, Schedule
 from django_declarative_cron.core.schedule_snapshot import difference, first_day, yearbook
@@ -27,8 +27,7 @@ def task(
 ) -> Declaration:
     schedule = Schedule(parse(cron, dialect="ojs"), ZoneInfo(zone), gap, fold)
     target = Target("shop.tasks.work", lambda: None)
-    manner = Manner(target, FixedDelay(timedelta(minutes=5)), enabled=enabled)
-    return Declaration(name, Terms.of(schedule, manner))
+    return Declaration(name, schedule, target, FixedDelay(timedelta(minutes=5)), enabled=enabled)
 
 
 def lines(declaration: Declaration, first: date = DECEMBER) -> list[str]:

@@ -24,8 +24,8 @@ from django_declarative_cron.admin.marks import REASON_WORDS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
 from django_declarative_cron.core.declarations.entry import CHOICES, DIALECT, KINDS
-from django_declarative_cron.core.declarations.item import LINTED, Check
 from django_declarative_cron.core.declarations.options import JobOptions
+from django_declarative_cron.core.declarations.problems import LINTED, Check
 from django_declarative_cron.core.missed import MISSED
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.core.retry import RetryPolicy

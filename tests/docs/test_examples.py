@@ -31,7 +31,7 @@ from django_declarative_cron import signals
 from django_declarative_cron.checks import TAG
 from django_declarative_cron.core import events
 from django_declarative_cron.core.channels import signature_headers
-from django_declarative_cron.core.declarations.item import Check
+from django_declarative_cron.core.declarations.problems import Check
 from django_declarative_cron.core.event_sink import TYPES, Sink, envelopes
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.clock import system_clock

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core.operating import offset_of
+from django_declarative_cron.core.declarations.operating import offset_of
 from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.operator_actions import Act

@@ -1,4 +1,4 @@
-"""The keys of a dict entry, and what each may hold."""
+"""Read a dict entry: its keys, their types and values (002 CronJob Structure)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
-from ..operating import Operating, offset_of
-from ..overlap import POLICIES, Policy
-from ..retry import Retry
-from ..schedule import Exclusion, Fold, Gap, Schedule
-from .declaration import Declaration, Manner, Target, Terms
+from ..overlap import POLICIES
+from ..schedule import Schedule
+from .declaration import Declaration, Target
 from .fields import (
     delay_hint,
     flaw_of_name,
-    judge_delay,
     plain_text,
     read_cron,
     refuse_duplicate,
@@ -28,8 +25,11 @@ from .fields import (
     resolve_callback,
     resolve_command,
 )
-from .item import Check, Declared, Item
-from .options import JobOptions, read_job, read_operating, read_retry, read_runner
+from .item import Declared, Item
+from .operating import Operating, offset_of
+from .options import JobOptions, read_job, read_operating, read_retry
+from .problems import Check
+from .runners import read_runner
 from .values import (
     LONGEST_DESCRIPTION,
     LONGEST_NAME,
@@ -46,7 +46,7 @@ from .values import (
 
 
 class Kind(NamedTuple):
-    """Say which types a key takes, and what people call them."""
+    """The types of a key, and the words for them in messages."""
 
     types: tuple[Any, ...]
     words: str
@@ -85,7 +85,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 REQUIRED: Final = ("name", "cron")
 WHAT_RUNS: Final = ("callback", "type", "command")
 MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
-"""Keys that 002 leaves to the scheduler and lets nobody else set."""
+"""Keys that only the scheduler sets (002)."""
 
 DIALECT: Final = ("posix", "ojs")
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -97,7 +97,7 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
-    """Report every key that means nothing, and those that only the scheduler sets."""
+    """Report unknown keys, and those that only the scheduler sets."""
     managed = [key for key in item.given if key in MANAGED]
     if managed:
         verb, keys = ("is", "the key") if len(managed) == 1 else ("are", "the keys")
@@ -111,7 +111,7 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
 
 
 def _celery_hint(key: str, value: Any) -> str:
-    """Return what to write instead of a key or a value of Celery's beat schedule."""
+    """Return the fix for a key or a value of Celery's beat schedule, or an empty text."""
     if key == "task":
         return 'Write "callback": "app.module.function".'
     if key not in ("cron", "schedule"):
@@ -135,17 +135,17 @@ def well_typed(item: Item) -> dict[str, Any]:
     for key in REQUIRED:
         if key not in item.given:
             item.refuse_field(Check.KEY_VALUE, key, None, "is missing", f'Write "{key}": "…".')
-    typed = {}
+    typed: dict[str, Any] = {}
     for key, kind in KINDS.items():
         if key not in item.given:
             continue
         value = item.given[key]
-        if isinstance(value, kind.types):
-            typed[key] = plain_text(value) if isinstance(value, str) else value
-            if key == "options":
-                typed[key] = _with_seconds(value)
-        else:
+        if not isinstance(value, kind.types):
             _refuse_type(item, key, value, kind)
+        elif key == "options":
+            typed[key] = _with_seconds(value)
+        else:
+            typed[key] = plain_text(value) if isinstance(value, str) else value
     return typed
 
 
@@ -166,7 +166,7 @@ def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
 
 
 def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> bool:
-    """Report a value that is none of those that its key takes."""
+    """Return whether a value is one of the choices of its key; report it otherwise."""
     if value in choices:
         return True
     hint = f"Write {listed(choices, ' or ')}."
@@ -178,7 +178,7 @@ def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> 
 
 
 def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
-    """Judge what comes last: choices, data and texts."""
+    """Report choices, data and texts that are refused."""
     for key, choices in CHOICES.items():
         if key in typed:
             judge_choice(item, key, typed[key], choices)
@@ -186,11 +186,12 @@ def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
         reason = "does not go with `command`"
         hint = "Write the arguments as words of `command`."
         item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
-    args, description = list(typed.get("args", ())), typed.get("description") or ""
+    args, options = list(typed.get("args", ())), typed.get("options", {})
+    description = typed.get("description") or ""
     _refuse_flaw(item, "args", typed, flaw_of_data(args))
     _refuse_flaw(item, "description", typed, flaw_of_text(description))
     _refuse_length(item, "args", args, too_large(args))
-    _refuse_length(item, "options", typed.get("options"), too_large(typed.get("options", {})))
+    _refuse_length(item, "options", options, too_large(options))
     _refuse_length(item, "description", description, too_long(description, LONGEST_DESCRIPTION))
 
 
@@ -213,14 +214,14 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
 
 
 def read_entry(item: Item) -> Declared | None:
-    """Understand a dict entry; what is wrong is reported to the item.
+    """Read a dict entry; mistakes are reported to the item.
 
     Order: known keys, types, name, what runs, duplicate, cron, zone, retry, the rest.
     """
     name = item.given.get("name")
     flaw = _flaw_of_name(name) if isinstance(name, str) else None
     if isinstance(name, str) and flaw is None:
-        # Known early, so that what is reported before the name's turn can be found by it.
+        # Set first, so that messages about earlier keys name the task too.
         item.name = plain_text(name)
     refuse_unknown_keys(item, item.allowed(KINDS))
     typed = well_typed(item)
@@ -230,49 +231,52 @@ def read_entry(item: Item) -> Declared | None:
     refuse_duplicate(item)
     expression = _expression(item, typed)
     zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
-    if "retry_delay" in typed:
-        judge_delay(item, typed["retry_delay"], "retry_delay")
     retry = read_retry(item, typed)
     judge_the_rest(item, typed)
     job = read_job(item, typed.get("options", {}))
     runner = read_runner(item, typed, target, job.timeout)
     monitor = _monitor(item, typed)
     operating = read_operating(item, typed)
-    if not item.is_sound:
+    if not item.is_sound or expression is None or zone is None or target is None:
         return None
-    schedule = Schedule(
-        cast(CronExpression, expression),
-        cast(ZoneInfo, zone),
-        cast(Gap, typed.get("gap", "skip")),
-        cast(Fold, typed.get("fold", "first")),
+    schedule = _schedule(item, typed, expression, zone, operating)
+    chosen: dict[str, Any] = {"runner": runner, "operating": operating, "monitor": monitor}
+    written = _as_written(typed, job)
+    declaration = Declaration(typed["name"], schedule, target, retry, **chosen, **written)
+    return item.read(declaration, zone_is_said="timezone" in typed)
+
+
+def _schedule(
+    item: Item,
+    typed: Mapping[str, Any],
+    expression: CronExpression,
+    zone: ZoneInfo,
+    operating: Operating,
+) -> Schedule:
+    calendars, excluded = item.reader.calendars, operating.exclude_calendars
+    return Schedule(
+        expression,
+        zone,
+        gap=typed.get("gap", "skip"),
+        fold=typed.get("fold", "first"),
         offset=offset_of(typed["name"], operating.spread),
-        exclusion=_exclusion(item, operating),
+        exclusion=calendars.exclusion(excluded) if excluded else None,
     )
-    manner = _manner(typed, cast(Target, target), retry, job)
-    manner = replace(manner, runner=runner, monitor=monitor, operating=operating)
-    declaration = Declaration(typed["name"], Terms.of(schedule, manner))
-    return item.read(declaration, _flaw_of_name, zone_is_said="timezone" in typed)
 
 
-def _exclusion(item: Item, operating: Operating) -> Exclusion | None:
-    names = operating.exclude_calendars
-    return item.reader.calendars.exclusion(names) if names else None
-
-
-def _manner(typed: Mapping[str, Any], target: Target, retry: Retry, job: JobOptions) -> Manner:
-    return Manner(
-        target=replace(target, args=tuple(typed.get("args", ()))),
-        retry=retry,
-        enabled=typed.get("enabled", True),
-        description=typed.get("description") or "",
-        overlap_policy=cast(Policy, typed.get("overlap_policy", DEFAULT_OVERLAP)),
-        timeout=job.timeout,
-        atomic=typed.get("atomic", False),
-        queue=job.queue,
-        tags=job.tags,
-        meta=job.meta,
-        options=dict(typed.get("options", {})),
-    )
+def _as_written(typed: Mapping[str, Any], job: JobOptions) -> dict[str, Any]:
+    """Return the fields of a declaration that need no further reading."""
+    return {
+        "enabled": typed.get("enabled", True),
+        "description": typed.get("description") or "",
+        "overlap_policy": typed.get("overlap_policy", DEFAULT_OVERLAP),
+        "timeout": job.timeout,
+        "atomic": typed.get("atomic", False),
+        "queue": job.queue,
+        "tags": job.tags,
+        "meta": job.meta,
+        "options": typed.get("options", {}),
+    }
 
 
 def _flaw_of_name(name: str) -> str | None:
@@ -304,7 +308,9 @@ def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
     if key == "command":
         words = _words(item, typed["command"])
         return None if words is None else resolve_command(item, words)
-    return resolve_callback(item, typed[key], key)
+    target = resolve_callback(item, typed[key], key)
+    args = tuple(typed.get("args", ()))
+    return replace(target, args=args) if target is not None and args else target
 
 
 def _words(item: Item, command: Any) -> tuple[str, ...] | None:
@@ -337,7 +343,7 @@ def _monitor(item: Item, typed: Mapping[str, Any]) -> Monitor | None:
     try:
         return read_monitor(typed["monitor"])
     except ValueError as error:
-        # What was given may have an address in it that is nobody else's business.
+        # The value is not shown, because it may contain a secret address.
         hint = 'Write True, an address, or {"slug": "…", "margin": 300}.'
         item.refuse_field(Check.KEY_VALUE, "monitor", "…", str(error), hint)
         return None

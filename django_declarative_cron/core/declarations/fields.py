@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,8 @@ from ...exceptions import (
     echoed,
 )
 from .declaration import MILLISECOND, Target
-from .item import Check, Item, UnresolvableError
+from .item import Item
+from .problems import Check, UnresolvableError
 from .values import LONGEST_NAME, LONGEST_PATH, flaw_of_text, in_short, too_long
 
 _ZERO = timedelta(0)
@@ -38,23 +39,17 @@ def plain_text(text: str) -> str:
 
 
 def refuse_name(item: Item, name: str, flaw: str, hint: str = _NAME_HINT) -> None:
-    """Report a name, with what is wrong with it and what to write instead."""
+    """Report a name, with its flaw and a fix."""
     item.refuse_field(Check.NAME, "name", name, flaw, hint)
 
 
 def flaw_of_name(name: str) -> str | None:
-    """Return what is wrong with a name, or ``None``; it is taken letter for letter."""
+    """Return the flaw of a name, or ``None``; names are compared letter for letter."""
     if 0 < len(name) <= LONGEST_NAME and name.isprintable():
         return None
     if not name:
         return "must not be empty"
     return too_long(name, LONGEST_NAME) or flaw_of_text(name, one_line=True)
-
-
-def is_any_flawed(names: Collection[str]) -> bool:
-    """Return whether ``flaw_of_name`` finds fault with any of many names, in less time."""
-    is_in_bounds = all(names) and max(map(len, names)) <= LONGEST_NAME
-    return not is_in_bounds or not "".join(names).isprintable()
 
 
 def refuse_duplicate(item: Item) -> None:
@@ -80,7 +75,7 @@ def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression |
 
 
 def _swapped(item: Item, text: str, dialect: str) -> str:
-    """Return what to write where the name is an expression and the expression a name."""
+    """Return a hint where name and expression are swapped, or an empty text."""
     given = item.given
     name: Any = given.get("name") if isinstance(given, dict) else given[0]
     try:
@@ -94,7 +89,7 @@ _CRON_CHECKS = {"NEVER": Check.NEVER_FIRES, "LENGTH": Check.TOO_LONG}
 
 
 def _for_registration(error: InvalidCronExpressionError) -> CronExpressionInvalidError:
-    # The message is taken over, not made again: it shortens an expression without end.
+    # The original message is kept, because it shortens an overlong expression.
     refused = CronExpressionInvalidError.__new__(CronExpressionInvalidError)
     DeclarativeCronError.__init__(refused, error.message, **error.details)
     vars(refused).update({key: vars(error).get(key) for key in ("code", "position", "fix")})
@@ -111,13 +106,13 @@ def _cron_hint(text: str, error: InvalidCronExpressionError, dialect: str) -> st
     if len(text) > LONGEST_ECHO:
         return _CRON_HINT
     if dialect == "ojs":
-        return _mended(text, error)
+        return _fixed(text, error)
     equivalent = posix_equivalent(text)
     return f'Write "{equivalent}".' if equivalent else _CRON_HINT
 
 
-def _mended(text: str, error: InvalidCronExpressionError) -> str:
-    """Write out the expression with the proposal in place of what was refused."""
+def _fixed(text: str, error: InvalidCronExpressionError) -> str:
+    """Return the expression with the proposed fix in place of the refused part."""
     said, refused = vars(error), error.__cause__
     fix, position = said.get("fix"), said.get("position")
     if not fix or position is None or not isinstance(refused, FieldParseError):
@@ -157,13 +152,13 @@ def _milliseconds(delay: timedelta) -> float:
 
 
 def delay_hint(value: Any) -> str:
-    """Word how to write a retry delay, from what was written instead of one."""
+    """Return how to write a retry delay, given a value of another type."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"timedelta(seconds={in_short(value)})" if number else "timedelta(minutes=5)"
 
 
 def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) -> Target | None:
-    """Find what a key names, a callback or a type; report why it is not there."""
+    """Return the target of a callback or a type; report why there is none."""
     resolver = item.reader.resolver
     try:
         if not isinstance(given, str):
@@ -179,7 +174,7 @@ def resolve_callback(item: Item, given: str | Callable[..., Any], field: str) ->
 
 
 def resolve_command(item: Item, words: tuple[str, ...]) -> Target | None:
-    """Find a management command; report why it is not there."""
+    """Return the target of a management command; report why there is none."""
     try:
         return item.reader.resolver.command(words)
     except UnresolvableError as error:

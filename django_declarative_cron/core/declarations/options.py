@@ -1,4 +1,4 @@
-"""The object ``options`` of a dict entry: what every run of the task is given (002)."""
+"""Read the object ``options`` of a dict entry (002), and the keys that say how it is operated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 from ...exceptions import echoed
-from ..operating import LONGEST_SPREAD, SECOND, Operating
 from ..retry import FixedDelay, Retry, RetryPolicy, read_policy
-from ..runners import DJANGO_TASKS, PROCESS, THREAD, is_async, runner_of
-from .declaration import DEFAULT_QUEUE, Target
-from .fields import plain_text
-from .item import Check, Item
+from .declaration import DEFAULT_QUEUE
+from .fields import judge_delay, plain_text
+from .item import Item
+from .operating import LONGEST_SPREAD, SECOND, Operating
+from .problems import Check
 from .values import (
     LONGEST_NAME,
     MOST_TAGS,
@@ -32,10 +32,10 @@ from .values import (
 LONGEST_TIMEOUT: Final = timedelta(days=365)
 
 LEAST_MEMORY: Final = 64 * 1024 * 1024
-"""Bytes below which no process gets as far as the callback."""
+"""Bytes below which no process reaches the callback."""
 
 MOST_MEMORY: Final = 2**50
-"""More bytes than any machine has; a system refuses a limit that it cannot count."""
+"""More bytes than any machine has; systems refuse limits that they cannot represent."""
 
 _RETRY: Final = "options.retry"
 _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
@@ -43,15 +43,15 @@ _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What ``options`` says beside the retry policy.
+    """The keys of ``options`` other than the retry policy.
 
     Args:
-        queue: a name for whoever shares the work out.
+        queue: a name for external workers and engines.
         timeout: the longest a run may take, ``None`` for any time.
         tags: words for filtering.
         meta: data that every run carries.
-        memory_limit: bytes that the process of a run may take.
-        cpu_limit: seconds of the processor that the process of a run may take.
+        memory_limit: bytes of memory for the process of a run.
+        cpu_limit: seconds of processor time for the process of a run.
         priority: of runs in the queue of an engine.
         backend: alias of the engine in ``TASKS``.
     """
@@ -67,13 +67,14 @@ class JobOptions:
 
 
 class _RefusedError(ValueError):
-    """Say what a value must be, readable after the name of its key."""
+    """A value is refused; the message is readable after the name of its key."""
 
 
 def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
     """Return the rule that dates retries: a fixed delay, or a policy merged over its defaults."""
     options = typed.get("options", {})
     if "retry_delay" in typed:
+        judge_delay(item, typed["retry_delay"], "retry_delay")
         if "retry" in options:
             reason = "stands beside `retry_delay`: only one of them dates the retries"
             hint = "Leave one out: a fixed delay without limit, or a policy."
@@ -95,7 +96,7 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
 
 
 def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
-    """Understand every option but ``retry``; what is wrong is reported to the item."""
+    """Read every option except ``retry``; mistakes are reported to the item."""
     values: dict[str, Any] = {}
     for key, value in options.items():
         name = name_of_key(key)
@@ -203,7 +204,7 @@ _DURATION: Final = 'Write timedelta(minutes=30), a number of seconds, or "PT30M"
 
 
 def read_operating(item: Item, typed: Mapping[str, Any]) -> Operating:
-    """Return the keys that say how a task is operated."""
+    """Read the keys of ``Operating``; mistakes are reported to the item."""
     catch_up_window = typed.get("catch_up_window")
     return Operating(
         spread=_duration(item, "spread", typed.get("spread", 0), SECOND, LONGEST_SPREAD),
@@ -272,50 +273,3 @@ def _failures(item: Item, given: Any) -> int | None:
         item.refuse_field(Check.KEY_VALUE, "pause_after_failures", given, flaw, "Write 5.")
         return None
     return int(given)
-
-
-LIMITS: Final = ("memory_limit", "cpu_limit")
-_OF_ENGINES: Final = ("priority", "backend")
-
-
-def read_runner(
-    item: Item, typed: Mapping[str, Any], target: Target | None, timeout: timedelta | None
-) -> str:
-    """Choose the runner of an entry; what it cannot do is reported to the item."""
-    gives_way = typed.get("overlap_policy") == "cancel_previous"
-    if target is None:
-        return THREAD
-    said = typed.get("runner")
-    bounds = [key for key in LIMITS if typed.get("options", {}).get(key) is not None]
-    to_be_ended = timeout is not None or gives_way or bool(bounds)
-    runner = runner_of(said, target, to_be_ended=to_be_ended)
-    asynchronous = is_async(target.function)
-    if runner in (PROCESS, DJANGO_TASKS) and not target.is_importable:
-        reason = f"`{runner}` needs a callback with a dotted path; nothing leads to `{target.text}`"
-        item.refuse_field(Check.RUNNER, "runner", said, reason, "Make it a function of a module.")
-    if typed.get("atomic") and asynchronous:
-        reason = "does not go with an `async def`, whose queries are in no transaction of its run"
-        item.refuse_field(Check.RUNNER, "atomic", True, reason, "Write a `def`.")
-    elif typed.get("atomic") and runner == DJANGO_TASKS:
-        reason = "does not go with `django_tasks`"
-        item.refuse_field(Check.RUNNER, "atomic", True, reason, 'Write "runner": "process".')
-    for key in _OF_ENGINES if runner != DJANGO_TASKS else ():
-        if key in typed.get("options", {}):
-            reason, hint = "is for `django_tasks`", 'Write "runner": "django_tasks".'
-            item.refuse_field(Check.RUNNER, f"options.{key}", None, reason, hint)
-    if bounds and runner != PROCESS:
-        reason = f"only a process keeps to it; this task has the runner `{runner}`"
-        hint = 'Write "runner": "process".'
-        item.refuse_field(Check.RUNNER, f"options.{bounds[0]}", None, reason, hint)
-    elif to_be_ended and runner == THREAD and not asynchronous:
-        _warn(item, "gives way to the next run" if gives_way else "has a timeout")
-    return runner
-
-
-def _warn(item: Item, what: str) -> None:
-    item.warn(
-        Check.CANNOT_BE_ENDED,
-        f"{what}, and a thread cannot be ended: a callback that does not look at"
-        " `run.cancelled` goes on",
-        'Write "runner": "process", or look at `run.cancelled` now and then.',
-    )

@@ -13,6 +13,7 @@ import reprlib
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -35,6 +36,9 @@ MOST_WHOLE: Final = 2**31 - 1
 """The largest whole number that every database counts to."""
 
 
+_AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 def too_long(text: str, most: int) -> str | None:
     """Return why a text is refused for its length, or ``None``."""
     return None if len(text) <= most else f"must have at most {most} characters, found {len(text)}"
@@ -47,8 +51,10 @@ def too_many(items: Collection[Any], most: int) -> str | None:
 
 def too_large(data: Any) -> str | None:
     """Return why JSON-native data is refused for its size, or ``None``."""
+    if not data:
+        return None
     try:
-        size = len(json.dumps(data, ensure_ascii=False, default=str))
+        size = len(_AS_JSON(data))
     except (TypeError, ValueError, RecursionError):
         # Another check refuses it: it is no JSON at all.
         return None
@@ -197,6 +203,8 @@ _MOST_DIGITS: Final = 15
 _MICROSECONDS: Final = 1_000_000
 
 
+# Many declarations have the same few durations.
+@lru_cache(maxsize=1024)
 def read_duration(text: str) -> timedelta:
     """Read a duration.
 
@@ -218,6 +226,7 @@ def read_duration(text: str) -> timedelta:
         raise ValueError("is too long a duration") from None
 
 
+@lru_cache(maxsize=1024)
 def write_duration(duration: timedelta) -> str:
     """Write a duration that is not negative, hours being its greatest unit."""
     seconds, microseconds = divmod(duration // timedelta(microseconds=1), _MICROSECONDS)

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.declarations.item import Declared, Problem
+from ...core.declarations.item import Declared
+from ...core.declarations.problems import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
 from ...cron import CronExpression, parse, remarks_on

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core import events
 from ...core.declarations.declaration import Declaration
+from ...core.declarations.runners import EXTERNAL
 from ...core.declarations.values import flaw_of_text
-from ...core.runners import EXTERNAL
 from ...formatting import format_duration, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now

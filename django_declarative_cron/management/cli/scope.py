@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from ... import conf
 from ...core.declarations.declaration import Declaration
-from ...core.declarations.item import Problem
+from ...core.declarations.problems import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...exceptions import DeclarativeCronError
 from ...formatting import format_instant

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
 from ... import conf
-from ...core.declarations.item import UnresolvableError
+from ...core.declarations.problems import UnresolvableError
 from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
 from ...runtime.runners import fork_server_client

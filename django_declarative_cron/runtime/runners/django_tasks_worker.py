@@ -17,8 +17,8 @@ from django.db import Error as DatabaseError
 from django.db import connections
 
 from ... import conf, djangotasks, targets
-from ...core.declarations.declaration import Declaration, Manner, Target, Terms
-from ...core.runners import PROCESS, THREAD, is_async
+from ...core.declarations.declaration import Declaration, Target
+from ...core.declarations.runners import PROCESS, THREAD, is_async
 from ...models import Origin
 from ...signals import publish
 from ...store import cancellation, database, external_jobs, liveness, rows
@@ -234,7 +234,9 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     seconds, function = data.get("timeout"), target.function
     needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
     in_process = seconds is not None and not is_async(function) and not needs_context
-    manner = Manner(
+    return Declaration(
+        taken.started.task_name,
+        rows.schedule_of(task),
         target=target,
         retry=rows.retry_of(task),
         timeout=None if seconds is None else timedelta(seconds=seconds),
@@ -242,7 +244,6 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
         options=data.get("options", {}),
         meta=data.get("meta", {}),
     )
-    return Declaration(taken.started.task_name, Terms.of(rows.schedule_of(task), manner))
 
 
 # Engines find it by its path, and want to find a Task there.

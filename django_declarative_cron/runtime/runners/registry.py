@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...core.declarations.declaration import Declaration
+from ...core.declarations.runners import DJANGO_TASKS, PROCESS, THREAD, is_async
 from ...core.options import Options
-from ...core.runners import DJANGO_TASKS, PROCESS, THREAD, is_async
 from ...store.guard import Member
 from ...store.results import Result
 from ..clock import Clock

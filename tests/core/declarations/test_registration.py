@@ -1,10 +1,9 @@
-"""Items that differ in their names share what was understood of them, and nothing else."""
+"""Each item is read whole, and the items beside it change nothing."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from operator import not_
-from random import Random
 from typing import Any
 
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declarations import registration
 from django_declarative_cron.core.declarations.declaration import Declaration
-from django_declarative_cron.core.declarations.item import Check
-from django_declarative_cron.core.declarations.registration import parts_of
+from django_declarative_cron.core.declarations.problems import Check
 from django_declarative_cron.core.lint import advise
 from django_declarative_cron.cron import ojs, parsing, posix
 from django_declarative_cron.exceptions import (
@@ -40,43 +37,6 @@ def entry(name: str, **said: Any) -> dict[str, Any]:
     return {"name": name, "cron": "0 7 * * *", "callback": work, **said}
 
 
-def beside_its_name(item: Any) -> tuple[Any, ...]:
-    parts = parts_of(item)
-    assert parts is not None
-    return parts[1:]
-
-
-def test_what_differs_in_the_name_only_has_the_same_terms() -> None:
-    one, two, third = conf.declarations(
-        [("a", "0 7 * * *", work, FIVE), ("b", "0 7 * * *", work, FIVE), entry("c")]
-    )
-    assert one.terms is two.terms
-    assert third.terms is not one.terms
-    assert (one.name, two.name, third.name) == ("a", "b", "c")
-    first, second = conf.declarations(
-        [entry(name, options={"tags": ["x"], "meta": {"n": [1]}}) for name in "ab"]
-    )
-    assert first.terms is second.terms
-    assert second.as_data() == {**first.as_data(), "name": "b"}
-
-
-def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
-    crons = ("0 7 * * *", "0 8 * * *", "0 7 * * *", "0  8 * * *")
-    read = conf.declarations(
-        [(name, cron, work, FIVE) for name, cron in zip("abcd", crons, strict=True)]
-    )
-    assert len({id(each.terms.manner) for each in read}) == 1
-    assert [each.cron for each in read] == list(crons)
-    assert [each.schedule.expression.text for each in read] == list(crons)
-    assert read[0].terms is read[2].terms
-    assert len({each.digest() for each in read}) == 3
-    said = {"options": {"tags": ["x"]}, "timezone": "Asia/Tokyo", "gap": "shift", "fold": "both"}
-    some = [entry(f"e{place}", **{**said, "cron": cron}) for place, cron in enumerate(crons)]
-    assert [each.as_data() for each in conf.declarations(some)] == [
-        conf.declarations([one])[0].as_data() for one in some
-    ]
-
-
 @pytest.mark.parametrize(
     ("one", "other_"),
     [
@@ -89,17 +49,23 @@ def test_what_differs_in_the_expression_too_shares_the_rest() -> None:
         ({"options": {"meta": {"n": []}}}, {"options": {"meta": {"n": {}}}}),
         ({"enabled": True}, {"atomic": True}),
         ({"enabled": False}, {}),
-        ({"catch_up_window": 60}, {"catch_up_window": timedelta(minutes=1)}),
     ],
 )
-def test_what_differs_in_more_is_told_apart(one: dict[str, Any], other_: dict[str, Any]) -> None:
+def test_equal_data_of_other_types_has_a_digest_of_its_own(
+    one: dict[str, Any], other_: dict[str, Any]
+) -> None:
     first, second = conf.declarations([entry("a", **one), entry("b", **other_)])
-    assert beside_its_name(entry("a", **one)) != beside_its_name(entry("b", **other_))
-    assert first.terms is not second.terms
-    # Of data that is equal and not the same, only the digests are different.
+    assert first.digest != second.digest
     alone = [conf.declarations([entry("x", **said)])[0] for said in (one, other_)]
-    assert [first.terms.as_data(), second.terms.as_data()] == [d.terms.as_data() for d in alone]
-    assert [first.digest(), second.digest()] == [d.digest() for d in alone]
+    assert [first.digest, second.digest] == [each.digest for each in alone]
+
+
+def test_durations_of_one_length_have_one_digest() -> None:
+    first, second = conf.declarations(
+        [entry("a", catch_up_window=60), entry("b", catch_up_window=timedelta(minutes=1))]
+    )
+    assert first.digest == second.digest
+    assert second.as_data() == {**first.as_data(), "name": "b"}
 
 
 @pytest.mark.parametrize("key", ["args", "options", "monitor"])
@@ -110,16 +76,15 @@ def test_data_that_contains_itself_more_than_once_is_refused_at_once(key: str) -
     mapping |= {"a": mapping, "b": mapping}
     item = entry("a", **{key: data if key == "args" else mapping})
     item["self"] = item["again"] = item
-    assert parts_of(item) is None
     assert [each.task for each in conf.problems([item])].count("a") >= 1
 
 
-def test_four_parts_that_differ_in_more_are_told_apart() -> None:
+def test_each_tuple_has_its_own_callback_and_delay() -> None:
     more: list[Any] = [(work, FIVE), (other, FIVE), (work, 2 * FIVE), ("operator.not_", FIVE)]
     declared = conf.declarations(
         [(f"t{place}", "0 7 * * *", *said) for place, said in enumerate(more)]
     )
-    assert len({id(each.terms.manner) for each in declared}) == 4
+    assert len({each.digest for each in declared}) == 4
     assert [each.target.function for each in declared] == [work, other, work, not_]
     assert [each.retry_delay for each in declared] == [FIVE, FIVE, 2 * FIVE, FIVE]
 
@@ -217,64 +182,64 @@ ANYTHING = st.one_of(
     ),
     st.sampled_from([("a", "0 7 * * *", work), None, "a", ["a", "0 7 * * *", work, FIVE]]),
 )
-# So that there is something to be shared: the same but for the name and the expression.
-MUCH_ALIKE = st.one_of(
+SIMILAR = st.one_of(
     st.tuples(st.integers(0, 99).map("n{}".format), CRONS, st.just(work), st.just(FIVE)),
     st.builds(entry, st.integers(0, 99).map("n{}".format), cron=CRONS),
     st.builds(entry, st.integers(0, 99).map("n{}".format), cron=CRONS, dialect=st.just("posix")),
 )
 
 
-def in_full(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> Any:
-    """Read with nothing shared and nothing remembered."""
-    with monkeypatch.context() as patch:
-        patch.setattr(registration, "parts_of", lambda given: None)
-        patch.setattr(posix, "_READ", posix._READ_ANEW)
-        patch.setattr(ojs, "_field", ojs._read)
-        patch.setattr(parsing, "_parse_cached", parsing._parse)
-        return told(items)
-
-
-def told(items: list[Any]) -> Any:
-    """Give all that reading a list finds, and what it ends with when it is to end at once."""
+def found_in(items: list[Any]) -> list[Any]:
+    """Return for each item its declaration, its problems and its first error, without names."""
     declared, problems = conf.survey(items)
-    try:
-        first = [said_of(each) for each in conf.declarations(items)]
-    except DeclarativeCronError as error:
-        first = [flaw_of(error), *error.__notes__]
-    read = [
-        (each.place, each.position, each.source, each.zone_is_said, said_of(each.declaration))
-        for each in declared
-    ]
-    found = [
-        (each.check, each.place, each.message, each.hint, each.index, each.task, flaw)
-        for each, flaw in [(each, flaw_of(each.error)) for each in problems]
-    ]
-    return read, found, first
+    found: list[Any] = [[None, []] for _ in items]
+    for each in declared:
+        found[each.position][0] = (each.zone_is_said, said_of(each.declaration))
+    for problem in problems:
+        if problem.index is not None and problem.check is not Check.DUPLICATE:
+            said = (problem.check, problem.message, problem.hint, problem.task)
+            found[problem.index][1].append((*said, flaw_of(problem.error)))
+    return found
 
 
 def said_of(declaration: Declaration) -> Any:
     expression, target = declaration.schedule.expression, declaration.target
     return (
-        *(declaration.as_data(), declaration.digest(), declaration.terms.row()),
-        *(declaration.schedule, expression.text, expression.remarks, expression.restricted_both),
+        *(declaration.as_data(), declaration.columns, declaration.schedule),
+        *(expression.text, expression.remarks, expression.restricted_both),
         *(expression.hour_restricted, expression.day_restricted, expression.weekday_restricted),
-        *(target.function, target.is_importable, list(declaration.schedule.anchored(NOON)._asked)),
+        *(target.function, target.is_importable),
     )
 
 
 def flaw_of(error: DeclarativeCronError | None) -> Any:
     if error is None:
         return None
+    details = {key: value for key, value in error.details.items() if key != "registrationIndex"}
     known = {key: vars(error).get(key) for key in ("code", "position", "fix")}
-    return type(error), error.message, error.details, known, type(error.__cause__)
+    return type(error), error.message, details, known, type(error.__cause__)
 
 
-@given(st.lists(ANYTHING, max_size=8), st.lists(MUCH_ALIKE, max_size=16), st.randoms())
+def without_caches(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> list[Any]:
+    """Read each item alone, and parse its expression anew."""
+    with monkeypatch.context() as patch:
+        patch.setattr(posix, "_READ", posix._READ_ANEW)
+        patch.setattr(ojs, "_field", ojs._read)
+        patch.setattr(parsing, "_parse_cached", parsing._parse)
+        return [found_in([item])[0] for item in items]
+
+
+@given(st.lists(st.one_of(ANYTHING, SIMILAR), max_size=12))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_shared_is_what_a_full_reading_finds(
-    monkeypatch: pytest.MonkeyPatch, some: list[Any], more: list[Any], random: Random
+def test_an_item_is_read_as_if_it_were_alone(
+    monkeypatch: pytest.MonkeyPatch, items: list[Any]
 ) -> None:
-    items = [*some, *more]
-    random.shuffle(items)
-    assert told(items) == in_full(monkeypatch, items)
+    alone = without_caches(monkeypatch, items)
+    names = set[Any]()
+    for item, mine, together in zip(items, alone, found_in(items), strict=True):
+        name = item.get("name") if isinstance(item, dict) else item and item[0]
+        is_repeated = isinstance(name, str) and name in names
+        if isinstance(name, str) and Check.ITEM_SHAPE not in [problem[0] for problem in mine[1]]:
+            names.add(name)
+        assert together[1] == mine[1]
+        assert together[0] == (None if is_repeated else mine[0])

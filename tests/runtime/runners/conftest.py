@@ -60,7 +60,7 @@ class Bench:
         return self._scheduler
 
     def _declare(self, given: object) -> list[Any]:
-        return [each.but(**self._changes[each.name]) for each in conf.declarations(given)]
+        return [replace(each, **self._changes[each.name]) for each in conf.declarations(given)]
 
     def task(self, name: str, callback: str, *args: Any, **changes: Any) -> dict[str, Any]:
         """Declare a task."""

@@ -13,7 +13,7 @@ import pytest
 
 from django_declarative_cron import conf, handlers, targets
 from django_declarative_cron.core.declarations.declaration import Target
-from django_declarative_cron.core.declarations.item import UnresolvableError
+from django_declarative_cron.core.declarations.problems import UnresolvableError
 from django_declarative_cron.models import Origin
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import Run

@@ -1,7 +1,7 @@
-"""A later start for tasks that would all start at once: the same one for a name, for good.
+"""How a task is operated: deterministic jitter, catch-up, calendars, automatic pauses.
 
-The occurrences of a task move by it: what the task's history, its previews and its runs are
-told is the instant at which it runs.
+``spread`` moves every occurrence of a task by the same offset, so its history, its previews and
+its runs all show the instant at which it runs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from .declarations.values import in_short
+from .values import in_short
 
 SECOND: Final = timedelta(seconds=1)
 LONGEST_SPREAD: Final = timedelta(days=1)
 
 
 def offset_of(name: str, spread: timedelta) -> timedelta:
-    """Return by how much the occurrences of a task are later than its expression says."""
+    """Return the delay of a task's occurrences; it is always the same for one name."""
     seconds = spread // SECOND
     if seconds < 1:
         return timedelta(0)
@@ -35,7 +35,7 @@ class Operating:
     """How a task is operated.
 
     Args:
-        spread: its occurrences are later by less than this, see ``core.operating``.
+        spread: its occurrences are delayed by less than this.
         catch_up_window: how late an occurrence may start, ``None`` for any time.
         exclude_calendars: names of the calendars whose days have no occurrences.
         pause_after_failures: how many failures in a row pause it, ``None`` for never.
@@ -47,7 +47,7 @@ class Operating:
     pause_after_failures: int | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON-native data: what is said only, durations in seconds."""
+        """Return the keys that are set as JSON-native data, durations in seconds."""
         said: dict[str, Any] = {
             "spread": self.spread.total_seconds() or None,
             "catch_up_window": None
@@ -60,27 +60,22 @@ class Operating:
 
 
 def of_data(data: Mapping[str, Any]) -> Operating:
-    """Read what ``as_data`` gave.
+    """Return the value that ``as_data`` was called on.
 
     Raises:
         ValueError: the row is damaged.
         TypeError: likewise.
         OverflowError: likewise.
     """
-    catch_up_window, exclude_calendars = (
-        data.get("catch_up_window"),
-        data.get("exclude_calendars", ()),
-    )
-    if isinstance(exclude_calendars, str) or not all(
-        isinstance(each, str) for each in exclude_calendars
-    ):
-        raise ValueError(f"stored names of calendars are none: {in_short(exclude_calendars)}")
+    window, exclude = data.get("catch_up_window"), data.get("exclude_calendars", ())
+    if isinstance(exclude, str) or not all(isinstance(each, str) for each in exclude):
+        raise ValueError(f"stored names of calendars are none: {in_short(exclude)}")
     most = data.get("pause_after_failures")
     if most is not None and (not isinstance(most, int) or most < 1):
         raise ValueError(f"stored number of failures is none: {in_short(most)}")
     return Operating(
         spread=timedelta(seconds=data.get("spread", 0)),
-        catch_up_window=None if catch_up_window is None else timedelta(seconds=catch_up_window),
-        exclude_calendars=tuple(exclude_calendars),
+        catch_up_window=None if window is None else timedelta(seconds=window),
+        exclude_calendars=tuple(exclude),
         pause_after_failures=most,
     )
