@@ -119,9 +119,10 @@ def _interval(every: timedelta) -> str:
 def _describe(texts: tuple[str, ...], locale: str) -> str:
     from cron_descriptor import ExpressionDescriptor, Options
 
-    options = Options(
-        locale_code=locale, use_24hour_time_format=True, day_of_week_start_index_zero=True
-    )
+    # Version 1, which django-celery-beat requires, takes no arguments here.
+    options = Options()
+    options.locale_code = locale
+    options.use_24hour_time_format = options.day_of_week_start_index_zero = True
     first, *others = (ExpressionDescriptor(text, options).get_description() for text in texts)
     if locale != "en_US":
         return " / ".join([first, *others])
