@@ -20,12 +20,13 @@ from ..management.moving import stand_ins
 from .pages import DOCS, Block
 
 PAGE = DOCS["moving.md"]
+PAGES = [DOCS["celery-beat.md"], PAGE]
 
 
 def _examples() -> Iterator[tuple[Block, list[Block], Block]]:
     """Give what is moved, the modules beside it, and what becomes of it."""
     asked: list[Block] = []
-    for block in PAGE.blocks:
+    for block in (block for page in PAGES for block in page.blocks):
         if block.marker.startswith("moves: "):
             asked = [block]
         elif block.marker.startswith("module-of-rival: "):
