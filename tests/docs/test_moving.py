@@ -16,7 +16,7 @@ from django_declarative_cron import conf
 from django_declarative_cron.management.cli.importing import READERS
 from django_declarative_cron.management.commands.cron import Command
 
-from ..management.moving import stand_ins
+from ..importers import stand_ins
 from .pages import DOCS, Block
 
 PAGE = DOCS["moving.md"]

@@ -14,13 +14,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron import borrowed, conf
-from django_declarative_cron.core.moving.moved import UntranslatableError
-from django_declarative_cron.management.moving import asked, celery, django_q
+from django_declarative_cron import conf
+from django_declarative_cron.importers import callables, calls, celery_beat, django_q
+from django_declarative_cron.importers.result import UntranslatableError
 
+from ..importers import stand_ins
 from . import callbacks
 from .conftest import Cron
-from .moving import stand_ins
 
 HERE = "tests.management.callbacks"
 AT = datetime(2027, 1, 31, 5, 30, tzinfo=UTC)
@@ -61,7 +61,7 @@ def test_the_tables_of_beat_go_before_the_settings(
         beat_row(name="e", task="celery.backend_cleanup", crontab=crontab_row(hour="4")),
         beat_row(name="f", crontab=crontab_row(), enabled=False, start_time=AT, expires=AT),
     ]
-    monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
+    monkeypatch.setattr(celery_beat, "rows_of", lambda *given: rows)
     settings.CELERY_BEAT_SCHEDULE = {
         "a": {"task": "os.getcwd", "schedule": 10},
         "g": {"task": f"{HERE}.nothing", "schedule": stand_ins.crontab(0, "7", "mon")},
@@ -106,7 +106,7 @@ def test_a_row_of_beat_that_cannot_be_read_is_listed_and_the_others_are_read(
         beat_row(name="torn", crontab=crontab_row(), kwargs="{"),
         beat_row(name="whole", crontab=crontab_row()),
     ]
-    monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
+    monkeypatch.setattr(celery_beat, "rows_of", lambda *given: rows)
     answer = cron("import", "celery-beat")
     assert [each["name"] for each in written(answer)] == ["whole"]
     assert "deep: it cannot be read: RecursionError" in answer.err
@@ -122,7 +122,7 @@ def test_a_module_that_raises_anything_ends_an_import_with_a_sentence(
     assert answer.code == 2
     assert "cannot be imported: ZeroDivisionError: division by zero" in answer.err
     with pytest.raises(UntranslatableError, match="ZeroDivisionError"):
-        asked.bind("raises_at_import.task", [], {"a": 1})
+        calls.bind("raises_at_import.task", [], {"a": 1})
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
@@ -138,7 +138,7 @@ def test_times_of_beats_tables_are_told_in_utc(
         beat_row(name="b", crontab=crontab_row(), start_time=at),
         beat_row(name="c", crontab=crontab_row(), expires=at),
     ]
-    monkeypatch.setattr(celery, "rows_of", lambda *given: rows)
+    monkeypatch.setattr(celery_beat, "rows_of", lambda *given: rows)
     answer = cron("import", "celery-beat")
     assert "a: once, at 2027-01-31 05:30 UTC, is no time" in answer.err
     told = re.findall(r"2027-01-\S+ \S+ [A-Z]+", answer.out)
@@ -146,7 +146,7 @@ def test_times_of_beats_tables_are_told_in_utc(
 
 
 def test_an_app_of_celery_is_read_by_its_path(cron: Cron, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(celery, "rows_of", lambda *given: [])
+    monkeypatch.setattr(celery_beat, "rows_of", lambda *given: [])
     task = SimpleNamespace(__module__=HERE, __name__="nothing")
     schedule = {"a": {"task": "log", "schedule": stand_ins.crontab(0, 7), "kwargs": {"x": 1}}}
     app = SimpleNamespace(
@@ -335,19 +335,19 @@ def test_wrong_use_is_told(cron: Cron, words: tuple[str, ...], code: int, text: 
 
 
 def test_arguments_by_name_find_their_places() -> None:
-    assert asked.bind("textwrap.shorten", ["a b"], {"width": 5}) == ["a b", 5]
-    assert asked.bind("textwrap.shorten", ["a b"], {"width": 5, "placeholder": "."}) is None
-    assert asked.bind("textwrap.shorten", ["a b"], {"nothing": 5}) is None
+    assert calls.bind("textwrap.shorten", ["a b"], {"width": 5}) == ["a b", 5]
+    assert calls.bind("textwrap.shorten", ["a b"], {"width": 5, "placeholder": "."}) is None
+    assert calls.bind("textwrap.shorten", ["a b"], {"nothing": 5}) is None
 
 
-def test_borrowed_callbacks_do_what_they_say(capfd: pytest.CaptureFixture[str]) -> None:
-    assert borrowed.call("textwrap.shorten", ["a b"], {"width": 5}) == "a b"
-    assert borrowed.call("tests.management.test_import.Doing.twice", [2], {}) == 4
-    assert borrowed.do("tests.management.test_import.Doing") == "done"
-    borrowed.shell("cat; echo $((1 + 1)) >&2", "fed\n")
+def test_callables_do_what_they_say(capfd: pytest.CaptureFixture[str]) -> None:
+    assert callables.call("textwrap.shorten", ["a b"], {"width": 5}) == "a b"
+    assert callables.call("tests.management.test_import.Doing.twice", [2], {}) == 4
+    assert callables.call_do("tests.management.test_import.Doing") == "done"
+    callables.shell("cat; echo $((1 + 1)) >&2", "fed\n")
     assert capfd.readouterr() == ("fed\n", "2\n")
-    with pytest.raises(borrowed.subprocess.CalledProcessError, match="status 3"):
-        borrowed.shell("exit 3")
+    with pytest.raises(callables.subprocess.CalledProcessError, match="status 3"):
+        callables.shell("exit 3")
 
 
 class Doing:

@@ -9,21 +9,20 @@ from collections.abc import Callable
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...core.moving.moved import Difference, Moved, Moving
-from ...core.moving.written import data, python
 from ...cron import UnknownZoneError, validate_zone
 from ...formatting import format_count
-from ..moving import apscheduler, celery, crontabs, django_cron, django_q
-from ..moving.asked import Asked
+from ...importers import apscheduler, celery_beat, crontab, django_cron, django_crontab, django_q
+from ...importers.result import Difference, ImportedTask, ImportResult
+from ...importers.sources import Request
 from .subcommand import Context, Options, Subcommand
 
-READERS: dict[str, Callable[[Asked], Moving]] = {
-    "celery-beat": celery.read,
+READERS: dict[str, Callable[[Request], ImportResult]] = {
+    "celery-beat": celery_beat.read,
     "django-q": django_q.read,
     "django-cron": django_cron.read,
-    "django-crontab": crontabs.read_django_crontab,
+    "django-crontab": django_crontab.read,
     "apscheduler": apscheduler.read,
-    "crontab": crontabs.read_crontab,
+    "crontab": crontab.read,
 }
 
 _PLACES = {"python": "above", "json": "beside"}
@@ -31,7 +30,9 @@ _PLACES = {"python": "above", "json": "beside"}
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("rival", choices=[*READERS], metavar="SCHEDULER", help=", ".join(READERS))
+    parser.add_argument(
+        "scheduler", choices=[*READERS], metavar="SCHEDULER", help=", ".join(READERS)
+    )
     parser.add_argument(
         "source",
         nargs="?",
@@ -66,28 +67,28 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _answer(context: Context, options: Options) -> None:
-    asked = Asked(
+    request = Request(
         options["source"],
         _zone(options["timezone"]),
         options["keep_workers"],
         options["system"],
         options["unpickle"],
     )
-    moving = _judged(READERS[options["rival"]](asked))
+    result = _judged(READERS[options["scheduler"]](request))
     if options["format"] == "json":
-        context.terminal.data(data(moving))
+        context.terminal.data(result.as_dict())
     else:
-        context.terminal.lines(python(moving).rstrip())
-    _tell(context, moving, _PLACES[options["format"]])
+        context.terminal.lines(result.as_python().rstrip())
+    _report(context, result, _PLACES[options["format"]])
 
 
-def _tell(context: Context, moving: Moving, place: str) -> None:
-    left = [task for task in moving.tasks if task.entry is None]
-    if not moving.tasks:
-        raise CommandError(f"{moving.source}: nothing is declared there.", returncode=1)
-    entries = format_count(len(moving.tasks) - len(left), "task")
-    told = f"{entries} written, {len(left)} without an entry."
-    context.terminal.warn(f"{told} Every difference stands {place} its task.")
+def _report(context: Context, result: ImportResult, place: str) -> None:
+    left = [task for task in result.tasks if task.entry is None]
+    if not result.tasks:
+        raise CommandError(f"{result.source}: nothing is declared there.", returncode=1)
+    entries = format_count(len(result.tasks) - len(left), "task")
+    summary = f"{entries} written, {len(left)} without an entry."
+    context.terminal.warn(f"{summary} Every difference stands {place} its task.")
     for task in left:
         context.terminal.warn(f"{task.was}: {task.differences[-1].text.rstrip('.')}.")
 
@@ -101,11 +102,11 @@ def _zone(name: str | None) -> str:
         raise CommandError(str(error), returncode=2) from error
 
 
-def _judged(moving: Moving) -> Moving:
+def _judged(result: ImportResult) -> ImportResult:
     """Leave out what the settings would refuse, and say why."""
-    written = [(number, task) for number, task in enumerate(moving.tasks) if task.entry is not None]
+    written = [(number, task) for number, task in enumerate(result.tasks) if task.entry is not None]
     _, problems = conf.survey([dict(task.entry or {}) for _, task in written])
-    tasks = list(moving.tasks)
+    tasks = list(result.tasks)
     refusals: dict[int, list[str]] = defaultdict(list)
     for problem in problems:
         number = written[problem.index or 0][0]
@@ -113,12 +114,12 @@ def _judged(moving: Moving) -> Moving:
             refusals[number].append(f"{problem.message}. {problem.hint}".strip())
     for number, reasons in refusals.items():
         tasks[number] = _refused(tasks[number], reasons)
-    return Moving(moving.rival, moving.source, tuple(tasks), moving.general)
+    return ImportResult(result.scheduler, result.source, tuple(tasks), result.general)
 
 
-def _refused(task: Moved, reasons: list[str]) -> Moved:
+def _refused(task: ImportedTask, reasons: list[str]) -> ImportedTask:
     kept = f"was to be {dict(task.entry or {})}"
-    return task.but(Difference("refused", kept)).refused(" ".join(reasons))
+    return task.differing(Difference("refused", kept)).refused(" ".join(reasons))
 
 
 IMPORT = Subcommand(

@@ -1,7 +1,7 @@
 """Fields of foreign cron expressions as sets of values, and the sets as fields of ours.
 
-Every rival has a grammar of its own, and numbers weekdays in its own way. A set means the same
-everywhere: weekdays are 0 for Sunday to 6 for Saturday in it.
+Every scheduler has its own grammar and numbers weekdays in its own way. In a set, weekdays are
+0 (Sunday) to 6 (Saturday).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from ...cron.interval import SHORTEST, spelled
-from ...cron.names import SHORT_NAMES
-from .moved import UntranslatableError
+from ..cron.interval import SHORTEST, spelled
+from ..cron.names import SHORT_NAMES
+from .result import Difference, UntranslatableError
 
 Values = frozenset[int]
 
@@ -27,33 +27,47 @@ _NAMES: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _WEEKS: Final = {n: frozenset(range(7 * n - 6, min(7 * n, 31) + 1)) for n in range(1, 6)}
 
 
-class Grammar(NamedTuple):
-    """Say how a rival reads one field.
+MACROS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 
-    Args:
-        least: the smallest value.
-        most: the greatest value.
-        names: of values, in lower case; only the first three letters count.
-        wraps: whether a range may go over its end, as ``22-2``.
-        open_steps: whether ``5/10`` goes on to the end of the range.
-    """
+AS_CRON_DOES: Final = (
+    Difference(
+        "catch-up",
+        '"catch_up_window" of 0 keeps that what was missed is left out; without it one run '
+        "makes up for the latest",
+    ),
+    Difference(
+        "overlap",
+        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
+    ),
+    Difference(
+        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
+    ),
+)
+"""Differences of all tasks that cron itself ran."""
+
+_RANDOM: Final = "~"
+_NTH_DAY: Final = re.compile(r"(?:[0-7]|[a-z]{3})#[1-5]")
+_LAST_DAY: Final = re.compile(r"l(?:[0-7]|[a-z]{3})")
+
+
+class Grammar(NamedTuple):
+    """How a scheduler reads one field; of names, three letters in lower case count."""
 
     least: int
     most: int
     names: Mapping[str, int] = {}
-    wraps: bool = False
-    open_steps: bool = False
+    wraps: bool = False  # A range may go over its end, as ``22-2``.
+    open_steps: bool = False  # ``5/10`` goes on to the end of the range.
 
     @property
     def all(self) -> Values:
-        """Return every value."""
         return frozenset(range(self.least, self.most + 1))
 
     def read(self, text: str) -> Values:
         """Return the values that a field names.
 
         Raises:
-            UntranslatableError: this reader does not know what it means.
+            UntranslatableError: the grammar does not know it.
         """
         found: set[int] = set()
         for item in text.strip().lower().split(","):
@@ -95,7 +109,7 @@ WEEKDAY: Final = Grammar(0, 7, SUNDAY_FIRST)
 
 
 def as_weekdays(values: Values) -> Values:
-    """Let Sunday be 0 where it may be 7 as well."""
+    """Return weekdays with Sunday as 0, where it may be 7 too."""
     return frozenset(value % 7 for value in values)
 
 
@@ -130,7 +144,7 @@ def both_days(days: Values, named: Values) -> tuple[str, str]:
     Here either one is enough, but the first Monday of a month is ``1#1``.
 
     Returns:
-        the two fields.
+        the two
 
     Raises:
         UntranslatableError: the days are no whole weeks of a month.
@@ -176,3 +190,67 @@ def _ranges(ordered: list[int], name: Callable[[int], str]) -> list[str]:
             pieces += [name(each) for each in ordered[position : end + 1]]
         position = end + 1
     return pieces
+
+
+def either_day(text: str, *, star_is_and: bool) -> tuple[str, list[Difference]]:
+    """Return the expression that names the same minutes.
+
+    Raises:
+        UntranslatableError: there is none.
+    """
+    text = text.strip().lower()
+    if text in MACROS:
+        return text, []
+    parts = text.split()
+    if len(parts) != 5:
+        raise UntranslatableError(f"`{text}` has {len(parts)} fields instead of five")
+    if _RANDOM in text:
+        reason = f"`{text}` leaves a value to chance: choose one, or let `spread` do it"
+        raise UntranslatableError(reason)
+    minute, hour, day, month, weekday = parts
+    front = [
+        field(MINUTE.read(minute), MINUTE),
+        field(HOUR.read(hour), HOUR),
+    ]
+    days, differences = _days(day, weekday, star_is_and)
+    months = field(MONTH.read(month), MONTH)
+    return " ".join([*front, days[0], months, days[1]]), differences
+
+
+def _days(day: str, weekday: str, star_is_and: bool) -> tuple[tuple[str, str], list[Difference]]:
+    if (beyond := _beyond_values(day, weekday)) is not None:
+        return beyond, []
+    days = DAY.read(day)
+    names = as_weekdays(WEEKDAY.read(weekday))
+    both = (field(days, DAY), weekdays(names))
+    if day in ("*", "?") or weekday in ("*", "?"):
+        return both, []
+    # croniter takes a field that names every day for a star, where the other one has a star.
+    fulls = (both[0] == "*" and "*" in weekday) or (both[1] == "*" and "*" in day)
+    if not star_is_and and fulls:
+        return both, []
+    if star_is_and and (day.startswith("*") or weekday.startswith("*")):
+        text = f"both day fields had to match, because one of `{day}` and `{weekday}` begins with *"
+        try:
+            return both_days(days, names), [Difference("days", text)]
+        except UntranslatableError:
+            reason = "and here either is enough: restrict one, and let the task look at the other"
+            raise UntranslatableError(f"{text}, {reason}") from None
+    if "*" in both:
+        # One of them names every day, so that either of them is every day.
+        return ("*", "*"), [Difference("days", "one of its day fields names every day")]
+    return both, [Difference("days", "either day field is enough, as it was")]
+
+
+def _beyond_values(day: str, weekday: str) -> tuple[str, str] | None:
+    """Return the days of croniter's extensions: last days and nth weekdays."""
+    if day == "l" and weekday in ("*", "?"):
+        return "L", "*"
+    if day not in ("*", "?"):
+        return None
+    items = weekday.split(",")
+    if all(_NTH_DAY.fullmatch(item) for item in items):
+        return "*", ",".join(item.upper() for item in items)
+    if all(_LAST_DAY.fullmatch(item) for item in items):
+        return "*", ",".join(f"{item[1:].upper()}L" for item in items)
+    return None

@@ -1,4 +1,4 @@
-"""The command of a crontab line: a management command where it is one, a shell's otherwise."""
+"""Commands of crontab lines: management commands where possible, else a shell."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from .called import PRINTED, SHELL
-from .moved import Difference
+from .calls import PRINTED, SHELL, Keys
+from .result import Difference
 
 _OPERATORS: Final = frozenset({"|", "||", "&", ";", "(", ")", "|&", ";;"})
 _REDIRECTION: Final = re.compile(r"[0-9&]?>{1,2}\|?&?|<{1,3}&?")
@@ -37,11 +37,9 @@ _WITH_VALUES: Final[Mapping[str, Sequence[str]]] = {
     "ionice": ("-c", "-n", "-p"),
 }
 
-Keys = tuple[dict[str, Any], list[Difference]]
 
-
-def command_of(text: str) -> Keys:
-    """Return the keys that say what a command line runs."""
+def command_keys(text: str) -> Keys:
+    """Return the keys that run a command line."""
     line, _, fed = text.partition("\n")
     words = _words(line)
     found = None if fed or words is None else _Reading(words, line).management()
@@ -51,8 +49,8 @@ def command_of(text: str) -> Keys:
     # Cron ends the last line of the input too.
     args = [line, fed.removesuffix("\n") + "\n"] if fed else [line]
     keys = {"callback": SHELL, "args": args, "runner": "process"}
-    told = f"`{SHELL}` gives it to a shell in the environment of runscheduler; it fails by its exit"
-    return keys, [Difference("callback", told)]
+    text = f"`{SHELL}` gives it to a shell in the environment of runscheduler; it fails by its exit"
+    return keys, [Difference("callback", text)]
 
 
 def _words(line: str) -> list[str] | None:
@@ -66,11 +64,11 @@ def _words(line: str) -> list[str] | None:
 
 
 class _Reading:
-    """Go through the words of a command line, as long as nothing in them needs a shell."""
+    """Reads the words of a command line, as long as none of them needs a shell."""
 
     def __init__(self, words: list[str], line: str) -> None:
         self._words, self._line = words, line
-        self._told: list[Difference] = []
+        self._differences: list[Difference] = []
         self._options: dict[str, Any] = {}
         self._skips = False
 
@@ -81,23 +79,23 @@ class _Reading:
         if rest is None or any(map(_NEEDS_SHELL.search, rest)):
             return None
         rest = self._without_wrappers(rest)
-        command, told = _after_manage(rest)
+        command, differences = _after_manage(rest)
         if not command:
             return None
-        self._told += told
+        self._differences += differences
         keys: dict[str, Any] = {"command": command}
         if self._skips:
             keys["overlap_policy"] = "skip"
         if self._options:
             keys["options"] = self._options
-        return keys, self._told
+        return keys, self._differences
 
     def _leave_directory(self) -> None:
         words = self._words
         while len(words) > 3 and words[0] in ("cd", "source", ".") and words[2] == "&&":
             what = "directory" if words[0] == "cd" else "environment"
-            told = f"ran after `{words[0]} {words[1]}`; it has the {what} of runscheduler now"
-            self._told.append(Difference("environment", told))
+            text = f"ran after `{words[0]} {words[1]}`; it has the {what} of runscheduler now"
+            self._differences.append(Difference("environment", text))
             words = words[3:]
         self._words = words
 
@@ -124,8 +122,8 @@ class _Reading:
             position += 1
         files = [each for each in targets if not each.isdigit()]
         if files:
-            told = f"wrote into {', '.join(files)}; {PRINTED}"
-            self._told.append(Difference("output", told))
+            text = f"wrote into {', '.join(files)}; {PRINTED}"
+            self._differences.append(Difference("output", text))
         return found
 
     def _without_wrappers(self, words: list[str]) -> list[str]:
@@ -133,27 +131,27 @@ class _Reading:
             head = words[0].rpartition("/")[2]
             if _ASSIGNMENT.match(words[0]) or head == "env":
                 if head != "env":
-                    told = f"`{words[0]}` was set for it alone; set it for runscheduler"
-                    self._told.append(Difference("environment", told))
+                    text = f"`{words[0]}` was set for it alone; set it for runscheduler"
+                    self._differences.append(Difference("environment", text))
                 words = words[1:]
             elif head == "flock":
                 self._skips = True
-                told = f"`flock` kept its runs apart; `overlap_policy` does ({' '.join(words[:3])})"
-                self._told.append(Difference("overlap", told))
+                text = f"`flock` kept its runs apart; `overlap_policy` does ({' '.join(words[:3])})"
+                self._differences.append(Difference("overlap", text))
                 words = _behind_options(words)[1:]
             elif head == "timeout" and (limit := _limit(_behind_options(words)[:1])):
                 self._options = {"timeout": limit}
                 words = _behind_options(words)[1:]
             elif head in ("nice", "ionice"):
-                told = f"`{head}` lowered its priority; runs have the one of runscheduler"
-                self._told.append(Difference("environment", told))
+                text = f"`{head}` lowered its priority; runs have the one of runscheduler"
+                self._differences.append(Difference("environment", text))
                 words = _behind_options(words)
             elif head in _RUNNERS and tuple(words[1 : 1 + len(_RUNNERS[head])]) == tuple(
                 _RUNNERS[head]
             ):
                 length = 1 + len(_RUNNERS[head])
-                told = f"ran by `{' '.join(words[:length])}`; it runs in runscheduler now"
-                self._told.append(Difference("environment", told))
+                text = f"ran by `{' '.join(words[:length])}`; it runs in runscheduler now"
+                self._differences.append(Difference("environment", text))
                 words = words[length:]
             else:
                 break
@@ -176,38 +174,38 @@ def _limit(words: list[str]) -> float:
 
 
 def _after_manage(words: list[str]) -> tuple[list[str], list[Difference]]:
-    """Return the words of a management command, and what its process was told besides."""
-    told: list[str] = []
+    """Return the words of a management command, and the differences of its process."""
+    options: list[str] = []
     if words and _PYTHON.fullmatch(words[0]):
         if words[0].startswith("/"):
-            told.append(words[0])
+            options.append(words[0])
         words = words[1:]
         while words and words[0] in ("-u", "-W", "-B", "-E", "-O"):
             width = 2 if words[0] == "-W" else 1
-            told += words[:width] if words[0] != "-u" else []
+            options += words[:width] if words[0] != "-u" else []
             words = words[width:]
         if words[:2] == ["-m", "django"]:
-            return _own(words[2:], told)
+            return _own(words[2:], options)
     head = words[0].rpartition("/")[2] if words else ""
     if head in ("manage.py", "manage", "django-admin", "django-admin.py"):
         if words[0].startswith("/"):
-            told.append(words[0])
-        return _own(words[1:], told)
+            options.append(words[0])
+        return _own(words[1:], options)
     return [], []
 
 
-def _own(words: list[str], told: list[str]) -> tuple[list[str], list[Difference]]:
+def _own(words: list[str], options: list[str]) -> tuple[list[str], list[Difference]]:
     found: list[str] = []
     position = 0
     while position < len(words):
         word = words[position]
         if word in ("--settings", "--pythonpath"):
-            told.append(" ".join(words[position : position + 2]))
+            options.append(" ".join(words[position : position + 2]))
             position += 1
         elif word.startswith(("--settings=", "--pythonpath=")):
-            told.append(word)
+            options.append(word)
         else:
             found.append(word)
         position += 1
     text = "ran with `{}`; it has the project, the Python and the settings of runscheduler now"
-    return found, [Difference("environment", text.format(each)) for each in told]
+    return found, [Difference("environment", text.format(each)) for each in options]

@@ -9,11 +9,11 @@ import pytest
 from croniter import croniter
 from cronsim import CronSim
 
-from django_declarative_cron.core.moving import apscheduler, celery, fields, unix
-from django_declarative_cron.core.moving.apscheduler import Job
-from django_declarative_cron.core.moving.celery import Crontab
-from django_declarative_cron.core.moving.moved import UntranslatableError
 from django_declarative_cron.cron import CronExpression, parse
+from django_declarative_cron.importers import apscheduler, celery_beat, cron_fields
+from django_declarative_cron.importers.apscheduler import Job
+from django_declarative_cron.importers.celery_beat import Crontab
+from django_declarative_cron.importers.result import UntranslatableError
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -44,7 +44,7 @@ def following(expression: CronExpression, number: int) -> list[datetime]:
 @pytest.mark.parametrize("seed", range(40))
 def test_what_croniter_reads_means_the_same(seed: int) -> None:
     text = some_cron(random.Random(seed))
-    ours, _ = unix.either_day(text, star_is_and=False)
+    ours, _ = cron_fields.either_day(text, star_is_and=False)
     theirs = croniter(text, START)
     expected = [theirs.get_next(datetime) for _ in range(5)]
     assert following(parse(ours, "ojs"), 5) == expected, (text, ours)
@@ -55,7 +55,7 @@ def test_what_the_cron_of_most_systems_reads_means_the_same(seed: int) -> None:
     text = some_cron(random.Random(1000 + seed))
     theirs = CronSim(text, START)
     try:
-        ours, told = unix.either_day(text, star_is_and=True)
+        ours, told = cron_fields.either_day(text, star_is_and=True)
     except UntranslatableError as error:
         assert "both day fields had to match" in str(error)
         return
@@ -72,12 +72,12 @@ WEEKDAYS = ("*", "mon", "mon-fri", "0", "6", "fri-mon", "*/2")
 def test_both_days_match_or_there_is_no_entry(day: str, weekday: str) -> None:
     when = Crontab("30", "22-2", day, "*", weekday)
     try:
-        expression = parse(celery.cron_of(when), "ojs")
+        expression = parse(celery_beat.cron_of(when), "ojs")
     except UntranslatableError:
         assert (day, weekday) in {("13", each) for each in WEEKDAYS[1:]}
         return
-    days = fields.DAY.read(day)
-    named = fields.Grammar(0, 6, fields.SUNDAY_FIRST, wraps=True).read(weekday)
+    days = cron_fields.DAY.read(day)
+    named = cron_fields.Grammar(0, 6, cron_fields.SUNDAY_FIRST, wraps=True).read(weekday)
     for number in range(365):
         at = START + timedelta(days=number, hours=23, minutes=30)
         expected = at.day in days and at.isoweekday() % 7 in named
@@ -95,13 +95,13 @@ def test_both_days_match_or_there_is_no_entry(day: str, weekday: str) -> None:
     ],
 )
 def test_sets_are_written_shortly(values: set[int], written: str) -> None:
-    assert fields.field(frozenset(values), fields.MINUTE) == written
+    assert cron_fields.field(frozenset(values), cron_fields.MINUTE) == written
 
 
 @pytest.mark.parametrize("text", ["60", "5-1", "*/0", "x", "1-", "", "1,,2", "-1", "1e2"])
 def test_what_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(UntranslatableError):
-        fields.MINUTE.read(text)
+        cron_fields.MINUTE.read(text)
 
 
 def test_weekdays_of_apscheduler_begin_with_monday() -> None:
@@ -113,7 +113,7 @@ def test_weekdays_of_apscheduler_begin_with_monday() -> None:
         ("5-6", "SAT,SUN"),
     ):
         texts = {"second": "0", "minute": "0", "hour": "9", "day_of_week": weekday}
-        (task,) = apscheduler.moved([Job("a", "m:f", "cron", texts)])
+        task = apscheduler.convert(Job("a", "m:f", "cron", texts))
         assert task.entry is not None
         assert task.entry["cron"] == f"0 9 * * {expected}"
 
@@ -130,24 +130,24 @@ def test_weekdays_of_apscheduler_begin_with_monday() -> None:
     ],
 )
 def test_what_has_other_words_here(text: str, ours: str) -> None:
-    assert unix.either_day(text, star_is_and=False)[0] == ours
+    assert cron_fields.either_day(text, star_is_and=False)[0] == ours
     parse(ours, "ojs")
 
 
 def test_chance_is_not_written_as_certainty() -> None:
     with pytest.raises(UntranslatableError, match="leaves a value to chance"):
-        unix.either_day("0~59 * * * *", star_is_and=True)
+        cron_fields.either_day("0~59 * * * *", star_is_and=True)
 
 
 @pytest.mark.parametrize(
     ("length", "text"), [(timedelta(hours=2), "@every 2h"), (timedelta(days=14), "@every 336h")]
 )
 def test_intervals(length: timedelta, text: str) -> None:
-    assert fields.every(length) == text
+    assert cron_fields.every(length) == text
     assert parse(text, "ojs").every == length
 
 
 @pytest.mark.parametrize("length", [timedelta(0), timedelta(microseconds=1_000_001)])
 def test_intervals_that_are_too_fine(length: timedelta) -> None:
     with pytest.raises(UntranslatableError, match="too fine"):
-        fields.every(length)
+        cron_fields.every(length)

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.moving import crontab, django_q
-from django_declarative_cron.core.moving.called import SHELL
-from django_declarative_cron.core.moving.moved import Moved, UntranslatableError
+from django_declarative_cron.importers import crontab, django_q
+from django_declarative_cron.importers.calls import SHELL
+from django_declarative_cron.importers.result import ImportedTask, UntranslatableError
 
 ANACRON = "test -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron."
 
 
-def read(text: str, *, with_users: bool = False) -> tuple[Moved, ...]:
-    return crontab.moved(text, "UTC", with_users=with_users)[0]
+def read(text: str, *, with_users: bool = False) -> tuple[ImportedTask, ...]:
+    return crontab.convert(text, "UTC", with_users=with_users)[0]
 
 
-def one(text: str, *, with_users: bool = False) -> Moved:
+def one(text: str, *, with_users: bool = False) -> ImportedTask:
     (task,) = read(text, with_users=with_users)
     return task
 
@@ -136,7 +136,7 @@ def test_a_line_that_no_reader_stands_is_listed_and_the_others_are_read(
             raise RecursionError("too deep")
         return {"command": [text]}, []
 
-    monkeypatch.setattr(crontab, "command_of", read_command)
+    monkeypatch.setattr(crontab, "command_keys", read_command)
     hostile, other = read("0 5 * * * hostile\n0 5 * * * clear")
     assert hostile.entry is None
     assert "RecursionError: too deep" in hostile.differences[-1].text

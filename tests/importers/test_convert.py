@@ -11,42 +11,52 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.core.moving import (
+from django_declarative_cron.importers import (
     apscheduler,
-    celery,
+    calls,
+    celery_beat,
     crontab,
     django_cron,
     django_crontab,
     django_q,
-    written,
 )
-from django_declarative_cron.core.moving.called import CALL, DO, SHELL, called
-from django_declarative_cron.core.moving.celery import Beat, Crontab
-from django_declarative_cron.core.moving.command import command_of
-from django_declarative_cron.core.moving.django_q import Row
-from django_declarative_cron.core.moving.moved import (
+from django_declarative_cron.importers.calls import CALL, CALL_DO, SHELL, call_keys
+from django_declarative_cron.importers.celery_beat import Beat, Crontab
+from django_declarative_cron.importers.django_q import Row
+from django_declarative_cron.importers.result import (
     Difference,
-    Moved,
-    Moving,
+    ImportedTask,
+    ImportResult,
     UntranslatableError,
     named,
 )
+from django_declarative_cron.importers.shell_commands import command_keys
 
 ONE = {"retry": {"max_attempts": 1}}
 DAILY = Crontab("0", "7")
 
 
-def abouts(task: Moved) -> list[str]:
+def abouts(task: ImportedTask) -> list[str]:
     return [each.about for each in task.differences]
 
 
-def entry(task: Moved) -> Mapping[str, Any]:
+def entry(task: ImportedTask) -> Mapping[str, Any]:
     assert task.entry is not None, task.differences
     return task.entry
 
 
+def by_name(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
+    return None if kwargs else args
+
+
 def by_place(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
     return [*args, *kwargs.values()]
+
+
+@pytest.fixture(autouse=True)
+def functions_of_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let functions that nobody wrote take arguments by name only."""
+    monkeypatch.setattr(calls, "bind", by_name)
 
 
 # --- Celery ---
@@ -66,7 +76,7 @@ def by_place(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Seque
     ],
 )
 def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: list[str]) -> None:
-    (task,) = celery.moved([Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given})])
+    task = celery_beat.convert(Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given}))
     assert entry(task).items() >= {**keys, "overlap_policy": "allow", "options": ONE}.items()
     assert abouts(task) == about
 
@@ -83,7 +93,7 @@ def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: li
     ],
 )
 def test_an_entry_of_beat_without_equivalent(given: dict[str, Any], reason: str) -> None:
-    (task,) = celery.moved([Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given})])
+    task = celery_beat.convert(Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given}))
     assert task.entry is None
     assert reason in task.differences[-1].text
 
@@ -94,7 +104,7 @@ def test_workers_of_celery_may_be_kept() -> None:
         Beat("b", "m.f", DAILY, kwargs={"x": 1}),
         Beat("c", "m.f", DAILY, args=(1,), options={"queue": "slow"}),
     ]
-    first, second, third = celery.moved(beats, keep_workers=True)
+    first, second, third = (celery_beat.convert(each, keep_workers=True) for each in beats)
     assert (entry(first)["callback"], entry(first)["args"]) == ("m.f.delay", [1])
     assert (entry(second)["callback"], entry(second)["args"]) == ("m.f.apply_async", [[], {"x": 1}])
     assert entry(third)["args"] == ["m.f.apply_async", [[1], {}], {"queue": "slow"}]
@@ -122,7 +132,7 @@ AT = datetime(2027, 1, 31, 6, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 )
 def test_a_schedule_of_django_q(kind: str, cron: str, about: list[str]) -> None:
     row = Row("x", "a.b", kind, AT, "Europe/Berlin", minutes=15, cron="*/5 * * * 1-5")
-    (task,) = django_q.moved([row])
+    task = django_q.convert(row)
     assert (entry(task)["cron"], abouts(task)) == (cron, about)
 
 
@@ -140,7 +150,7 @@ def test_a_schedule_of_django_q(kind: str, cron: str, about: list[str]) -> None:
 )
 def test_what_a_schedule_of_django_q_loses(given: dict[str, Any], about: list[str]) -> None:
     keys = {"name": "", "func": "a.b", "schedule_type": "D", "next_run": AT, "zone": "UTC", **given}
-    (task,) = django_q.moved([Row(**keys)])
+    task = django_q.convert(Row(**keys))
     assert abouts(task) == about
 
 
@@ -169,7 +179,7 @@ def test_nothing_in_them_is_evaluated(args: Any, kwargs: Any) -> None:
     ("kind", "at", "reason"), [("O", AT, "once"), ("D", None, "no next run"), ("X", AT, "'X'")]
 )
 def test_a_schedule_of_django_q_without_equivalent(kind: str, at: Any, reason: str) -> None:
-    (task,) = django_q.moved([Row("x", "a.b", kind, at, "UTC")])
+    task = django_q.convert(Row("x", "a.b", kind, at, "UTC"))
     assert task.entry is None
     assert reason in task.differences[-1].text
 
@@ -179,10 +189,10 @@ def test_a_schedule_of_django_q_without_equivalent(kind: str, at: Any, reason: s
 
 def test_times_that_one_expression_cannot_name_are_several_entries() -> None:
     job = django_cron.Job("a.B", "code", "UTC", at_times=("11:30", "14:00", "23:30"))
-    first, second = django_cron.moved([job])
+    first, second = named(django_cron.convert(job))
     assert (entry(first)["name"], entry(first)["cron"]) == ("code", "30 11,23 * * *")
     assert (entry(second)["name"], entry(second)["cron"]) == ("code-2", "0 14 * * *")
-    assert entry(first).items() >= {"callback": DO, "args": ["a.B"], "options": ONE}.items()
+    assert entry(first).items() >= {"callback": CALL_DO, "args": ["a.B"], "options": ONE}.items()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +212,7 @@ def test_times_that_one_expression_cannot_name_are_several_entries() -> None:
 def test_a_class_of_django_cron(
     given: dict[str, Any], keys: dict[str, Any], about: list[str]
 ) -> None:
-    (task,) = django_cron.moved([django_cron.Job("a.B", "code", "UTC", **given)])
+    (task,) = django_cron.convert(django_cron.Job("a.B", "code", "UTC", **given))
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
@@ -212,7 +222,7 @@ def test_a_class_of_django_cron(
     [{}, {"at_times": ("noon",)}, {"every": 5, "on_days": (0,)}, {"every": 5, "on_days": ()}],
 )
 def test_a_class_of_django_cron_without_equivalent(given: dict[str, Any]) -> None:
-    (task,) = django_cron.moved([django_cron.Job("a.B", "code", "UTC", **given)])
+    (task,) = django_cron.convert(django_cron.Job("a.B", "code", "UTC", **given))
     assert task.entry is None
 
 
@@ -235,25 +245,26 @@ def test_a_class_of_django_cron_without_equivalent(given: dict[str, Any]) -> Non
     ],
 )
 def test_an_item_of_django_crontab(
-    item: tuple[Any, ...], keys: dict[str, Any], about: list[str]
+    monkeypatch: pytest.MonkeyPatch, item: tuple[Any, ...], keys: dict[str, Any], about: list[str]
 ) -> None:
-    (task,) = django_crontab.moved([django_crontab.job_of(item, "UTC")], by_place)
+    monkeypatch.setattr(calls, "bind", by_place)
+    task = django_crontab.convert(django_crontab.job_of(item, "UTC"))
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
 
 def test_what_cron_missed_stays_left_out() -> None:
     job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC")
-    assert entry(django_crontab.moved([job])[0])["catch_up_window"] == 0
-    (task,), _ = crontab.moved("0 0 * * * ./manage.py check\n", "UTC")
+    assert entry(django_crontab.convert(job))["catch_up_window"] == 0
+    (task,), _ = crontab.convert("0 0 * * * ./manage.py check\n", "UTC")
     assert entry(task)["catch_up_window"] == 0
     late = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), misfire_grace=None)
-    assert "catch_up_window" not in entry(apscheduler.moved([late])[0])
+    assert "catch_up_window" not in entry(apscheduler.convert(late))
 
 
 def test_locked_jobs_are_skipped() -> None:
     job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC", locked=True)
-    assert "overlap_policy" not in entry(django_crontab.moved([job])[0])
+    assert "overlap_policy" not in entry(django_crontab.convert(job))
 
 
 # --- APScheduler ---
@@ -271,7 +282,7 @@ def test_locked_jobs_are_skipped() -> None:
     ],
 )
 def test_fields_of_apscheduler(texts: dict[str, str], cron: str) -> None:
-    (task,) = apscheduler.moved([apscheduler.Job("x", "a:b", "cron", texts)])
+    task = apscheduler.convert(apscheduler.Job("x", "a:b", "cron", texts))
     assert entry(task)["cron"] == cron
 
 
@@ -290,7 +301,7 @@ def test_a_job_of_apscheduler(
     given: dict[str, Any], keys: dict[str, Any], about: list[str]
 ) -> None:
     job = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), **given)
-    (task,) = apscheduler.moved([job])
+    task = apscheduler.convert(job)
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
@@ -306,7 +317,7 @@ def test_a_job_of_apscheduler(
     ],
 )
 def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
-    assert apscheduler.moved([job])[0].entry is None
+    assert apscheduler.convert(job).entry is None
 
 
 # --- crontabs ---
@@ -328,7 +339,7 @@ def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
     ],
 )
 def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> None:
-    keys, _ = command_of(line)
+    keys, _ = command_keys(line)
     assert keys["command"] == words
 
 
@@ -347,19 +358,19 @@ def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> Non
     ],
 )
 def test_a_line_that_needs_a_shell(line: str) -> None:
-    keys, told = command_of(line)
+    keys, told = command_keys(line)
     assert keys == {"callback": SHELL, "args": [line], "runner": "process"}
     assert [each.about for each in told] == ["callback"]
 
 
 def test_nothing_is_promised_of_output_that_a_thread_does_not_keep() -> None:
-    keys, (told,) = command_of("python manage.py check >> check.log")
+    keys, (told,) = command_keys("python manage.py check >> check.log")
     assert "runner" not in keys
     assert told.text.startswith("wrote into check.log; what it prints goes where runscheduler")
 
 
 def test_wrappers_become_options() -> None:
-    keys, _ = command_of("flock -n x.lock timeout 10m python manage.py check")
+    keys, _ = command_keys("flock -n x.lock timeout 10m python manage.py check")
     assert keys["overlap_policy"] == "skip"
     assert keys["options"] == {"timeout": 600}
 
@@ -378,7 +389,7 @@ nonsense
 
 
 def test_a_crontab_line_by_line() -> None:
-    tasks, said = crontab.moved(CRONTAB, "Europe/Berlin")
+    tasks, said = crontab.convert(CRONTAB, "Europe/Berlin")
     assert [each.about for each in said] == ["output"]
     first, second, *others = tasks
     assert entry(first)["args"] == ["echo 100% done", "fed\ntwice\n"]
@@ -392,7 +403,7 @@ def test_a_crontab_line_by_line() -> None:
 
 
 def test_a_crontab_of_the_system_names_users() -> None:
-    (task,), _ = crontab.moved("0 0 * * * root ./manage.py check\n", "UTC", with_users=True)
+    (task,), _ = crontab.convert("0 0 * * * root ./manage.py check\n", "UTC", with_users=True)
     assert entry(task)["command"] == ["check"]
     assert task.differences[0] == Difference("environment", "ran as root")
 
@@ -402,7 +413,7 @@ def test_a_crontab_of_the_system_names_users() -> None:
 
 def test_names_are_made_fit_and_stay_apart() -> None:
     tasks = named(
-        Moved(was, {"cron": "* * * * *"}) for was in ("A b!", "a-b", "é", "a-b", "x" * 300)
+        ImportedTask(was, {"cron": "* * * * *"}) for was in ("A b!", "a-b", "é", "a-b", "x" * 300)
     )
     names = [entry(task)["name"] for task in tasks]
     assert names == ["a-b", "a-b-2", "task", "a-b-3", "x" * 100]
@@ -411,8 +422,8 @@ def test_names_are_made_fit_and_stay_apart() -> None:
 
 def test_arguments_that_are_no_json_are_refused() -> None:
     with pytest.raises(UntranslatableError, match="only JSON"):
-        called("a.b", [object()], {})
-    keys, _ = called("a.b", [(1, (2,))], {})
+        call_keys("a.b", [object()], {})
+    keys, _ = call_keys("a.b", [(1, (2,))], {})
     assert keys["args"] == [[1, [2]]]
 
 
@@ -420,8 +431,8 @@ def test_what_is_written_is_python_whatever_the_names() -> None:
     evil = 'x"\n__import__("os")\n\u2028\x00"""'
     entries = {"cron": "* * * * *", "args": [evil, True, None, 1.5, {evil: [evil]}]}
     entries |= {"retry_delay": timedelta(seconds=90), "description": "naïve 🦊"}
-    task = Moved(evil, entries, (Difference("name", evil),))
-    text = written.python(Moving("crontab", evil, named([task, Moved(evil, None)])))
+    task = ImportedTask(evil, entries, (Difference("name", evil),))
+    text = ImportResult("crontab", evil, named([task, ImportedTask(evil, None)])).as_python()
     left: dict[str, Any] = {}
     exec(text, left)
     (found,) = left["SCHEDULED_TASKS"]
@@ -430,8 +441,8 @@ def test_what_is_written_is_python_whatever_the_names() -> None:
 
 
 def test_what_is_written_for_programs_is_json() -> None:
-    task = Moved("a", {"retry_delay": timedelta(minutes=5)}, (Difference("retry", "why"),))
-    found = json.loads(json.dumps(written.data(Moving("django-cron", "here", (task,)))))
+    task = ImportedTask("a", {"retry_delay": timedelta(minutes=5)}, (Difference("retry", "why"),))
+    found = json.loads(json.dumps(ImportResult("django-cron", "here", (task,)).as_dict()))
     assert found["tasks"] == [
         {
             "was": "a",
@@ -442,7 +453,7 @@ def test_what_is_written_for_programs_is_json() -> None:
 
 
 def test_a_line_that_no_cron_would_take_is_not_read() -> None:
-    ((long, short), _) = crontab.moved("* * * * * " + "a" * 20_000 + "\n* * * * * ls\n", "UTC")
+    ((long, short), _) = crontab.convert("* * * * * " + "a" * 20_000 + "\n* * * * * ls\n", "UTC")
     assert (long.was, long.entry) == ("line 1", None)
     assert "it has 20,010 characters" in long.differences[-1].text
     assert short.entry is not None

@@ -1,17 +1,27 @@
-"""From django-q and django-q2: the table of its schedules."""
+"""django-q and django-q2: the table of schedules."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
-from . import fields
-from .called import Binder, called, unbound
-from .moved import NO_RETRY, Difference, Moved, UntranslatableError, named
-from .unix import either_day
+from .. import conf
+from . import cron_fields
+from .calls import call_keys
+from .cron_fields import either_day
+from .result import (
+    NO_RETRY,
+    Difference,
+    ImportedTask,
+    ImportResult,
+    UntranslatableError,
+    named,
+)
+from .sources import Request, readable, rows_of, zone_difference
 
 GENERAL: Final = (
     Difference(
@@ -33,28 +43,13 @@ GENERAL: Final = (
     ),
 )
 
+_COLUMNS = ("func", "schedule_type", "minutes", "cron", "repeats", "args", "kwargs", "hook")
 _MONTHS: Final = {"M": 1, "BM": 2, "Q": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One schedule.
-
-    Args:
-        name: of the schedule, or empty.
-        func: dotted path.
-        schedule_type: one or two letters.
-        next_run: aware, as the clocks of the project's zone show it.
-        zone: the project's.
-        minutes: of an interval.
-        cron: an expression.
-        repeats: how often it runs yet, -1 for ever.
-        args: as text.
-        kwargs: as text.
-        hook: path of a function that was given the result.
-        cluster: that took its runs.
-        intended_date_kwarg: name of the argument that was given the intended time.
-    """
+    """One schedule; the next run is in the project's zone, arguments are texts."""
 
     name: str
     func: str
@@ -71,28 +66,48 @@ class Row:
     intended_date_kwarg: str | None = None
 
 
-def moved(rows: Iterable[Row], bind: Binder = unbound) -> tuple[Moved, ...]:
-    """Return entries for schedules."""
-    return named(_moved(row, bind) for row in rows)
+def read(request: Request) -> ImportResult:
+    """Read the schedules."""
+    rows, unread = readable(rows_of("django_q", "Schedule"), row_of, attrgetter("name"))
+    general = (zone_difference(request.project_zone), *GENERAL)
+    tasks = (*named(map(convert, rows)), *unread)
+    return ImportResult("django-q", "the table of its schedules", tasks, general)
 
 
-def _moved(row: Row, bind: Binder) -> Moved:
+def row_of(found: Any) -> Row:
+    zone = conf.project_zone()
+    at = found.next_run
+    if at is not None:
+        at = at.replace(tzinfo=zone) if at.tzinfo is None else at.astimezone(zone)
+    return Row(
+        name=found.name or "",
+        next_run=at,
+        zone=zone.key,
+        # Older releases have no such columns.
+        cluster=getattr(found, "cluster", None),
+        intended_date_kwarg=getattr(found, "intended_date_kwarg", None),
+        **{name: getattr(found, name) for name in _COLUMNS},
+    )
+
+
+def convert(row: Row) -> ImportedTask:
     was = row.name or row.func
     try:
-        when, told = _when(row)
+        when, schedule = _schedule(row)
         args, kwargs = arguments(row.args, row.kwargs)
         kwargs.pop("q_options", None)
-        keys, also = called(row.func, args, kwargs, bind)
+        keys, calls = call_keys(row.func, args, kwargs)
     except UntranslatableError as error:
-        return Moved(was, None).refused(str(error))
+        return ImportedTask(was, None).refused(str(error))
     entry: dict[str, Any] = {**when, **keys, "overlap_policy": "allow"}
     entry["options"] = {"retry": dict(NO_RETRY)}
     if row.repeats == 0:
         entry["enabled"] = False
-        told.append(Difference("enabled", "it had run as often as it was to, so it is off"))
+        schedule.append(Difference("enabled", "it had run as often as it was to, so it is off"))
     elif row.repeats > 0:
-        told.append(Difference("ends", f"it was to run {row.repeats} times more; it goes on now"))
-    return Moved(was, entry, (*told, *also, *_lost(row)))
+        text = f"it was to run {row.repeats} times more; it goes on now"
+        schedule.append(Difference("ends", text))
+    return ImportedTask(was, entry, (*schedule, *calls, *_lost(row)))
 
 
 def _lost(row: Row) -> list[Difference]:
@@ -102,21 +117,21 @@ def _lost(row: Row) -> list[Difference]:
     if row.cluster:
         found.append(Difference("queue", f"only the cluster {row.cluster!r} ran it"))
     if row.intended_date_kwarg:
-        told = f"{row.intended_date_kwarg!r} was the intended time; `run.scheduled_for` is it here"
-        found.append(Difference("arguments", told))
+        text = f"{row.intended_date_kwarg!r} was the intended time; `run.scheduled_for` is it here"
+        found.append(Difference("arguments", text))
     return found
 
 
-def _when(row: Row) -> tuple[dict[str, Any], list[Difference]]:
+def _schedule(row: Row) -> tuple[dict[str, Any], list[Difference]]:
     kind = row.schedule_type
     if kind == "O":
         raise UntranslatableError("it runs once: run it by hand or by `cron run` when it is time")
     if kind == "C":
-        cron, told = either_day(row.cron or "", star_is_and=False)
-        return {"cron": cron, "timezone": row.zone}, told
+        cron, days = either_day(row.cron or "", star_is_and=False)
+        return {"cron": cron, "timezone": row.zone}, days
     if kind == "I":
         about = Difference("schedule", "counts from when the task is first registered")
-        return {"cron": fields.every(timedelta(minutes=row.minutes or 1))}, [about]
+        return {"cron": cron_fields.every(timedelta(minutes=row.minutes or 1))}, [about]
     if row.next_run is None:
         raise UntranslatableError("it has no next run to take its hour and day from")
     if kind == "BW":
@@ -125,12 +140,13 @@ def _when(row: Row) -> tuple[dict[str, Any], list[Difference]]:
             "two weeks are counted from when the task is first registered, and from then in "
             "elapsed time: its hour moves with summer time",
         )
-        return {"cron": fields.every(timedelta(weeks=2))}, [about]
-    return {"cron": _of_calendar(row.next_run, kind), "timezone": row.zone}, _days_told(row)
+        return {"cron": cron_fields.every(timedelta(weeks=2))}, [about]
+    cron = _of_calendar(row.next_run, kind)
+    return {"cron": cron, "timezone": row.zone}, list(_calendar_differences(row.next_run, kind))
 
 
 def _of_calendar(at: datetime, kind: str) -> str:
-    weekday = fields.weekdays(frozenset({at.isoweekday() % 7}))
+    weekday = cron_fields.weekdays(frozenset({at.isoweekday() % 7}))
     match kind:
         case "H":
             return f"{at.minute} * * * *"
@@ -143,31 +159,29 @@ def _of_calendar(at: datetime, kind: str) -> str:
         case "M" | "BM" | "Q":
             every = _MONTHS[kind]
             months = frozenset((at.month - 1 + n * every) % 12 + 1 for n in range(12 // every))
-            return f"{at.minute} {at.hour} {at.day} {fields.field(months, fields.MONTH)} *"
+            field = cron_fields.field(months, cron_fields.MONTH)
+            return f"{at.minute} {at.hour} {at.day} {field} *"
     raise UntranslatableError(f"schedules of the type {kind!r} are not known")
 
 
-def _days_told(row: Row) -> list[Difference]:
-    at = row.next_run
+def _calendar_differences(at: datetime, kind: str) -> list[Difference]:
     found: list[Difference] = []
-    if at is None:
-        return found
     if at.second:
-        told = f"it ran at second {at.second}; it runs at the full minute now"
-        found.append(Difference("schedule", told))
-    if row.schedule_type in _MONTHS and at.day > 28:
-        told = (
+        text = f"it ran at second {at.second}; it runs at the full minute now"
+        found.append(Difference("schedule", text))
+    if kind in _MONTHS and at.day > 28:
+        text = (
             f"in a month without a day {at.day} it ran on the last one, and stayed there; it "
             "leaves that month out now (`L` is the last day of each)"
         )
-        found.append(Difference("days", told))
-    if row.schedule_type == "Y" and (at.month, at.day) == (2, 29):
+        found.append(Difference("days", text))
+    if kind == "Y" and (at.month, at.day) == (2, 29):
         found.append(Difference("days", "29 February runs in leap years only"))
     return found
 
 
 def arguments(args: str | None, kwargs: str | None) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Read arguments as they are kept in texts.
+    """Read arguments, which the table has as texts.
 
     Raises:
         UntranslatableError: they are not made of literals alone.

@@ -1,1 +1,0 @@
-"""Reading what other schedulers were told, wherever each keeps it: one module per rival."""
