@@ -15,6 +15,6 @@ class DeclarativeCronConfig(AppConfig):
 
     def ready(self) -> None:
         """Register checks and watchers; start nothing and ask the database nothing."""
-        from . import checks, watch  # noqa: F401
+        from . import checks, monitoring  # noqa: F401
 
-        watch.register()
+        monitoring.register()

@@ -27,7 +27,7 @@ ORDER = (
     ),
     ("store",),
     ("runtime",),
-    ("watch",),
+    ("monitoring",),
     ("admin", "management", "http"),
 )
 EVERYWHERE = {"exceptions", "lazily", "__init__"}
@@ -61,7 +61,7 @@ BESIDE = {
     "management": {"theory", "importers"},
     "importers": {"conf", "fields", "core", "formatting", "cron", "exceptions"},
     "lazily": set(),
-    "apps": {"checks", "signals", "watch"},
+    "apps": {"checks", "signals", "monitoring"},
     "templatetags": set(),
 }
 ANYTHING = {"testing", "__init__"}

@@ -52,7 +52,7 @@ OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 # the set have locks or statements of their own, so they run with each database.
 ALIKE = {
     *("callables", "docs", "fuzz", "management"),
-    *("scenarios", "simulation", "testing", "watch"),
+    *("scenarios", "simulation", "testing", "monitoring"),
 }
 EACH_DATABASE = {
     *("test_bounds.py", "test_crowds.py", "test_database_faults.py", "test_deploys.py"),
@@ -62,7 +62,7 @@ EACH_DATABASE = {
 }
 
 # Their schedulers, servers and databases go by the real clock.
-REAL_CLOCK = {"browser", "docs", "http", "processes", "runtime", "store", "watch"}
+REAL_CLOCK = {"browser", "docs", "http", "processes", "runtime", "store", "monitoring"}
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

@@ -18,10 +18,10 @@ from ..conf import options
 from ..core.channels import Channel
 from ..core.notifications import trial_message
 from ..models import SchedulerInstance, SchedulerState
+from ..monitoring.channels import deliver
+from ..monitoring.delivery import DeliveryError
 from ..runtime.clock import system_clock
 from ..store import database
-from ..watch.channels import deliver
-from ..watch.courier import SendingError
 from .absence import AttendedAdmin
 
 
@@ -85,6 +85,6 @@ def _sent(channel: Channel, author: str) -> str:
     now = system_clock.now()
     try:
         deliver(channel, trial_message(options().DEPLOYMENT, now, author), uuid.uuid4(), now)
-    except SendingError as error:
+    except DeliveryError as error:
         return str(error)
     return ""

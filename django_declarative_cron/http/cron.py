@@ -25,11 +25,11 @@ from ..store.operator_actions import Act
 from ..store.posted_tasks import AbsentError, DamagedError, OwnedError
 from ..store.removal import removal_of
 from ..store.sentences import has_masks
-from . import shapes
-from .answers import RefusedError, answer, invalid, not_found
-from .bodies import read_object
-from .callers import Caller
-from .pages import page_of
+from . import serializers
+from .authentication import Caller
+from .pagination import page_of
+from .parsing import read_object
+from .responses import RefusedError, answer, invalid, not_found
 
 _NAME_KEYS = ("field", "reason", "expression")
 
@@ -57,7 +57,7 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
         posted = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
         return _unchanged(request, caller, _row(error.name), entry)
-    body = shapes.both(posted.row, may_read=caller.may_read)
+    body = serializers.both(posted.row, may_read=caller.may_read)
     warnings = [_told(each) for each in (*problems, *_advice(declaration, entry))]
     if warnings:
         body["warnings"] = warnings
@@ -85,8 +85,8 @@ def _unchanged(
     request: HttpRequest, caller: Caller, row: ScheduledTask, entry: dict[str, Any]
 ) -> HttpResponse:
     """Answer to a registration of what settings declare: fine where it is the same."""
-    if shapes.says_the_same(row, entry):
-        return answer(request, shapes.both(row, may_read=caller.may_read))
+    if serializers.says_the_same(row, entry):
+        return answer(request, serializers.both(row, may_read=caller.may_read))
     raise owned(OwnedError(row.name or ""))
 
 
@@ -125,9 +125,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Return the tasks, a page at a time (002 List CronJobs)."""
     page = posted_tasks.reading(lambda tasks: page_of(request, tasks))
     body = {
-        "cron_jobs": [shapes.cron_job(row) for row in page.rows],
+        "cron_jobs": [serializers.cron_job(row) for row in page.rows],
         "count": len(page.rows),
-        "crons": [shapes.cron(row) for row in page.rows],
+        "crons": [serializers.cron(row) for row in page.rows],
         "pagination": page.pagination,
     }
     return answer(request, body)
@@ -139,7 +139,7 @@ def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         row = _row(name)
     except RefusedError:
         raise _removed(name) or _absent(name) from None
-    return answer(request, shapes.both(row, may_read=caller.may_read))
+    return answer(request, serializers.both(row, may_read=caller.may_read))
 
 
 def _removed(name: str) -> RefusedError | None:
@@ -172,7 +172,7 @@ def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         raise owned(error) from None
     except DamagedError as error:
         raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
-    return answer(request, shapes.both(row, may_read=caller.may_read))
+    return answer(request, serializers.both(row, may_read=caller.may_read))
 
 
 def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
@@ -184,7 +184,7 @@ def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         raise _absent(name) from None
     except OwnedError as error:
         raise owned(error) from None
-    gone = shapes.both(row, may_read=caller.may_read)["cron"]
+    gone = serializers.both(row, may_read=caller.may_read)["cron"]
     return answer(request, {"deleted": True, "name": name, "cron": gone})
 
 

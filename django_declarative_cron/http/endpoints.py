@@ -16,8 +16,8 @@ from ..exceptions import echoed
 from ..signals import report
 from ..store import database
 from ..store.tables import why_unavailable
-from .answers import VERSION, RefusedError, answer, refusal
-from .callers import Caller, admit
+from .authentication import Caller, admit
+from .responses import VERSION, RefusedError, answer, refusal
 
 Act = Callable[..., HttpResponse]
 View = Callable[..., HttpResponse]

@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ..core.http_api import Right
+from ..monitoring.metrics import MetricsUnavailableError, exposition, read_rows
 from ..store import database
 from ..store.tables import AWAY, why_unavailable
-from ..watch.metrics import MetricsUnavailableError, exposition, read_rows
-from .answers import RefusedError
-from .callers import admit
+from .authentication import admit
+from .responses import RefusedError
 
 
 @require_safe

@@ -7,8 +7,8 @@ from typing import Any
 from .. import __version__
 from ..core.declarations.values import LONGEST_DESCRIPTION
 from ..cron import LONGEST_EXPRESSION
-from .answers import CONTENT_TYPE
-from .pages import LIMIT, MOST
+from .pagination import LIMIT, MOST
+from .responses import CONTENT_TYPE
 
 Schema = dict[str, Any]
 

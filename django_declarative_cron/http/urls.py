@@ -8,15 +8,15 @@ from __future__ import annotations
 from django.urls import URLPattern, re_path
 
 from ..core.http_api import Right
-from . import cron, system, workers
+from . import cron, meta, worker_api
 from .endpoints import Method, endpoint, nowhere
 
 app_name = "ojs"
 
 urlpatterns: list[URLPattern] = [
-    re_path(r"^manifest/?\Z", endpoint(GET=Method(Right.READ, system.manifest)), name="manifest"),
-    re_path(r"^openapi\.json\Z", endpoint(GET=Method(Right.READ, system.openapi)), name="openapi"),
-    re_path(r"^v1/health/?\Z", endpoint(GET=Method(Right.READ, system.health)), name="health"),
+    re_path(r"^manifest/?\Z", endpoint(GET=Method(Right.READ, meta.manifest)), name="manifest"),
+    re_path(r"^openapi\.json\Z", endpoint(GET=Method(Right.READ, meta.openapi)), name="openapi"),
+    re_path(r"^v1/health/?\Z", endpoint(GET=Method(Right.READ, meta.health)), name="health"),
     re_path(
         r"^v1/cron/?\Z",
         endpoint(
@@ -37,17 +37,17 @@ urlpatterns: list[URLPattern] = [
     *(
         re_path(rf"^v1/workers/{name}/?\Z", endpoint(POST=Method(Right.WORK, act)), name=name)
         for name, act in (
-            ("fetch", workers.fetch),
-            ("ack", workers.ack),
-            ("nack", workers.nack),
-            ("heartbeat", workers.heartbeat),
+            ("fetch", worker_api.fetch),
+            ("ack", worker_api.ack),
+            ("nack", worker_api.nack),
+            ("heartbeat", worker_api.heartbeat),
         )
     ),
     re_path(
         r"^v1/jobs/(?P<job>[^/]+)/?\Z",
         endpoint(
-            GET=Method(Right.READ, workers.shown),
-            DELETE=Method(Right.REGISTER, workers.cancelled),
+            GET=Method(Right.READ, worker_api.shown),
+            DELETE=Method(Right.REGISTER, worker_api.cancelled),
         ),
         name="job",
     ),

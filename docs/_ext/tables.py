@@ -97,7 +97,7 @@ def events(module: str) -> str:
 
 def metrics() -> str:
     """Write the table of the metrics."""
-    from django_declarative_cron.watch.catalogue import METRICS
+    from django_declarative_cron.monitoring.metric_defs import METRICS
 
     rows = (
         (_code(each.exposed), each.kind, " ".join(map(_code, each.labels)), each.source, each.help)

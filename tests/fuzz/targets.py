@@ -21,8 +21,8 @@ from django_declarative_cron.exceptions import (
     InvalidCronExpressionError,
     TaskTryDeserializeError,
 )
-from django_declarative_cron.http.answers import RefusedError
-from django_declarative_cron.http.bodies import read_object
+from django_declarative_cron.http.parsing import read_object
+from django_declarative_cron.http.responses import RefusedError
 
 Target = Callable[[bytes], None]
 

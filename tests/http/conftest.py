@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.http.callers import digests, rates
+from django_declarative_cron.http.authentication import digests, rates
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import access_tokens
 from django_declarative_cron.testing import Simulation

@@ -12,7 +12,7 @@ import pytest
 from django.db import DatabaseError
 
 from django_declarative_cron import conf
-from django_declarative_cron.http import shapes
+from django_declarative_cron.http import serializers
 from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
@@ -249,14 +249,14 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
         assert sim.starts("a") == [at(11)]
         broken = ScheduledTask.objects.get(name="daily")
         assert "`report.generate` is no registered type" in broken.broken_reason
-        for shown in shapes.both(broken, may_read=True).values():
+        for shown in serializers.both(broken, may_read=True).values():
             assert (shown["problem"], shown["next_run_at"]) == (broken.broken_reason, None)
         assert calls == []
     sim.advance_to("2024-01-01T11:06:00Z")
     assert calls == [(7,)]
     sound = ScheduledTask.objects.get(name="daily")
     assert sound.broken_reason == ""
-    assert "problem" not in shapes.cron_job(sound)
+    assert "problem" not in serializers.cron_job(sound)
 
 
 @pytest.mark.parametrize("path", ["tests.http.never.imported", "os.system"])

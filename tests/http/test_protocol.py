@@ -10,8 +10,8 @@ from django.db import OperationalError
 from django.test import Client, RequestFactory
 
 from django_declarative_cron.http import cron
-from django_declarative_cron.http.answers import RefusedError
-from django_declarative_cron.http.bodies import read_object
+from django_declarative_cron.http.parsing import read_object
+from django_declarative_cron.http.responses import RefusedError
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store import tables
 

@@ -173,6 +173,6 @@ def test_a_cache_that_fails_keeps_nobody_from_being_told(
     def fail(*_: object, **__: object) -> None:
         raise ConnectionError("no cache")
 
-    monkeypatch.setattr("django_declarative_cron.watch.absence.cache.add", fail)
+    monkeypatch.setattr("django_declarative_cron.monitoring.dead_man_switch.cache.add", fail)
     assert cron("notify", "--check").code == 1
     assert len(receiver.taken) == 1

@@ -13,11 +13,11 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.monitoring.cached_query import Latest
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
 from django_declarative_cron.store import cancellation
-from django_declarative_cron.watch.latest import Latest
 
 from ..timeouts import TIMEOUT
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard

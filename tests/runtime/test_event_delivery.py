@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from django_declarative_cron.core.event_sink import Sink
+from django_declarative_cron.monitoring.delivery import DeliveryError
+from django_declarative_cron.monitoring.http_client import ask
 from django_declarative_cron.runtime.event_delivery import Answer, Poster
-from django_declarative_cron.watch.courier import SendingError
-from django_declarative_cron.watch.posting import ask
 
 from ..timeouts import TIMEOUT
 from .trickle import ANSWER, Trickle
@@ -34,7 +34,7 @@ def trickle() -> Iterator[Callable[..., Trickle]]:
 
 
 def test_a_ping_or_message_is_not_taken(trickle: Callable[..., Trickle]) -> None:
-    with pytest.raises(SendingError, match=r"took too long|timed out"):
+    with pytest.raises(DeliveryError, match=r"took too long|timed out"):
         ask(trickle().url, SOON, body=b"hello")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...watch.files import FILES, text_of
-from ...watch.metrics import MetricsUnavailableError, exposition, read_rows
+from ...monitoring.files import FILES, text_of
+from ...monitoring.metrics import MetricsUnavailableError, exposition, read_rows
 from .subcommand import Context, Options, Subcommand
 
 

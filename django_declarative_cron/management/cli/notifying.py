@@ -11,10 +11,10 @@ from ... import conf
 from ...core.channels import Channel
 from ...core.notifications import trial_message
 from ...formatting import format_count
+from ...monitoring.channels import deliver
+from ...monitoring.dead_man_switch import tell_absence
+from ...monitoring.delivery import DeliveryError
 from ...store import database
-from ...watch.absence import tell_absence
-from ...watch.channels import deliver
-from ...watch.courier import SendingError
 from .author import system_user
 from .subcommand import Context, Options, Subcommand, add_format
 
@@ -66,7 +66,7 @@ def _test(context: Context, channels: list[Channel], author: str, is_json: bool)
     for channel in channels:
         try:
             deliver(channel, message, uuid.uuid4(), now)
-        except SendingError as error:
+        except DeliveryError as error:
             errors[channel.name] = str(error)
         else:
             if not is_json:

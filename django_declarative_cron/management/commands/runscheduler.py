@@ -25,6 +25,8 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...core.events import SchedulerInitializationCompleted
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError, safe
+from ...monitoring.exporter import Exporter
+from ...monitoring.metrics import MetricsUnavailableError
 from ...runtime.clock import system_clock
 from ...runtime.connections import leave_pool, limit_connecting
 from ...runtime.descriptors import Sentinel
@@ -37,8 +39,6 @@ from ...runtime.watchdog import fork_watchdog
 from ...signals import signal_of
 from ...store import database
 from ...store.tables import AWAY
-from ...watch.exporter import Exporter
-from ...watch.metrics import MetricsUnavailableError
 from ..cli import banner
 from ..cli.terminal import abandon
 from ..ready import require_tables

@@ -15,7 +15,7 @@ from ..runtime.clock import Clock, system_clock
 from ..runtime.watchers import Whose
 from ..signals import signal_of
 from .checkins import CheckIn, State, define_check, is_of_api, ping, to_sentry
-from .courier import Courier, Failure
+from .delivery import Courier, Failure
 from .lanes import Lanes
 
 _STATES: Mapping[type[events.Event], State] = {

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 from ..core.monitor import Definition, Monitoring
-from .courier import SendingError
-from .posting import ask
+from .delivery import DeliveryError
+from .http_client import ask
 
 State = Literal["in_progress", "ok", "error"]
 
@@ -46,16 +46,16 @@ def to_sentry(checkin: CheckIn) -> None:
     The definition goes with it, so that the monitor is made, and kept as it is declared.
 
     Raises:
-        SendingError: the SDK is not installed, or not set up.
+        DeliveryError: the SDK is not installed, or not set up.
     """
     try:
         import sentry_sdk
         from sentry_sdk import crons
     except ImportError:
         words = 'sentry_sdk is not installed: install "sentry-sdk"'
-        raise SendingError(words, is_final=True) from None
+        raise DeliveryError(words, is_final=True) from None
     if not sentry_sdk.get_client().is_active():
-        raise SendingError("sentry_sdk.init was not called in this process", is_final=True)
+        raise DeliveryError("sentry_sdk.init was not called in this process", is_final=True)
     crons.capture_checkin(
         monitor_slug=checkin.definition.slug,
         check_in_id=checkin.run.hex,
@@ -87,7 +87,7 @@ def ping(checkin: CheckIn, timeout: timedelta) -> None:
     """Ask for the address of a check, as Healthchecks has it: ``/start``, nothing, ``/fail``.
 
     Raises:
-        SendingError: it was not taken.
+        DeliveryError: it was not taken.
     """
     parts = urlsplit(checkin.definition.ping)
     path = parts.path.rstrip("/") + _PATHS[checkin.state]
@@ -100,7 +100,7 @@ def define_check(definition: Definition, option: Monitoring) -> None:
     """Make a check, or bring it in step, by the management API of Healthchecks (v3).
 
     Raises:
-        SendingError: it was not taken.
+        DeliveryError: it was not taken.
     """
     body: dict[str, Any] = {
         "name": definition.slug,

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from .. import __version__
 from ..exceptions import words_of
-from .courier import SendingError
+from .delivery import DeliveryError
 
 _AGAIN = {408, 425, 429}
 
@@ -24,7 +24,7 @@ def ask(
     """Post something.
 
     Raises:
-        SendingError: it was not taken; without the address, which may be a secret.
+        DeliveryError: it was not taken; without the address, which may be a secret.
     """
     http = _library()
     sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
@@ -43,10 +43,10 @@ def ask(
             status = answer.status
             answer.close()
     except Exception as error:
-        raise SendingError(_without(url, f"{type(error).__name__}: {words_of(error)}")) from None
+        raise DeliveryError(_without(url, f"{type(error).__name__}: {words_of(error)}")) from None
     if not 200 <= status < 300:
         is_final = 300 <= status < 500 and status not in _AGAIN
-        raise SendingError(f"it answered {status}", is_final=is_final)
+        raise DeliveryError(f"it answered {status}", is_final=is_final)
 
 
 def _without(url: str, words: str) -> str:
@@ -67,7 +67,7 @@ def _library() -> Any:
     try:
         import urllib3
     except ImportError:
-        raise SendingError(
+        raise DeliveryError(
             'urllib3 is not installed: install "django-declarative-cron[events]"', is_final=True
         ) from None
     return urllib3

@@ -6,7 +6,7 @@ import math
 import threading
 from typing import Final
 
-from .answers import RefusedError
+from .responses import RefusedError
 
 MINUTE: Final = 60.0
 _MOST: Final = 10_000

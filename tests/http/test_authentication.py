@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.core import http_api
 from django_declarative_cron.core.http_api import Right, Token, read_token
-from django_declarative_cron.http.rates import Rates
+from django_declarative_cron.http.throttling import Rates
 from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import access_tokens
@@ -292,7 +292,7 @@ def test_a_new_token_is_known_within_seconds_of_guessing(
 
 
 def test_a_bucket_fills_again_and_forgets_the_oldest() -> None:
-    from django_declarative_cron.http.answers import RefusedError
+    from django_declarative_cron.http.responses import RefusedError
 
     rates = Rates()
     for _ in range(60):

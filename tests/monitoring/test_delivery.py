@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.monitoring import delivery, lanes, notifications
+from django_declarative_cron.monitoring.delivery import Courier, Failure
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.watch import courier, lanes, notifications
-from django_declarative_cron.watch.courier import Courier, Failure
 
 from ..timeouts import TIMEOUT
 
@@ -43,7 +43,7 @@ def test_an_attempt_that_never_ends_is_told_and_not_waited_for(
     sends, held, sent = made(failures), Held(), list[int]()
     sends.send(held)
     assert held.began.wait(TIMEOUT)
-    monkeypatch.setattr(courier, "LONGEST", 0.0)
+    monkeypatch.setattr(delivery, "LONGEST", 0.0)
     sends.send(partial(sent.append, 1))
     monkeypatch.undo()
     assert sends.finish(TIMEOUT)
@@ -59,11 +59,11 @@ def test_an_attempt_that_never_ends_is_told_and_not_waited_for(
 def test_so_many_that_never_end_and_no_more_have_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(courier, "LONGEST", 0.0)
+    monkeypatch.setattr(delivery, "LONGEST", 0.0)
     sends, all_held = made(), [Held() for _ in range(6)]
     for number, held in enumerate(all_held):
         sends.send(held)
-        assert number > courier._MOST_STUCK or held.began.wait(TIMEOUT)
+        assert number > delivery._MOST_STUCK or held.began.wait(TIMEOUT)
     assert [held.began.is_set() for held in all_held] == [True] * 4 + [False] * 2
     for held in all_held:
         held.may_end.set()

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from ..core.declarations.values import flaw_of_text
 from ..models import ScheduledTask
-from .answers import invalid
+from .responses import invalid
 
 LIMIT: Final = 50
 MOST: Final = 100

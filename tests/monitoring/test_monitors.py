@@ -15,15 +15,15 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.monitoring import monitors
 from django_declarative_cron.runtime import watchers
-from django_declarative_cron.watch import monitors
 
 from ..receiver import Got, Receiver
 from ..runtime.conftest import Heard
 from ..timeouts import TIMEOUT
 from .conftest import Watched
 
-HERE = "tests.watch.callbacks"
+HERE = "tests.monitoring.callbacks"
 NEVER_TODAY = "0 0 29 2 *"
 
 

@@ -18,21 +18,22 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.http.callers import rates
+from django_declarative_cron.http.authentication import rates
+from django_declarative_cron.monitoring import cached_query, exporter, metrics
+from django_declarative_cron.monitoring.exporter import Exporter
+from django_declarative_cron.monitoring.files import text_of
+from django_declarative_cron.monitoring.label_limit import Names
+from django_declarative_cron.monitoring.metric_defs import METRICS, OTHER, PREFIX
+from django_declarative_cron.monitoring.metrics import EventMetrics, exposition, read_rows
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.signals import SIGNALS
 from django_declarative_cron.store import access_tokens
 from django_declarative_cron.testing import Simulation
-from django_declarative_cron.watch import exporter, latest, metrics
-from django_declarative_cron.watch.catalogue import METRICS, OTHER, PREFIX
-from django_declarative_cron.watch.exporter import Exporter
-from django_declarative_cron.watch.files import text_of
-from django_declarative_cron.watch.labels import Names
-from django_declarative_cron.watch.metrics import EventMetrics, exposition, read_rows
 
 from ..runtime.conftest import Heard
 from ..timeouts import TIMEOUT
 
+HERE = "tests.monitoring.callbacks"
 HOURLY = "0 * * * *"
 DELAY = timedelta(minutes=5)
 
@@ -143,7 +144,7 @@ def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
     sim.advance_to("2024-01-01T11:00:30Z")
     assert value(registry, "runs_total", task="c", outcome="succeeded") is None
     sim.initialize([(each, HOURLY, job, DELAY) for each in "bc"])
-    rows = metrics.Rows(latest.Latest.of(read_rows(sim.clock, names.known)), names)
+    rows = metrics.Rows(cached_query.Latest.of(read_rows(sim.clock, names.known)), names)
     list(rows.collect())
     sim.advance_to("2024-01-01T12:00:30Z")
     for name in ("runs_total", "run_duration_seconds_count", "run_lateness_seconds_count"):
@@ -203,7 +204,11 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
     served = Exporter(scheduler)
     served.start("127.0.0.1", 0)
     try:
-        entry = {"name": "well", "cron": "0 0 29 2 *", "callback": "tests.watch.callbacks.well"}
+        entry = {
+            "name": "well",
+            "cron": "0 0 29 2 *",
+            "callback": "tests.monitoring.callbacks.well",
+        }
         scheduler.initialize([entry])
         heard.wait_for("LeadershipGained")
         found = scraped(served.port)
@@ -224,21 +229,21 @@ def test_where_the_database_is_silent_older_rows_are_shown(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     answers: list[Any] = ["first"]
-    monkeypatch.setattr(latest, "PATIENCE", 0.2)
-    monkeypatch.setattr(latest, "FRESH", 60.0)
+    monkeypatch.setattr(cached_query, "PATIENCE", 0.2)
+    monkeypatch.setattr(cached_query, "FRESH", 60.0)
 
     def read() -> Any:
         if not answers:
             raise RuntimeError("the database is gone")
         return answers.pop()
 
-    known = latest.Latest(read)
+    known = cached_query.Latest(read)
     request.addfinalizer(known.close)
-    monkeypatch.setattr(latest, "PATIENCE", 60.0)
+    monkeypatch.setattr(cached_query, "PATIENCE", 60.0)
     value, age, is_new = known.get()
     assert (value, is_new) == ("first", True)
-    monkeypatch.setattr(latest, "FRESH", 0.0)
-    monkeypatch.setattr(latest, "PATIENCE", 0.2)
+    monkeypatch.setattr(cached_query, "FRESH", 0.0)
+    monkeypatch.setattr(cached_query, "PATIENCE", 0.2)
     value, later, is_new = known.get()
     assert (value, is_new) == ("first", False)
     assert later > age
@@ -254,11 +259,11 @@ def test_who_asks_while_a_thread_leaves_gets_an_answer_all_the_same(
             leaves.set()
             gone.wait(TIMEOUT)
 
-    monkeypatch.setattr(latest, "connections", Slow())
-    monkeypatch.setattr(latest, "LINGER", 0.0)
-    monkeypatch.setattr(latest, "FRESH", 600.0)
-    monkeypatch.setattr(latest, "PATIENCE", TIMEOUT)
-    known = latest.Latest(iter([1, 2]).__next__)
+    monkeypatch.setattr(cached_query, "connections", Slow())
+    monkeypatch.setattr(cached_query, "LINGER", 0.0)
+    monkeypatch.setattr(cached_query, "FRESH", 600.0)
+    monkeypatch.setattr(cached_query, "PATIENCE", TIMEOUT)
+    known = cached_query.Latest(iter([1, 2]).__next__)
     assert known.get()[0] == 1
     assert leaves.wait(TIMEOUT)
     monkeypatch.setattr(known, "_read_at", None)
@@ -307,7 +312,7 @@ def test_nobody_listens_where_nobody_asked() -> None:
 
 @pytest.fixture
 def view(settings: Any, db: None) -> Client:
-    settings.ROOT_URLCONF = "tests.watch.urls"
+    settings.ROOT_URLCONF = "tests.monitoring.urls"
     rates._left.clear()
     return Client()
 

@@ -22,10 +22,10 @@ from ..store.outbox import name_of
 from ..store.posted_tasks import OwnedError
 from ..store.sentences import masked
 from ..store.task_status import shown_end, shown_outcome
-from .answers import RefusedError, answer, invalid, not_found
-from .bodies import read_object
-from .callers import Caller
+from .authentication import Caller
 from .cron import owned
+from .parsing import read_object
+from .responses import RefusedError, answer, invalid, not_found
 
 _MOST: Final = 100
 _LONGEST: Final = 24 * 60 * 60 * 1000

@@ -17,10 +17,10 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
 from django_declarative_cron.core.notifications import Notice, Observer
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
+from django_declarative_cron.monitoring import delivery, notifications
+from django_declarative_cron.monitoring.notifications import Notifications
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.watch import courier, notifications
-from django_declarative_cron.watch.notifications import Notifications
 
 from ..receiver import SECRET, Receiver
 from ..runtime.conftest import TIMEOUT, Heard
@@ -198,9 +198,9 @@ def test_the_next_message_is_sent_whatever_closing_a_connection_raised(
         def close_all(self) -> None:
             raise OSError("the socket is gone")
 
-    monkeypatch.setattr(courier, "connections", Closed())
+    monkeypatch.setattr(delivery, "connections", Closed())
     sent: list[int] = []
-    sends = courier.Courier(
+    sends = delivery.Courier(
         "test", lambda failure: notifications._failed(system_clock, "", failure)
     )
     for number in (1, 2):

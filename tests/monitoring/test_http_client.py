@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from django_declarative_cron.watch import posting
-from django_declarative_cron.watch.courier import SendingError
+from django_declarative_cron.monitoring import http_client
+from django_declarative_cron.monitoring.delivery import DeliveryError
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from django_declarative_cron.watch.courier import SendingError
     ],
 )
 def test_an_address_is_left_out_of_an_error(words: str) -> None:
-    said = posting._without("https://hooks.example.org/services/s3cret?key=k3y", words)
+    said = http_client._without("https://hooks.example.org/services/s3cret?key=k3y", words)
     assert "s3cret" not in said
     assert "k3y" not in said
     assert said.startswith(words.partition(":")[0])
@@ -28,7 +28,7 @@ def test_an_address_is_left_out_of_an_error(words: str) -> None:
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "urllib3", None)
     with pytest.raises(
-        SendingError, match=r"install \"django-declarative-cron\[events\]\""
+        DeliveryError, match=r"install \"django-declarative-cron\[events\]\""
     ) as told:
-        posting.ask("https://hooks.example.org/a", timedelta(seconds=1))
+        http_client.ask("https://hooks.example.org/a", timedelta(seconds=1))
     assert told.value.is_final

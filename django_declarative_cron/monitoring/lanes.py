@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from .courier import Courier
+from .delivery import Courier
 
 MOST = 8
 """How many there are at most; each is a thread, from the first time that it is needed."""

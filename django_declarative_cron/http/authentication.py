@@ -13,10 +13,10 @@ from ..conf import options
 from ..core.http_api import PERMISSIONS, Right
 from ..runtime.clock import system_clock
 from ..store import access_tokens
-from .answers import RefusedError
-from .bodies import ACCEPTED, unsupported_type
 from .guesses import Digests
-from .rates import Rates
+from .parsing import ACCEPTED, unsupported_type
+from .responses import RefusedError
+from .throttling import Rates
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="ojs"'}
 _FAILURES: Final = 60

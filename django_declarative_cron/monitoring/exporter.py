@@ -8,8 +8,8 @@ from http import HTTPStatus
 from .. import conf
 from ..runtime.probes import Answer, Listener
 from ..runtime.scheduler import Scheduler
-from .labels import Names
-from .latest import Latest
+from .cached_query import Latest
+from .label_limit import Names
 from .metrics import EventMetrics, Memory, Rows, library, read_rows
 
 MOST_SCRAPES = 4

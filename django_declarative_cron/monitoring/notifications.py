@@ -30,7 +30,7 @@ from ..store.database import alias
 from ..store.guard import Member
 from ..store.task_status import patience
 from .channels import deliver
-from .courier import Courier, Failure
+from .delivery import Courier, Failure
 
 LOOK = 15.0
 """Seconds between two looks at the rows."""

@@ -14,7 +14,7 @@ from django.http import HttpRequest, UnreadablePostError
 from ..conf import options
 from ..core.declarations.values import flaw_of_data
 from ..exceptions import echoed
-from .answers import CONTENT_TYPE, RefusedError, invalid
+from .responses import CONTENT_TYPE, RefusedError, invalid
 
 ACCEPTED: Final = (CONTENT_TYPE, "application/json")
 

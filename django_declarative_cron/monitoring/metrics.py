@@ -23,9 +23,9 @@ from ..store import database
 from ..store.guard import Standing
 from ..store.metrics_queries import Counts, counts_of
 from ..store.task_status import patience
-from .catalogue import BY_NAME, METRICS, OTHER, PREFIX
-from .labels import Names
-from .latest import Latest
+from .cached_query import Latest
+from .label_limit import Names
+from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX
 
 NAMESPACE = PREFIX.rstrip("_")
 

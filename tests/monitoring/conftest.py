@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import Scheduler
+from django_declarative_cron.monitoring import delivery, notifications
 from django_declarative_cron.runtime import watchers
-from django_declarative_cron.watch import courier, notifications
 
 from ..receiver import Got, Receiver
 from ..runtime import conftest as real
@@ -58,7 +58,7 @@ def watched(
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Try again soon, look often, and let no watcher outlive its test."""
-    monkeypatch.setattr(courier, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(delivery, "PAUSES", (0.01, 0.01))
     monkeypatch.setattr(notifications, "LOOK", 0.05)
     monkeypatch.setattr("django_declarative_cron.core.notifications.GATHER", 0.05)
     yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from ..signals import tell_other
-from .catalogue import OTHER
+from .metric_defs import OTHER
 
 
 class Names:

@@ -22,7 +22,7 @@ from ..signals import report
 from ..store import metrics_queries
 from ..store.task_status import patience
 from .channels import deliver
-from .courier import SendingError
+from .delivery import DeliveryError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def tell_absence(using: str, channels: Iterable[Channel], clock: Clock) -> Absen
         try:
             deliver(channel, message, uuid.uuid4(), clock.now())
             told += 1
-        except SendingError as error:
+        except DeliveryError as error:
             errors.append(f"{channel.name}: {error}")
             for each in fresh:
                 _forget(options.DEPLOYMENT, channel, each)

@@ -14,11 +14,11 @@ from ..runtime.clock import system_clock
 from ..store import database
 from ..store.instance_status import Attendance, attendance
 from ..store.task_status import patience
-from .answers import VERSION, answer
-from .bodies import ACCEPTED
-from .callers import Caller
+from .authentication import Caller
 from .openapi import document
-from .pages import LIMIT, MOST
+from .pagination import LIMIT, MOST
+from .parsing import ACCEPTED
+from .responses import VERSION, answer
 
 
 def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:

@@ -9,15 +9,15 @@ from datetime import datetime
 from ..core.channels import Channel, signature_headers
 from ..core.notifications import Message
 from ..exceptions import words_of
-from .courier import SendingError
-from .posting import ask
+from .delivery import DeliveryError
+from .http_client import ask
 
 
 def deliver(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
     """Hand a message to a channel.
 
     Raises:
-        SendingError: it was not taken.
+        DeliveryError: it was not taken.
     """
     if channel.kind == "mail":
         _mail(channel, message)
@@ -38,7 +38,7 @@ def _mail(channel: Channel, message: Message) -> None:
         words = words_of(error)
         for address in channel.to:
             words = words.replace(address, "…")
-        raise SendingError(f"{type(error).__name__}: {words}") from None
+        raise DeliveryError(f"{type(error).__name__}: {words}") from None
 
 
 def _slack(channel: Channel, message: Message) -> None:

@@ -33,7 +33,7 @@ LONGEST = 300.0
 _MOST_STUCK = 3
 
 
-class SendingError(Exception):
+class DeliveryError(Exception):
     """Tell why a receiver did not take something; its words have no address and no secret.
 
     Args:
@@ -165,7 +165,7 @@ class Courier:
         for pause in (*pauses, None):
             try:
                 attempt()
-            except SendingError as error:
+            except DeliveryError as error:
                 final = error.is_final or pause is None or self._hurry.is_set()
                 failure = str(error)
             except Exception as error:
