@@ -96,6 +96,20 @@ def test_every_key_reaches_the_declaration() -> None:
     }
 
 
+def test_tags_stand_beside_or_in_the_options() -> None:
+    for keys in ({"tags": ["a", "b"]}, {"options": {"tags": ("a", "b")}}):
+        declaration = declared(**keys)
+        assert declaration.tags == ("a", "b")
+        assert list(declaration.options["tags"]) == ["a", "b"]
+    assert declared(tags=["a"], options={"tags": ["a"]}).tags == ("a",)
+    error = refused(entry(tags=["a"], options={"tags": ["b"]}))
+    assert (error.details["field"], error.details["reason"]) == (
+        "tags",
+        "differs from `options.tags`",
+    )
+    assert refused(entry(tags="a")).details["reason"] == "must be a list of words, not str"
+
+
 @pytest.mark.requirement("002 CRON-15")
 def test_the_zone_of_an_entry_is_utc_wherever_the_project_is(settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db import connections
 from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
@@ -59,6 +60,19 @@ class Reading:
             instants.append(self.task.run_requested_at)
         due = min((each.timestamp() for each in instants), default=float("inf"))
         return (self.status not in _URGENT, due, self.task.name)
+
+
+def tagged(tasks: QuerySet[ScheduledTask], tag: str) -> QuerySet[ScheduledTask]:
+    """Return the tasks that are declared with a tag."""
+    if connections[tasks.db].features.supports_json_field_contains:
+        return tasks.filter(declaration__contains={"tags": [tag]})
+    stored = tasks.order_by().values_list("pk", "declaration__tags")
+    return tasks.filter(pk__in=[pk for pk, tags in stored if tag in texts(tags)])
+
+
+def texts(tags: Any) -> tuple[str, ...]:
+    """Return the tags of a stored declaration, which may be damaged."""
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 def ran_before_change(task: ScheduledTask) -> bool:

@@ -68,6 +68,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "args": _LIST,
     "enabled": _FLAG,
     "description": Kind((str, type(None)), "a text"),
+    "tags": Kind((list, tuple), "a list of words"),
     "overlap_policy": _TEXT,
     "retry_delay": Kind((timedelta,), "a timedelta"),
     "dialect": _TEXT,
@@ -233,7 +234,8 @@ def read_entry(item: Item) -> Declared | None:
     zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
     retry = read_retry(item, typed)
     judge_the_rest(item, typed)
-    job = read_job(item, typed.get("options", {}))
+    options = _options(item, typed)
+    job = read_job(item, options)
     runner = read_runner(item, typed, target, job.timeout)
     monitor = _monitor(item, typed)
     operating = read_operating(item, typed)
@@ -241,9 +243,20 @@ def read_entry(item: Item) -> Declared | None:
         return None
     schedule = _schedule(item, typed, expression, zone, operating)
     chosen: dict[str, Any] = {"runner": runner, "operating": operating, "monitor": monitor}
-    written = _as_written(typed, job)
+    written = _as_written(typed, job, options)
     declaration = Declaration(typed["name"], schedule, target, retry, **chosen, **written)
     return item.read(declaration, zone_is_said="timezone" in typed)
+
+
+def _options(item: Item, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the tags of the entry, which has them beside or in ``options``."""
+    options, tags = dict(typed.get("options", {})), typed.get("tags")
+    if tags is None:
+        return options
+    if "tags" in options and options["tags"] not in (list(tags), tuple(tags)):
+        reason = "differs from `options.tags`"
+        item.refuse_field(Check.KEY_VALUE, "tags", tags, reason, "Write the tags in one place.")
+    return {**options, "tags": list(tags)}
 
 
 def _schedule(
@@ -264,7 +277,9 @@ def _schedule(
     )
 
 
-def _as_written(typed: Mapping[str, Any], job: JobOptions) -> dict[str, Any]:
+def _as_written(
+    typed: Mapping[str, Any], job: JobOptions, options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the fields of a declaration that need no further reading."""
     return {
         "enabled": typed.get("enabled", True),
@@ -275,7 +290,7 @@ def _as_written(typed: Mapping[str, Any], job: JobOptions) -> dict[str, Any]:
         "queue": job.queue,
         "tags": job.tags,
         "meta": job.meta,
-        "options": typed.get("options", {}),
+        "options": options,
     }
 
 
