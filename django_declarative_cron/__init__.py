@@ -1,14 +1,13 @@
 """Scheduled tasks for Django, declared in settings.
 
-The public names are imported when first asked for: importing the package loads
-neither Django nor a model, so that settings may import it.
+The public names are imported when they are first used: importing the package loads
+neither Django nor a model, so settings may import it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .lazily import lazily
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .exceptions import DeclarativeCronError
@@ -28,4 +27,12 @@ _HOMES = {
     "handler": ".handlers",
 }
 
-__getattr__, __dir__ = lazily(globals(), _HOMES)
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

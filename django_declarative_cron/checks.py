@@ -18,7 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from . import conf, djangotasks, handlers
+from . import conf, django_tasks, handlers
 from .calendars import flaw_of_file, is_file
 from .core.declarations.item import Declared
 from .core.declarations.problems import Check, Problem, UnresolvableError
@@ -34,7 +34,7 @@ _LEVELS = {"E": checks.Error, "W": checks.Warning, "I": checks.Info}
 
 @register(TAG)
 def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
-    """Report everything that is wrong or surprising in ``SCHEDULED_TASKS``."""
+    """Report mistakes and surprises in ``SCHEDULED_TASKS``."""
     declared, problems = conf.survey(conf.registrations())
     found = [*_advice(declared), *_runners(declared), *_monitored(declared)]
     return _messages([*problems, *found])
@@ -42,30 +42,30 @@ def check_scheduled_tasks(**kwargs: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_handlers(**kwargs: Any) -> list[CheckMessage]:
-    """Report everything that is wrong with the functions that answer to types."""
+    """Report mistakes in functions that are registered for types."""
     return _messages(handlers.problems())
 
 
 @register(TAG)
 def check_options(**kwargs: Any) -> list[CheckMessage]:
-    """Report everything that is wrong with ``DECLARATIVE_CRON``."""
-    lacking = (*_lacks_library(), *_lacks_what_sends(), *_silent_calendars(), *_small_pools())
+    """Report mistakes in ``DECLARATIVE_CRON``, and settings that do not fit it."""
+    lacking = (*_missing_libraries(), *_silent_calendars(), *_small_pools())
     return _messages([*conf.option_problems(), *lacking, *_tenant_tables()])
 
 
 @register(checks.Tags.database, TAG)
 def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Report what a database cannot do that schedulers need."""
+    """Report features that schedulers need and the database lacks."""
     ours = router.db_for_write(apps.get_model("django_declarative_cron", "ScheduledTask"))
     if ours not in (databases or ()):
         return []
     return _messages(_lacks(connections[ours], f"DATABASES[{ours!r}]"))
 
 
-# Not by our own tag: with that Django runs it although no database was named.
+# Without our own tag, because Django would run it for that tag although no database is named.
 @register(checks.Tags.database)
 def check_pace(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Report the tasks whose runs take longer than their occurrences are apart."""
+    """Report tasks whose runs take longer than their interval."""
     from .runtime.clock import system_clock
     from .store.metrics_queries import too_slow
 
@@ -75,57 +75,50 @@ def check_pace(databases: Collection[str] | None = None, **kwargs: Any) -> list[
     try:
         deployment = conf.options().DEPLOYMENT
     except ImproperlyConfigured:
-        return []  # It is said already.
+        return []  # ``check_options`` reports it.
     return _messages(too_slow(ours, deployment, system_clock.now()))
 
 
 @register(TAG, deploy=True)
 def check_deployment(**kwargs: Any) -> list[CheckMessage]:
-    """Report what costs more in production than it seems to."""
+    """Report schedules that are expensive in production."""
     from .runtime.clock import system_clock
 
     try:
         kept = conf.options().HISTORY_MAX_RUNS
     except ImproperlyConfigured:
-        return []  # It is said already.
+        return []  # ``check_options`` reports it.
     declared, _ = conf.survey(conf.registrations())
     return _messages(sub_minute(declared, system_clock.now(), kept))
 
 
-def _lacks_library() -> Iterator[Problem]:
-    if conf.posts_events() and find_spec("urllib3") is None:
-        yield Problem(
-            check=Check.SINK_LIBRARY,
-            place="DECLARATIVE_CRON['EVENT_SINK']",
-            message="needs urllib3, which is not installed",
-            hint='Install "django-declarative-cron[events]".',
-        )
+_EVENTS = "django-declarative-cron[events]"
 
 
-def _lacks_what_sends() -> Iterator[Problem]:
+def _missing_libraries() -> Iterator[Problem]:
     found = conf.lenient_options()
     monitoring = found.MONITOR or Monitoring()
-    posts = any(channel.url for channel in found.NOTIFY)
-    if monitoring.sentry:
-        yield from _needs("sentry_sdk", "sentry-sdk", "MONITOR")
-    if monitoring.needs_http:
-        yield from _needs("urllib3", "django-declarative-cron[events]", "MONITOR")
-    if posts:
-        yield from _needs("urllib3", "django-declarative-cron[events]", "NOTIFY")
-
-
-def _needs(module: str, package: str, option: str) -> Iterator[Problem]:
-    if find_spec(module) is None:
-        yield Problem(
-            check=Check.WATCH_LIBRARY,
-            place=f"DECLARATIVE_CRON[{option!r}]",
-            message=f"needs {module}, which is not installed",
-            hint=f'Install "{package}".',
-        )
+    needs = (
+        (conf.posts_events(), Check.SINK_LIBRARY, "EVENT_SINK", "urllib3", _EVENTS),
+        (monitoring.sentry, Check.WATCH_LIBRARY, "MONITOR", "sentry_sdk", "sentry-sdk"),
+        (monitoring.needs_http, Check.WATCH_LIBRARY, "MONITOR", "urllib3", _EVENTS),
+        (
+            any(channel.url for channel in found.NOTIFY),
+            *(Check.WATCH_LIBRARY, "NOTIFY", "urllib3", _EVENTS),
+        ),
+    )
+    for is_needed, check, option, module, package in needs:
+        if is_needed and find_spec(module) is None:
+            yield Problem(
+                check=check,
+                place=f"DECLARATIVE_CRON[{option!r}]",
+                message=f"needs {module}, which is not installed",
+                hint=f'Install "{package}".',
+            )
 
 
 def _monitored(declared: Iterable[Declared]) -> Iterator[Problem]:
-    """Report tasks that ask for a monitor which nothing names."""
+    """Report tasks with a monitor that has no destination."""
     common = conf.lenient_options().MONITOR or Monitoring()
     for each in declared:
         own = each.declaration.monitor
@@ -133,13 +126,10 @@ def _monitored(declared: Iterable[Declared]) -> Iterator[Problem]:
             continue
         ping = common.ping if own.ping is None else own.ping
         if not (ping or (common.sentry if own.sentry is None else own.sentry)):
-            yield Problem(
-                check=Check.MONITORED_BY_NOBODY,
-                place=each.place,
-                message="has `monitor`, and nothing says where its check-ins go",
-                hint='Set DECLARATIVE_CRON["MONITOR"], or give the task a `ping` of its own.',
-                index=each.position,
-                task=each.declaration.name,
+            yield each.problem(
+                Check.MONITORED_BY_NOBODY,
+                "has `monitor`, and nothing says where its check-ins go",
+                'Set DECLARATIVE_CRON["MONITOR"], or give the task a `ping` of its own.',
             )
 
 
@@ -171,11 +161,11 @@ def _flaw_of_file(path: str) -> str | None:
     try:
         return flaw_of_file(Path(path))
     except OSError:
-        return None  # The calendar gives no answer then, and a warning says why.
+        return None  # The calendar does not answer either, which is a warning of its own.
 
 
 def _small_pools() -> Iterator[Problem]:
-    """Report pools in which callbacks wait for each other's connections."""
+    """Report connection pools that are smaller than ``WORKERS``."""
     workers = conf.lenient_options().WORKERS
     for alias, database in connections.settings.items():
         pool = database.get("OPTIONS", {}).get("pool")
@@ -192,7 +182,7 @@ def _small_pools() -> Iterator[Problem]:
 
 
 def _tenant_tables() -> Iterator[Problem]:
-    """Report tables in each schema of django-tenants: only those in ``public`` are a schedule."""
+    """Report tables in each schema of django-tenants; schedulers use those in ``public``."""
     app = apps.get_app_config("django_declarative_cron")
     names = {app.name, f"{type(app).__module__}.{type(app).__qualname__}"}
     if names.intersection(conf.foreign("TENANT_APPS", ())):
@@ -212,7 +202,7 @@ def _size_of_pool(options: dict[str, Any]) -> int:
 
 def _lacks(connection: BaseDatabaseWrapper, place: str) -> Iterator[Problem]:
     features = connection.features
-    # Elsewhere Django would make a table to find out, and there all have them.
+    # On other databases Django would create a table to find out, and all have transactions.
     if connection.vendor == "mysql" and not features.supports_transactions:
         yield Problem(
             check=Check.NO_TRANSACTIONS,
@@ -247,7 +237,7 @@ def _advice(declared: list[Declared]) -> Iterator[Problem]:
 
 
 def _runners(declared: list[Declared]) -> Iterator[Problem]:
-    """Say which runners this project and this system do not have."""
+    """Report runners that this project or this system does not have."""
     from .runtime.forking import can_fork
 
     for each in declared:
@@ -255,8 +245,7 @@ def _runners(declared: list[Declared]) -> Iterator[Problem]:
         if runner == DJANGO_TASKS:
             yield from _engine(each)
         elif runner == PROCESS and not can_fork():
-            yield _problem_of(
-                each,
+            yield each.problem(
                 Check.NO_FORK,
                 "its runs are called in processes, and this system cannot fork: here they fail",
                 'Write "runner": "thread", or run the scheduler on Linux or another Unix.',
@@ -265,23 +254,12 @@ def _runners(declared: list[Declared]) -> Iterator[Problem]:
 
 def _engine(each: Declared) -> Iterator[Problem]:
     declaration = each.declaration
-    asked = djangotasks.asked_of_engine(declaration.target.function, declaration.options)
-    if (flaw := djangotasks.flaw(asked)) is not None:
-        yield _problem_of(each, Check.ENGINE, *flaw)
-    elif (says := djangotasks.stand_in(asked)) is not None:
+    asked = django_tasks.asked_of_engine(declaration.target.function, declaration.options)
+    if (flaw := django_tasks.flaw(asked)) is not None:
+        yield each.problem(Check.ENGINE, *flaw)
+    elif (says := django_tasks.stand_in(asked)) is not None:
         hint = "In production let TASKS name a backend with workers."
-        yield _problem_of(each, Check.NO_ENGINE, says, hint)
-
-
-def _problem_of(each: Declared, check: Check, message: str, hint: str) -> Problem:
-    return Problem(
-        check=check,
-        place=each.place,
-        message=message,
-        hint=hint,
-        index=each.position,
-        task=each.declaration.name,
-    )
+        yield each.problem(Check.NO_ENGINE, says, hint)
 
 
 def _messages(problems: Iterable[Problem]) -> list[CheckMessage]:

@@ -1,33 +1,7 @@
 """The only reader of settings: ``SCHEDULED_TASKS`` and ``DECLARATIVE_CRON``.
 
-Nothing is kept between calls, so a changed setting is seen at the next one.
-
-=======================  =========  ======================================================
-DECLARATIVE_CRON         default    meaning
-=======================  =========  ======================================================
-WORKERS                  10         how many tasks run at the same time in one process
-LEASE                    15 s       how long a leader leads unheard of
-RENEW                    5 s        how often a process says that it is alive
-DEAD_AFTER               ``LEASE``  how long a process counts as alive unheard of
-GRACE                    25 s       how long a stopping process waits for its runs
-WATCHDOG_PROCESS         True       keep a process beside it that says that it lives
-ADMIN_ACTIONS            True       whether people may act in the admin, or only look
-DEPLOYMENT               "default"  which of several schedulers in one database this is
-RELEASE                  ""         release of the project, shown with each scheduler
-HISTORY_MAX_AGE          90 days    how long finished runs are kept
-HISTORY_MAX_RUNS         1000       how many finished runs are kept for one task
-EVENT_SINK               None       where events are posted to, see ``core.event_sink``
-HTTP_MAX_BODY            262144     the largest body of an HTTP request, in bytes
-HTTP_RATE                600        how many requests a minute one caller has
-EXTERNAL_WORKERS         False      whether workers outside may have types of their own
-VISIBILITY_TIMEOUT       10 min     how long a worker unheard of keeps a run
-METRICS_MAX_TASK_LABELS  200        how many tasks have a label of their own
-MONITOR                  None       where check-ins go, see ``core.monitor``
-NOTIFY                   []         whom people are told by, see ``core.channels``
-CALENDARS                {}         by name, what says which days are excluded
-=======================  =========  ======================================================
-
-Durations are a ``timedelta`` or a number of seconds.
+Nothing is cached between calls, so a changed setting takes effect at the next call. The options
+and their defaults are the fields of ``core.options.Options``.
 """
 
 from __future__ import annotations
@@ -45,6 +19,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import LazyObject, Promise
 
 from .calendars import Calendars
+from .callables import Targets, Types
 from .core.declarations.declaration import Declaration
 from .core.declarations.item import Declared
 from .core.declarations.problems import Check, Problem, Problems, UnresolvableError
@@ -53,7 +28,6 @@ from .core.event_sink import Sink
 from .core.http_api import FORBIDDEN
 from .core.options import Options, read_options
 from .exceptions import RegistrationShapeError, class_of, words_of
-from .targets import Targets, Types
 
 __all__ = ["Options", "declarations", "options", "problems", "registrations"]
 
@@ -61,12 +35,12 @@ _DEEPEST = 64
 
 
 def registrations() -> object:
-    """Give ``settings.SCHEDULED_TASKS`` as it stands, the empty list where it is not set."""
+    """Return ``settings.SCHEDULED_TASKS``, an empty list if it is not set."""
     return getattr(settings, "SCHEDULED_TASKS", [])
 
 
 class LazyValueError(Exception):
-    """Stand for a lazy value of the settings that raises: readers refuse it with its place."""
+    """A lazy value of the settings that raised; readers refuse it at its place."""
 
 
 def evaluated(value: Any) -> Any:
@@ -86,7 +60,7 @@ def _evaluated(value: Any, depth: int, known: dict[int, Any]) -> Any:
     if depth >= _DEEPEST or kind not in (dict, list, tuple):
         return value
     if id(value) not in known:
-        # What contains itself stays as it is there; what is shared is read once.
+        # A value that contains itself stays as it is there; a shared value is read once.
         known[id(value)] = value
         known[id(value)] = _with_items(value, depth, known)
     return known[id(value)]
@@ -108,7 +82,7 @@ def _evaluated_lazy(value: Any, depth: int, known: dict[int, Any]) -> Any:
     try:
         if isinstance(value, Promise):
             return str(value)
-        # The wrapped object takes the place of one that only looks like it.
+        # The wrapped object replaces its proxy.
         wrapped = value.__reduce__()[1][0]
     except Exception as error:
         return LazyValueError(f"{class_of(error)}: {words_of(error)}")
@@ -118,26 +92,23 @@ def _evaluated_lazy(value: Any, depth: int, known: dict[int, Any]) -> Any:
 
 
 def declarations(registrations: object, *, time_zone: str | None = None) -> list[Declaration]:
-    """Understand registrations, from settings or handed to ``initialize``.
+    """Return the declarations of registrations, from settings or an argument of ``initialize``.
 
     Args:
         registrations: a list of 4-tuples and dicts; callables of any kind are accepted.
         time_zone: IANA name for 4-tuples; ``settings.TIME_ZONE`` unless given.
 
     Raises:
-        DeclarativeCronError: the first thing that is wrong, by the kind that 001
-            Registration Validation Errors names for it. A note on the error says where it
-            is and how to mend it.
+        DeclarativeCronError: the first mistake, by the kind that 001 Registration
+            Validation Errors names for it. A note on the error has the place and the fix.
     """
     problems, zone = Problems(stop_at_first=True), partial(project_zone, time_zone)
     given = evaluated(registrations)
     return [d.declaration for d in read(given, Targets(), zone, calendars(), problems)]
 
 
-def posted(
-    entry: Mapping[str, Any],
-) -> tuple[Declaration | None, list[Problem]]:
-    """Understand one task that is registered over HTTP, with everything that is wrong.
+def posted(entry: Mapping[str, Any]) -> tuple[Declaration | None, list[Problem]]:
+    """Return the declaration of a task that is registered over HTTP, and all mistakes.
 
     Args:
         entry: in the form of an item of ``SCHEDULED_TASKS``, JSON-native.
@@ -146,11 +117,11 @@ def posted(
 
 
 def stored(entry: object, *, is_external: bool = False) -> Declaration:
-    """Understand the task that a row keeps, as it was posted.
+    """Return the declaration of a posted task from its row.
 
     Args:
         entry: as it was posted.
-        is_external: it was taken for one of external workers.
+        is_external: it was accepted for external workers.
 
     Raises:
         DeclarativeCronError: this process does not have its type, or the text is damaged.
@@ -173,7 +144,7 @@ def _one(
 
 
 def problems(registrations: object) -> list[Problem]:
-    """Give everything that is wrong with registrations, as system checks report it.
+    """Return all mistakes in registrations, as system checks report them.
 
     Args:
         registrations: as written in settings; callables must be importable by name.
@@ -182,7 +153,7 @@ def problems(registrations: object) -> list[Problem]:
 
 
 def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
-    """Give what is acceptable and what is wrong, without raising.
+    """Return the acceptable declarations and all mistakes, without raising.
 
     Args:
         registrations: as written in settings; callables must be importable by name.
@@ -195,13 +166,13 @@ def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
 
 
 def project_zone(name: str | None = None) -> ZoneInfo:
-    """Give the zone of the project's local times.
+    """Return the zone of the project's local times.
 
-    A name without a slash, such as ``GMT``, is taken too: Django accepted it. UTC where
-    ``settings.TIME_ZONE`` is ``None``.
+    A name without a slash, such as ``GMT``, is accepted, because Django accepts it. If
+    ``settings.TIME_ZONE`` is ``None``, the zone is UTC.
 
     Args:
-        name: instead of ``settings.TIME_ZONE``.
+        name: replaces ``settings.TIME_ZONE``.
 
     Raises:
         UnresolvableError: the installed time zone database does not have it.
@@ -216,12 +187,12 @@ def project_zone(name: str | None = None) -> ZoneInfo:
 
 
 def project_zone_is_set() -> bool:
-    """Tell whether ``settings.TIME_ZONE`` names a zone."""
+    """Return whether ``settings.TIME_ZONE`` names a zone."""
     return settings.TIME_ZONE is not None
 
 
 def job_keys() -> tuple[bytes, ...]:
-    """Return the keys of the names of jobs: the one in use, then those of older secret keys."""
+    """Return the keys that sign names of jobs: the current one, then those of older secrets."""
     return tuple(map(_job_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)))
 
 
@@ -231,12 +202,7 @@ def _job_key(secret: str | bytes) -> bytes:
 
 
 def foreign(name: str, default: Any = None) -> Any:
-    """Give a setting of another scheduler.
-
-    Args:
-        name: of the setting.
-        default: where the project has none.
-    """
+    """Return a setting of another app, or a default."""
     return getattr(settings, name, default)
 
 
@@ -245,7 +211,7 @@ def _given_options() -> Any:
 
 
 def options() -> Options:
-    """Give the options of ``settings.DECLARATIVE_CRON``, defaults filled in.
+    """Return the options of ``settings.DECLARATIVE_CRON``, with defaults for the others.
 
     Raises:
         ImproperlyConfigured: an option is unknown or its value is refused.
@@ -258,31 +224,31 @@ def options() -> Options:
 
 
 def option_problems() -> list[Problem]:
-    """Give everything that is wrong with ``settings.DECLARATIVE_CRON``."""
+    """Return all mistakes in ``settings.DECLARATIVE_CRON``."""
     return read_options(_given_options())[1]
 
 
 def lenient_options() -> Options:
-    """Give the options, with the default of each that is refused."""
+    """Return the options, with the defaults of those that are refused."""
     return read_options(_given_options())[0]
 
 
 def calendars() -> Calendars:
-    """Give the calendars that tasks may name; those that are refused are left out."""
+    """Return the calendars that tasks may name, except refused ones."""
     return Calendars(lenient_options().CALENDARS)
 
 
 def external_workers() -> bool:
-    """Tell whether workers outside may have types of their own; each pass asks for that alone."""
+    """Return whether external workers may have types of their own, without reading all options."""
     given = _given_options()
     return isinstance(given, dict) and given.get("EXTERNAL_WORKERS") is True
 
 
 def event_sink() -> Sink | None:
-    """Give who is told of events; each pass asks, so nothing else is understood for it.
+    """Return the receiver of events; without one, the other options are not read.
 
     Raises:
-        ImproperlyConfigured: one is named, and an option is unknown or its value is refused.
+        ImproperlyConfigured: one is set, and an option is unknown or its value is refused.
     """
     given = _given_options()
     if isinstance(given, dict) and given.get("EVENT_SINK") is None:
@@ -291,5 +257,5 @@ def event_sink() -> Sink | None:
 
 
 def posts_events() -> bool:
-    """Tell whether ``EVENT_SINK`` names a receiver that can be understood."""
+    """Return whether ``EVENT_SINK`` has a valid receiver."""
     return lenient_options().EVENT_SINK is not None

@@ -1,63 +1,123 @@
-"""The functions of this process that answer to types, and where they are looked for.
+"""The functions of this process that are registered for types (CRON-04).
 
-As the admin finds ``admin`` modules, the module ``tasks`` of each installed app is
-imported once, when something asks for a type or the system checks run::
+Like Django's ``admin`` modules, the module ``tasks`` of each installed app is imported once,
+when a type is needed or the system checks run::
 
     from django_declarative_cron import handler
 
     @handler("report.generate")
     def generate(report: dict) -> None: ...
 
-Importing this module imports nothing else of the project and asks no database.
+A caller over a network names a type, and only registered functions are found, so no text from
+outside is ever an import path. Importing this module imports no model and queries no database.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.apps import AppConfig, apps
 from django.utils.module_loading import module_has_submodule
 
+from .core.declarations import values
 from .core.declarations.problems import Check, Problem
-from .core.handlers import Handlers
 from .exceptions import InvalidRegistrationError
 
 __all__ = ["discover", "find", "handler", "known", "nearest", "problems"]
+
+LONGEST_TYPE: Final = 255
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
+
+
+def flaw_of_type(name: object) -> str | None:
+    """Return the flaw of the name of a type, or ``None``."""
+    if not isinstance(name, str):
+        return f"must be a text, not {type(name).__name__}"
+    if len(name) > LONGEST_TYPE:
+        return f"must have at most {LONGEST_TYPE} characters, found {len(name)}"
+    if _TYPE.fullmatch(name):
+        return None
+    form = "lower-case words of letters, digits and _, joined by dots"
+    return f"must be {form}, such as report.generate, found {name!r}"
+
+
+class Handlers:
+    """A registry of functions by type."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[str, Callable[..., Any]] = {}
+
+    def register(self, name: str) -> Callable[[Handler], Handler]:
+        """Return a decorator that registers a function for a type and returns it unchanged.
+
+        Raises:
+            InvalidRegistrationError: the name is refused, or another function has it.
+        """
+        flaw = flaw_of_type(name)
+        if flaw is not None:
+            raise InvalidRegistrationError("type", name, flaw)
+
+        def take(function: Handler) -> Handler:
+            other = self._by_type.setdefault(name, function)
+            # Reloading a module makes a new object of the same function.
+            if _path(other) != _path(function):
+                both = f"of {'.'.join(_path(function))} is taken by {'.'.join(_path(other))}"
+                raise InvalidRegistrationError("type", name, f"{name!r} {both}")
+            self._by_type[name] = function
+            return function
+
+        return take
+
+    def find(self, name: str) -> Callable[..., Any] | None:
+        """Return the function of a type, or ``None``."""
+        return self._by_type.get(name)
+
+    def nearest(self, name: str) -> str | None:
+        """Return the most similar registered type, or ``None``."""
+        return values.nearest(name, self._by_type)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._by_type))
+
+    def __len__(self) -> int:
+        return len(self._by_type)
+
+
+def _path(function: Callable[..., Any]) -> tuple[str, str]:
+    name = getattr(function, "__qualname__", None) or repr(function)
+    return str(getattr(function, "__module__", "")), str(name)
+
 
 MODULE: Final = "tasks"
 
 _handlers: Final = Handlers()
 _turn: Final = threading.RLock()
-_looked_at: Final[dict[str, Exception | None]] = {}
+_imports: Final[dict[str, Exception | None]] = {}
 
 handler = _handlers.register
 
 
 def find(name: str) -> Callable[..., Any] | None:
-    """Give the function that answers to a type, or ``None`` (CRON-04).
-
-    Args:
-        name: of the type, such as ``report.generate``.
-    """
+    """Return the function of a type such as ``report.generate``, or ``None`` (CRON-04)."""
     discover()
     return _handlers.find(name)
 
 
 def known() -> list[str]:
-    """Give the types that functions of this process answer to."""
+    """Return the types that this process has functions for."""
     discover()
     return list(_handlers)
 
 
 def nearest(name: str) -> str | None:
-    """Propose the registered type that was probably meant.
-
-    Args:
-        name: what was written.
-    """
+    """Return the most similar registered type, or ``None``."""
     discover()
     return _handlers.nearest(name)
 
@@ -65,16 +125,16 @@ def nearest(name: str) -> str | None:
 def discover() -> None:
     """Import the ``tasks`` module of each installed app, once in a process.
 
-    One that cannot be imported keeps no other from being found; ``problems`` tells of it.
+    A module that cannot be imported does not affect the others; ``problems`` reports it.
     """
     if not apps.models_ready:
         return
     with _turn:
         for app in apps.get_app_configs():
-            if app.name not in _looked_at:
-                # Noted first, because the module may itself ask for types.
-                _looked_at[app.name] = None
-                _looked_at[app.name] = _imported(app)
+            if app.name not in _imports:
+                # Set first, because the module may itself look up types.
+                _imports[app.name] = None
+                _imports[app.name] = _imported(app)
 
 
 def _imported(app: AppConfig) -> Exception | None:
@@ -83,16 +143,16 @@ def _imported(app: AppConfig) -> Exception | None:
     try:
         import_module(f"{app.name}.{MODULE}")
     except Exception as error:
-        # A module runs whatever it likes while it is imported.
+        # A module may raise anything while it is imported.
         return error
     return None
 
 
 def problems() -> Iterator[Problem]:
-    """Give what is wrong with the ``tasks`` modules of the installed apps."""
+    """Yield the problems of the ``tasks`` modules of the installed apps."""
     discover()
     for app in apps.get_app_configs():
-        place, error = f"{app.name}.{MODULE}", _looked_at.get(app.name)
+        place, error = f"{app.name}.{MODULE}", _imports.get(app.name)
         if error is None:
             continue
         if isinstance(error, InvalidRegistrationError):
@@ -100,7 +160,7 @@ def problems() -> Iterator[Problem]:
             yield Problem(check=Check.HANDLER, place=place, message=error.message, hint=hint)
         else:
             message = f"cannot be imported, so its types are unknown: {type(error).__name__}: "
-            hint = "Mend it, if it registers types with `handler`."
+            hint = "Fix it, if it registers types with `handler`."
             yield Problem(
                 check=Check.TASKS_MODULE, place=place, message=f"{message}{error}", hint=hint
             )

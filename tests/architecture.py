@@ -17,9 +17,9 @@ ORDER = (
     ("core",),
     (
         "conf",
-        "targets",
+        "callables",
         "handlers",
-        "djangotasks",
+        "django_tasks",
         "calendars",
         "models",
         "fields",
@@ -30,7 +30,7 @@ ORDER = (
     ("monitoring",),
     ("admin", "management", "http"),
 )
-EVERYWHERE = {"exceptions", "lazily", "__init__"}
+EVERYWHERE = {"exceptions", "__init__"}
 # One module that a part may import out of one it may not, and why.
 LOANS = {
     ("checks", "runtime.clock"): "a warning about the next occurrences starts at the present",
@@ -44,15 +44,15 @@ LOANS = {
 BESIDE = {
     "exceptions": set(),
     "theory": {"cron", "core"},
-    "conf": {"targets", "calendars"},
-    "targets": {"handlers", "djangotasks"},
+    "conf": {"callables", "calendars"},
+    "callables": {"handlers", "django_tasks"},
     "models": {"fields"},
     "migrations": {"models", "fields"},
     "checks": {
         "conf",
-        "targets",
+        "callables",
         "handlers",
-        "djangotasks",
+        "django_tasks",
         "calendars",
         "core",
         "cron",
@@ -60,7 +60,6 @@ BESIDE = {
     },
     "management": {"theory", "importers"},
     "importers": {"conf", "fields", "core", "formatting", "cron", "exceptions"},
-    "lazily": set(),
     "apps": {"checks", "signals", "monitoring"},
     "templatetags": set(),
 }

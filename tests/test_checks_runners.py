@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.checks import CheckMessage, run_checks
 
-from django_declarative_cron import checks, djangotasks
+from django_declarative_cron import checks, django_tasks
 from django_declarative_cron.runtime import forking
 from django_declarative_cron.runtime.runners import fork_server_client
 
@@ -113,18 +113,18 @@ def test_an_engine_with_workers_is_nothing_to_say(settings: Any) -> None:
 @needs_tasks
 def test_a_task_of_django_is_asked_for_what_it_was_declared_with(settings: Any) -> None:
     settings.TASKS = {"default": {**ENGINES["plain"], "QUEUES": ["mail"]}}
-    task = djangotasks.make_task(djangotasks._probe)
+    task = django_tasks.make_task(django_tasks._probe)
     asked = {"backend": "default", "queue_name": "mail", "priority": 0}
-    assert djangotasks.asked_of_engine(djangotasks.DjangoTask(task), {}) == asked
+    assert django_tasks.asked_of_engine(django_tasks.DjangoTask(task), {}) == asked
     options = {"queue": "reports", "timeout": 3}
-    found = djangotasks.asked_of_engine(djangotasks.DjangoTask(task), options)
+    found = django_tasks.asked_of_engine(django_tasks.DjangoTask(task), options)
     assert found == {**asked, "queue_name": "reports"}
 
 
 def test_a_project_without_tasks_is_told_what_to_install(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(djangotasks, "_MODULES", ("tests.callables.nowhere",))
+    monkeypatch.setattr(django_tasks, "_MODULES", ("tests.callables.nowhere",))
     ((check, message, hint),) = said(settings, runner="django_tasks")
     assert check == "E061"
     assert message.endswith("install django-declarative-cron[tasks], or take Django 6")

@@ -11,7 +11,7 @@ from django_declarative_cron import checks
 from django_declarative_cron.core.declarations.entry import KINDS
 from django_declarative_cron.core.declarations.options import _READERS as JOB_OPTIONS
 from django_declarative_cron.core.event_sink import _READERS as SINK_KEYS
-from django_declarative_cron.core.options import _READERS as OPTIONS
+from django_declarative_cron.core.options import OPTIONS
 from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
 
 pytestmark = pytest.mark.usefixtures("still_clock")

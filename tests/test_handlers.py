@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from django.test import override_settings
 import django_declarative_cron
 from django_declarative_cron import checks, conf, handlers
 from django_declarative_cron.core.declarations.problems import Check
+from django_declarative_cron.exceptions import InvalidRegistrationError
+from django_declarative_cron.handlers import Handlers, flaw_of_type
 
 from .http.reports import tasks as reports
 
@@ -105,3 +109,88 @@ def test_looking_for_types_asks_no_database() -> None:
     # Without the mark of a database test, a query is an error.
     with installed("reports"):
         assert declared(type="report.generate")
+
+
+# --- the registry ---
+
+
+@pytest.fixture
+def registry() -> Handlers:
+    return Handlers()
+
+
+def test_a_registered_function_is_found_and_left_as_it_is(registry: Handlers) -> None:
+    @registry.register("report.generate")
+    def generate(kind: str) -> str:
+        return kind * 2
+
+    assert registry.find("report.generate") is generate
+    assert generate("a") == "aa"
+    assert (list(registry), len(registry)) == (["report.generate"], 1)
+
+
+def test_one_function_may_answer_to_several_types(registry: Handlers) -> None:
+    @registry.register("cache.warm")
+    @registry.register("cache.fill")
+    async def warm() -> int:
+        return 1
+
+    assert list(registry) == ["cache.fill", "cache.warm"]
+    assert asyncio.run(warm()) == 1
+
+
+def test_what_was_not_registered_is_not_found(registry: Handlers) -> None:
+    registry.register("report.generate")(len)
+    for name in ("report", "os.system", "report.generate.x", "Report.generate", ""):
+        assert registry.find(name) is None
+    assert registry.nearest("report.genrate") == "report.generate"
+    assert registry.nearest("os.system") is None
+
+
+def test_a_module_that_is_loaded_anew_may_register_again(registry: Handlers) -> None:
+    def load() -> Any:
+        @registry.register("report.generate")
+        def generate() -> None: ...
+
+        return generate
+
+    first, second = load(), load()
+    assert first is not second
+    assert registry.find("report.generate") is second
+
+
+def test_another_function_cannot_take_a_type(registry: Handlers) -> None:
+    registry.register("report.generate")(len)
+    with pytest.raises(InvalidRegistrationError, match=r"is taken by builtins\.len"):
+        registry.register("report.generate")(max)
+    assert registry.find("report.generate") is len
+
+
+def test_two_callables_without_a_name_are_told_apart(registry: Handlers) -> None:
+    registry.register("report.generate")(partial(len, "a"))
+    with pytest.raises(InvalidRegistrationError, match="is taken by"):
+        registry.register("report.generate")(partial(len, "b"))
+
+
+@pytest.mark.requirement("002 CRON-04")
+@pytest.mark.parametrize("name", ["a", "report.generate", "maintenance.cache_cleanup", "a1.b_2.c3"])
+def test_names_of_types(name: str) -> None:
+    assert flaw_of_type(name) is None
+
+
+@pytest.mark.requirement("002 CRON-04")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *((name, "such as report.generate") for name in ("", ".", "a.", ".a", "a..b", "A.b")),
+        *((name, "such as report.generate") for name in ("a-b", "1a", "a b", "a.b\n", "ä", "_a")),
+        ("a" * 256, "at most 255"),
+        (None, "a text, not NoneType"),
+        (len, "a text, not builtin"),
+    ],
+)
+def test_other_values_are_refused_with_the_form(name: Any, told: str, registry: Handlers) -> None:
+    assert told in (flaw_of_type(name) or "")
+    with pytest.raises(InvalidRegistrationError, match=told) as caught:
+        registry.register(name)
+    assert (caught.value.details["field"], len(registry)) == ("type", 0)

@@ -1,9 +1,9 @@
-"""The options of a scheduler, from a dictionary."""
+"""The options in ``DECLARATIVE_CRON``: one table with default, reader and help of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, timedelta
 from typing import Any, Final, cast
 
@@ -26,133 +26,18 @@ from .monitor import Monitoring, read_monitoring
 SETTING: Final = "DECLARATIVE_CRON"
 
 _LONGEST: Final = timedelta(days=36500)
-"""Beyond it, instants lie outside of what a calendar has."""
+"""Longer durations lead to instants beyond the last year of the calendar."""
 
 _KILLED_AFTER: Final = timedelta(seconds=30)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What can be set of a scheduler, by the names that settings use.
-
-    Args:
-        WORKERS: how many tasks run at the same time in one process.
-        LEASE: how long a leader leads unheard of.
-        RENEW: how often a process says that it is alive.
-        DEAD_AFTER: how long a process counts as alive unheard of; ``LEASE`` unless given.
-        GRACE: how long a stopping process waits for its runs.
-        WATCHDOG_PROCESS: whether ``runscheduler`` starts a process that monitors it.
-        ADMIN_ACTIONS: whether people may act in the admin, or only look.
-        DEPLOYMENT: which of several schedulers in one database this is.
-        RELEASE: of the project; it is shown with each scheduler.
-        HISTORY_MAX_AGE: how long finished runs are kept.
-        HISTORY_MAX_RUNS: how many finished runs are kept for one task.
-        EVENT_SINK: where events are posted to, ``None`` for nowhere.
-        HTTP_MAX_BODY: the largest body of a request to the HTTP binding, in bytes.
-        HTTP_RATE: how many requests a minute one caller has in one process.
-        EXTERNAL_WORKERS: whether types without a function here are taken for external workers.
-        VISIBILITY_TIMEOUT: how long a worker that is not heard of keeps a run.
-        METRICS_MAX_TASK_LABELS: of how many tasks the metrics have a label of their own.
-        MONITOR: where check-ins of tasks go, ``None`` for nowhere.
-        NOTIFY: whom people are told by that something needs them.
-        CALENDARS: by name, what says of a day whether it is excluded: a function, the dotted
-            path of one, or the path of a file that ends in ``.ics``.
-    """
-
-    WORKERS: int = 10
-    LEASE: timedelta = timedelta(seconds=15)
-    RENEW: timedelta = timedelta(seconds=5)
-    DEAD_AFTER: timedelta | None = None
-    GRACE: timedelta = timedelta(seconds=25)
-    WATCHDOG_PROCESS: bool = True
-    ADMIN_ACTIONS: bool = True
-    DEPLOYMENT: str = "default"
-    RELEASE: str = ""
-    HISTORY_MAX_AGE: timedelta = timedelta(days=90)
-    HISTORY_MAX_RUNS: int = 1000
-    EVENT_SINK: Sink | None = None
-    HTTP_MAX_BODY: int = 256 * 1024
-    HTTP_RATE: int = 600
-    EXTERNAL_WORKERS: bool = False
-    VISIBILITY_TIMEOUT: timedelta = timedelta(minutes=10)
-    METRICS_MAX_TASK_LABELS: int = 200
-    MONITOR: Monitoring | None = None
-    NOTIFY: tuple[Channel, ...] = ()
-    CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(default_factory=dict)
-
-    @property
-    def longest_silence(self) -> timedelta:
-        """Return how long a process may be unheard of and count as alive."""
-        return self.LEASE if self.DEAD_AFTER is None else self.DEAD_AFTER
+_NONE: Final = timedelta(0)
+_TENTH: Final = timedelta(milliseconds=100)
+_SECOND: Final = timedelta(seconds=1)
 
 
 class _RefusedError(ValueError):
-    """Say what an option must be."""
-
-
-def read_options(given: object) -> tuple[Options, list[Problem]]:
-    """Understand the options; what is refused keeps its default."""
-    if not isinstance(given, dict):
-        message = f"must be a dict, not {type(given).__name__}"
-        return Options(), [_problem(Check.OPTIONS_SHAPE, "", message, 'Write {"WORKERS": 10}.')]
-    values: dict[str, Any] = {}
-    problems = []
-    for key, value in given.items():
-        if key not in _READERS:
-            problems.append(_unknown(name_of_key(key)))
-            continue
-        try:
-            values[key] = _READERS[key](value)
-        except _RefusedError as error:
-            default = getattr(Options(), key)
-            hint = _HINTS.get(key, f"The default is {default!r}.")
-            problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
-    options = replace(Options(), **values)
-    return options, problems + list(_relations(options))
-
-
-def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
-    place = f"{SETTING}[{key!r}]" if key else SETTING
-    return Problem(check=check, place=place, message=message, hint=hint)
-
-
-def _unknown(key: str) -> Problem:
-    near = nearest(key, _READERS)
-    tail = f"; did you mean `{near}`?" if near else ""
-    hint = f"Known options: {listed(_READERS)}."
-    return _problem(Check.UNKNOWN_OPTION, key, f"is no known option{tail}", hint)
-
-
-def _relations(options: Options) -> Iterator[Problem]:
-    renew, lease = options.RENEW.total_seconds(), options.LEASE.total_seconds()
-    if renew >= lease:
-        message = f"must be less than LEASE: {renew:g} s against {lease:g} s"
-        hint = "A lease that runs out before it is renewed makes the lead change hands for ever."
-        yield _problem(Check.OPTION_RELATION, "RENEW", message, hint)
-    elif renew * 2 > lease:
-        message = f"leaves no second try within LEASE: {renew:g} s against {lease:g} s"
-        hint = "Let RENEW be a third of LEASE."
-        yield _problem(Check.LATE_RENEWAL, "RENEW", message, hint)
-    silence = options.longest_silence.total_seconds()
-    if silence < lease:
-        message = f"must be at least LEASE: {silence:g} s against {lease:g} s"
-        hint = "A leader would be taken for dead, and its runs started elsewhere, while it leads."
-        yield _problem(Check.OPTION_RELATION, "DEAD_AFTER", message, hint)
-    for remark in () if options.EVENT_SINK is None else remarks(options.EVENT_SINK):
-        hint = "Give it an https `url`, and a `secret` that the receiver knows too."
-        yield _problem(Check.UNSAFE_SINK, "EVENT_SINK", remark, hint)
-    for remark in remarks_on_channels(options.NOTIFY):
-        hint = "Give it a `secret` that the receiver knows too."
-        yield _problem(Check.UNSIGNED_NOTICE, "NOTIFY", remark, hint)
-    grace, killed = options.GRACE.total_seconds(), _KILLED_AFTER.total_seconds()
-    if grace >= killed:
-        message = f"leaves no time to end in order where a stop is cut off after {killed:g} s"
-        hint = (
-            f"Kubernetes kills {killed:g} s after SIGTERM, Compose after 10 s: set"
-            " terminationGracePeriodSeconds or stop_grace_period"
-            f" to more than {grace:g} s."
-        )
-        yield _problem(Check.LONG_GRACE, "GRACE", message, hint)
+    """The value of an option is refused; the message says which values are accepted."""
 
 
 def _whole(value: Any) -> int:
@@ -245,27 +130,183 @@ def _source(name: str, given: Any) -> str | Callable[[date], bool]:
     )
 
 
-_HINTS: Final = {"EVENT_SINK": 'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.'}
-_SECOND = timedelta(seconds=1)
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "WORKERS": _whole,
-    "LEASE": _duration(_SECOND),
-    "RENEW": _duration(timedelta(milliseconds=100)),
-    "DEAD_AFTER": _unless_none(_duration(_SECOND)),
-    "GRACE": _duration(timedelta(0)),
-    "WATCHDOG_PROCESS": _truth,
-    "ADMIN_ACTIONS": _truth,
-    "DEPLOYMENT": _text(1),
-    "RELEASE": _text(0),
-    "HISTORY_MAX_AGE": _duration(_SECOND),
-    "HISTORY_MAX_RUNS": _whole,
-    "EVENT_SINK": _unless_none(_read_by(read_sink)),
-    "HTTP_MAX_BODY": _whole,
-    "HTTP_RATE": _whole,
-    "EXTERNAL_WORKERS": _truth,
-    "VISIBILITY_TIMEOUT": _duration(_SECOND),
-    "METRICS_MAX_TASK_LABELS": _whole,
-    "MONITOR": _unless_none(_read_by(read_monitoring)),
-    "NOTIFY": _read_by(read_channels),
-    "CALENDARS": _calendars,
-}
+def _read(read: Callable[[Any], Any], help_text: str, hint: str = "") -> dict[str, Any]:
+    """Return the metadata of an option: its reader, its text in the docs, its hint in a check."""
+    return {"read": read, "help": help_text, "hint": hint}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options, by the names that settings use."""
+
+    WORKERS: int = field(
+        default=10,
+        metadata=_read(_whole, "number of callbacks that run at the same time in a process"),
+    )
+    LEASE: timedelta = field(
+        default=timedelta(seconds=15),
+        metadata=_read(_duration(_SECOND), "lease time of the leader after its last renewal"),
+    )
+    RENEW: timedelta = field(
+        default=timedelta(seconds=5),
+        metadata=_read(_duration(_TENTH), "interval of the heartbeat; best a third of `LEASE`"),
+    )
+    DEAD_AFTER: timedelta | None = field(
+        default=None,
+        metadata=_read(
+            _unless_none(_duration(_SECOND)),
+            "time after which a process without a heartbeat counts as dead; `LEASE` if not set",
+        ),
+    )
+    GRACE: timedelta = field(
+        default=timedelta(seconds=25),
+        metadata=_read(_duration(_NONE), "time that a stopping process waits for its runs"),
+    )
+    WATCHDOG_PROCESS: bool = field(
+        default=True,
+        metadata=_read(_truth, "whether `runscheduler` starts a process that monitors it"),
+    )
+    ADMIN_ACTIONS: bool = field(
+        default=True,
+        metadata=_read(
+            _truth, "whether the admin offers actions; `False` makes its pages read-only"
+        ),
+    )
+    DEPLOYMENT: str = field(
+        default="default",
+        metadata=_read(_text(1), "name of this scheduler among several in one database"),
+    )
+    RELEASE: str = field(
+        default="", metadata=_read(_text(0), "release of the project, shown with each scheduler")
+    )
+    HISTORY_MAX_AGE: timedelta = field(
+        default=timedelta(days=90),
+        metadata=_read(_duration(_SECOND), "age after which finished runs are deleted"),
+    )
+    HISTORY_MAX_RUNS: int = field(
+        default=1000, metadata=_read(_whole, "number of finished runs that are kept per task")
+    )
+    EVENT_SINK: Sink | None = field(
+        default=None,
+        metadata=_read(
+            _unless_none(_read_by(read_sink)),
+            "receiver that events are posted to",
+            'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.',
+        ),
+    )
+    HTTP_MAX_BODY: int = field(
+        default=256 * 1024, metadata=_read(_whole, "largest body of an HTTP request, in bytes")
+    )
+    HTTP_RATE: int = field(
+        default=600, metadata=_read(_whole, "number of HTTP requests a minute per caller")
+    )
+    EXTERNAL_WORKERS: bool = field(
+        default=False,
+        metadata=_read(
+            _truth, "whether types without a function here are accepted for external workers"
+        ),
+    )
+    VISIBILITY_TIMEOUT: timedelta = field(
+        default=timedelta(minutes=10),
+        metadata=_read(
+            _duration(_SECOND),
+            "time after which a run is handed out again if its external worker sends no heartbeat",
+        ),
+    )
+    METRICS_MAX_TASK_LABELS: int = field(
+        default=200,
+        metadata=_read(
+            _whole, "number of tasks with a label of their own; others share the label `other`"
+        ),
+    )
+    MONITOR: Monitoring | None = field(
+        default=None,
+        metadata=_read(
+            _unless_none(_read_by(read_monitoring)), "receiver of the check-ins of tasks"
+        ),
+    )
+    NOTIFY: tuple[Channel, ...] = field(
+        default=(),
+        metadata=_read(_read_by(read_channels), "channels that notifications are sent to"),
+    )
+    CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(
+        default_factory=dict,
+        metadata=_read(
+            _calendars,
+            "calendars by name: a function, its dotted path, or the path of an `.ics` file",
+        ),
+    )
+
+    @property
+    def longest_silence(self) -> timedelta:
+        """Return the time after which a process without a heartbeat counts as dead."""
+        return self.LEASE if self.DEAD_AFTER is None else self.DEAD_AFTER
+
+
+OPTIONS: Final = {each.name: each for each in fields(Options)}
+"""The fields of ``Options`` by name; ``metadata`` has ``read``, ``help`` and ``hint``."""
+
+
+def read_options(given: object) -> tuple[Options, list[Problem]]:
+    """Return the options and their problems; a refused option keeps its default."""
+    if not isinstance(given, dict):
+        message = f"must be a dict, not {type(given).__name__}"
+        return Options(), [_problem(Check.OPTIONS_SHAPE, "", message, 'Write {"WORKERS": 10}.')]
+    values: dict[str, Any] = {}
+    problems = []
+    for key, value in given.items():
+        if key not in OPTIONS:
+            problems.append(_unknown(name_of_key(key)))
+            continue
+        try:
+            values[key] = OPTIONS[key].metadata["read"](value)
+        except _RefusedError as error:
+            default = getattr(Options(), key)
+            hint = OPTIONS[key].metadata["hint"] or f"The default is {default!r}."
+            problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
+    options = replace(Options(), **values)
+    return options, problems + list(_relations(options))
+
+
+def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
+    place = f"{SETTING}[{key!r}]" if key else SETTING
+    return Problem(check=check, place=place, message=message, hint=hint)
+
+
+def _unknown(key: str) -> Problem:
+    near = nearest(key, OPTIONS)
+    tail = f"; did you mean `{near}`?" if near else ""
+    hint = f"Known options: {listed(OPTIONS)}."
+    return _problem(Check.UNKNOWN_OPTION, key, f"is no known option{tail}", hint)
+
+
+def _relations(options: Options) -> Iterator[Problem]:
+    renew, lease = options.RENEW.total_seconds(), options.LEASE.total_seconds()
+    if renew >= lease:
+        message = f"must be less than LEASE: {renew:g} s against {lease:g} s"
+        hint = "A lease that runs out before it is renewed makes the lead change hands for ever."
+        yield _problem(Check.OPTION_RELATION, "RENEW", message, hint)
+    elif renew * 2 > lease:
+        message = f"leaves no second try within LEASE: {renew:g} s against {lease:g} s"
+        hint = "Let RENEW be a third of LEASE."
+        yield _problem(Check.LATE_RENEWAL, "RENEW", message, hint)
+    silence = options.longest_silence.total_seconds()
+    if silence < lease:
+        message = f"must be at least LEASE: {silence:g} s against {lease:g} s"
+        hint = "A leader would be taken for dead, and its runs started elsewhere, while it leads."
+        yield _problem(Check.OPTION_RELATION, "DEAD_AFTER", message, hint)
+    for remark in () if options.EVENT_SINK is None else remarks(options.EVENT_SINK):
+        hint = "Give it an https `url`, and a `secret` that the receiver knows too."
+        yield _problem(Check.UNSAFE_SINK, "EVENT_SINK", remark, hint)
+    for remark in remarks_on_channels(options.NOTIFY):
+        hint = "Give it a `secret` that the receiver knows too."
+        yield _problem(Check.UNSIGNED_NOTICE, "NOTIFY", remark, hint)
+    grace, killed = options.GRACE.total_seconds(), _KILLED_AFTER.total_seconds()
+    if grace >= killed:
+        message = f"leaves no time to end in order where a stop is cut off after {killed:g} s"
+        hint = (
+            f"Kubernetes kills {killed:g} s after SIGTERM, Compose after 10 s: set"
+            " terminationGracePeriodSeconds or stop_grace_period"
+            f" to more than {grace:g} s."
+        )
+        yield _problem(Check.LONG_GRACE, "GRACE", message, hint)

@@ -15,9 +15,8 @@ imported when first asked for, so that pytest can load its plugin before Django 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..lazily import lazily
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .clock import Instant, ManualClock
@@ -61,4 +60,12 @@ _HOMES = {
     "post_task": ".outside",
 }
 
-__getattr__, __dir__ = lazily(globals(), _HOMES)
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

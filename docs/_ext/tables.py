@@ -69,9 +69,9 @@ def options() -> str:
     """Write the table of the options in ``DECLARATIVE_CRON``."""
     from django_declarative_cron.core.options import Options
 
-    said, defaults = _arguments(Options), Options()
+    defaults = Options()
     rows = (
-        (_code(each.name), in_words(getattr(defaults, each.name)), said[each.name])
+        (_code(each.name), in_words(getattr(defaults, each.name)), each.metadata["help"])
         for each in fields(Options)
     )
     return _table(("option", "default", "description"), rows)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connections
 
-from ... import djangotasks, signals
+from ... import django_tasks, signals
 from ...store import external_jobs
 from ...store.guard import Member
 from ...store.results import Result
@@ -208,5 +208,5 @@ def _task(work: Work) -> Any:
     from .django_tasks_worker import FUNCTION
 
     assert work.declaration is not None
-    asked = djangotasks.asked_of_engine(work.target.function, work.declaration.options)
-    return djangotasks.make_task(FUNCTION, **asked)
+    asked = django_tasks.asked_of_engine(work.target.function, work.declaration.options)
+    return django_tasks.make_task(FUNCTION, **asked)

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from ... import conf, djangotasks, targets
+from ... import callables, conf, django_tasks
 from ...core.declarations.declaration import Declaration, Target
 from ...core.declarations.runners import PROCESS, THREAD, is_async
 from ...models import Origin
@@ -174,7 +174,7 @@ def run_handed(
         taken = external_jobs.take_up(member, process, run, uuid.UUID(instance))
         if taken is None:
             return "not called: the run is in other hands, or has ended"
-        with djangotasks.within(context):
+        with django_tasks.within(context):
             told = _called(taken, run, member, clock, trace or {})
         publish(told)
     return told[0].__class__.__name__ if told else "not recorded"
@@ -220,7 +220,7 @@ def _work(taken: Taken, run: int) -> Work:
 
 def _target(taken: Taken) -> Target:
     data = taken.task.declaration
-    target = targets.again(
+    target = callables.again(
         data["callback"],
         is_command=data["command"],
         is_from_outside=taken.task.origin == Origin.HTTP,
@@ -232,7 +232,7 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     """Return the declaration as far as a call needs it; a run with a timeout gets a process."""
     task, data = taken.task, taken.task.declaration
     seconds, function = data.get("timeout"), target.function
-    needs_context = isinstance(function, djangotasks.DjangoTask) and function.task.takes_context
+    needs_context = isinstance(function, django_tasks.DjangoTask) and function.task.takes_context
     in_process = seconds is not None and not is_async(function) and not needs_context
     return Declaration(
         taken.started.task_name,
@@ -248,4 +248,4 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
 
 # Engines find it by its path, and want to find a Task there.
 FUNCTION = run_handed
-run_handed = djangotasks.make_task(run_handed, is_found=True)
+run_handed = django_tasks.make_task(run_handed, is_found=True)

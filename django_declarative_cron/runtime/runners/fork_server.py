@@ -21,10 +21,10 @@ from typing import Any, NoReturn
 
 from django.db import connections
 
-from ... import targets
+from ... import callables
+from ...callables import preload
 from ...core.declarations.declaration import Target
 from ...store.results import Result
-from ...targets import preload
 from .. import forking, tracing
 from ..clock import system_clock
 from ..connections import close_every, leave_pool
@@ -161,7 +161,7 @@ def _called(order: dict[str, Any], work: Work) -> Result:
         leave_pool(alias)
     try:
         process_protocol.impose(order["limits"])
-        target = targets.again(
+        target = callables.again(
             order["callback"], is_command=order["command"], is_from_outside=order["outside"]
         )
         work = replace(work, target=replace(target, args=tuple(order["args"])))

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from django_declarative_cron import conf, handlers, targets
+from django_declarative_cron import callables, conf, handlers
+from django_declarative_cron.callables import Targets
 from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.core.declarations.problems import UnresolvableError
 from django_declarative_cron.models import Origin
@@ -19,7 +20,6 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import Run
 from django_declarative_cron.runtime.runners import django_tasks_worker, fork_server, processes
 from django_declarative_cron.runtime.work import Work
-from django_declarative_cron.targets import Targets
 
 PATH = "spilled.leak"
 
@@ -79,12 +79,12 @@ def test_a_worker_of_an_engine_imports_nothing_for_it() -> None:
 
 def test_no_command_is_found_for_it() -> None:
     with pytest.raises(UnresolvableError, match="cannot be said from outside"):
-        targets.again("check", is_command=True, is_from_outside=True)
+        callables.again("check", is_command=True, is_from_outside=True)
 
 
 def test_paths_of_settings_are_imported_in_the_process_of_a_run() -> None:
     _, order = ordered(Target(PATH, cast(Any, None)))
-    found = targets.again(
+    found = callables.again(
         order["callback"], is_command=order["command"], is_from_outside=order["outside"]
     )
     assert found.function is sys.modules["spilled"].leak

@@ -1,4 +1,4 @@
-"""What runs: import paths, callables and management commands made into targets."""
+"""Resolve import paths, callables, types and management commands to targets."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .core.declarations.declaration import Target
 from .core.declarations.problems import Check, UnresolvableError
 from .core.declarations.runners import DJANGO_TASKS, EXTERNAL
 from .core.declarations.values import nearest
-from .core.handlers import flaw_of_type
-from .djangotasks import DjangoTask, is_task
+from .django_tasks import DjangoTask, is_task
 from .exceptions import words_of
+from .handlers import flaw_of_type
 
 _PATH_HINT = 'Write the dotted path of a function, "app.module.function".'
 _TYPE_HINT = 'Register a function with `@handler("…")` in the module `tasks` of an installed app.'
@@ -31,7 +31,7 @@ _TYPE_HINT = 'Register a function with `@handler("…")` in the module `tasks` o
 
 @dataclass(frozen=True, slots=True)
 class ManagementCommand:
-    """Call a management command.
+    """A callable that calls a management command.
 
     Args:
         words: its name and arguments, as on the command line.
@@ -40,10 +40,10 @@ class ManagementCommand:
     words: tuple[str, ...]
 
     def __call__(self) -> None:
-        """Run the command; leaving with an exit code other than 0 is a failure.
+        """Run the command; an exit code other than 0 is a failure.
 
         Raises:
-            CommandError: for such an exit code, besides what the command raises itself.
+            CommandError: the exit code was not 0.
         """
         try:
             call_command(*self.words)
@@ -54,7 +54,7 @@ class ManagementCommand:
 
 
 def elsewhere(*args: Any) -> None:
-    """Stand in for the function that an external worker has.
+    """Take the place of a function that only external workers have.
 
     Raises:
         RuntimeError: it was called.
@@ -63,20 +63,20 @@ def elsewhere(*args: Any) -> None:
 
 
 class Types:
-    """Resolve what runs for callers from outside: registered types, and nothing else.
+    """Resolve registered types, and nothing else: for callers from outside.
 
     Args:
-        external: take a type without a function here for one of external workers.
+        external: accept types without a function here for external workers.
     """
 
     def __init__(self, *, external: bool = False) -> None:
         self._external = external
 
     def type(self, given: str) -> Target:
-        """Find the function that answers to a type; nothing is imported for it (CRON-04).
+        """Return the target of a type; nothing is imported for it (CRON-04).
 
         Raises:
-            UnresolvableError: nothing answers to it.
+            UnresolvableError: no function is registered for it.
         """
         flaw = flaw_of_type(given)
         if flaw is not None:
@@ -94,24 +94,16 @@ class Types:
         raise UnresolvableError(Check.IMPORT_PATH, reason, _TYPE_HINT)
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
-        """Refuse it.
-
-        Raises:
-            UnresolvableError: always.
-        """
+        """Raise ``UnresolvableError``: callers from outside name types only."""
         raise UnresolvableError(Check.IMPORT_PATH, "cannot be said from outside")
 
     def command(self, words: tuple[str, ...]) -> Target:
-        """Refuse it.
-
-        Raises:
-            UnresolvableError: always.
-        """
+        """Raise ``UnresolvableError``: callers from outside name types only."""
         raise UnresolvableError(Check.COMMAND, "cannot be said from outside")
 
 
 class Targets:
-    """Resolve what runs; one object for one reading, so that nothing broken is imported twice.
+    """Resolve callables for one reading of a list, so that a broken module is imported once.
 
     Args:
         importable_only: refuse callables that no dotted path leads to.
@@ -124,13 +116,13 @@ class Targets:
         self._taken: dict[int, Target] = {}
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
-        """Resolve a dotted path, or take a callable.
+        """Resolve a dotted path, or accept a callable.
 
         Raises:
             UnresolvableError: there is nothing there, or nothing that can be called.
         """
         if not isinstance(given, str):
-            # By identity, which lasts as long as the target that holds it.
+            # The target keeps the callable alive, so its id stays unique.
             if id(given) not in self._taken:
                 self._taken[id(given)] = self._direct(given)
             return self._taken[id(given)]
@@ -139,10 +131,10 @@ class Targets:
         return self._resolved[given]
 
     def type(self, given: str) -> Target:
-        """Find the function that answers to a type, or resolve a dotted path.
+        """Return the target of a registered type, or resolve a dotted path.
 
         Raises:
-            UnresolvableError: nothing answers to it, and there is no such path.
+            UnresolvableError: it is neither a registered type nor a path to a callable.
         """
         function = handlers.find(given)
         if function is not None:
@@ -213,7 +205,7 @@ class Targets:
                 return None
             raise self._refusal(name, partial(_broken, name, error)) from error
         except (Exception, SystemExit) as error:
-            # A module runs whatever it likes while it is imported.
+            # A module may raise anything while it is imported.
             raise self._refusal(name, partial(_broken, name, error)) from error
 
     def _attribute(self, owner: Any, parts: list[str]) -> Any:
@@ -227,14 +219,14 @@ class Targets:
             raise self._refusal(path, partial(_broken, path, error)) from error
 
     def _refusal(self, name: str, make: Callable[[], UnresolvableError]) -> UnresolvableError:
-        """Make a refusal once: it took an import, or a search for what was meant."""
+        """Return the refusal of a name, made once: imports and searches for near names are slow."""
         if name not in self._refused:
             self._refused[name] = make()
         return self._refused[name].with_traceback(None)
 
 
 def again(text: str, *, is_command: bool, is_from_outside: bool) -> Target:
-    """Resolve in another process what was resolved before.
+    """Resolve in another process the target that a text was taken from.
 
     Args:
         text: of the target.
@@ -249,7 +241,7 @@ def again(text: str, *, is_command: bool, is_from_outside: bool) -> Target:
 
 
 def preload(texts: Iterable[str]) -> None:
-    """Import what targets need; what cannot be imported is told when it is called.
+    """Import the modules of targets; import errors are reported when a target is called.
 
     Args:
         texts: of targets of settings that are no management commands.
@@ -260,7 +252,7 @@ def preload(texts: Iterable[str]) -> None:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Name a callable, the same way in every process."""
+    """Return the name of a callable, the same in every process."""
     if isinstance(function, partial):
         return f"functools.partial({name_of(function.func)})"
     for each in (function, type(function)):
@@ -298,7 +290,7 @@ def _kind_of(function: Callable[..., Any]) -> str:
 
 
 def _require_work(found: Any, shown: str) -> None:
-    """Refuse what cannot be called, and what does nothing when it is."""
+    """Raise if an object cannot be called, or does nothing when it is called."""
     hint = _PATH_HINT
     if inspect.ismodule(found):
         reason = f"`{shown}` is a module"
@@ -325,7 +317,7 @@ def _yields(function: object) -> bool:
 def _broken(name: str, error: BaseException) -> UnresolvableError:
     raised = f"{type(error).__name__}: {words_of(error)}"
     reason = f"cannot be imported: importing `{name}` raised {raised}"
-    return UnresolvableError(Check.IMPORT_PATH, reason, f"Mend `{name}`.")
+    return UnresolvableError(Check.IMPORT_PATH, reason, f"Fix `{name}`.")
 
 
 def _not_found(path: str, owner: Any) -> UnresolvableError:
@@ -336,7 +328,7 @@ def _not_found(path: str, owner: Any) -> UnresolvableError:
 
 
 def _candidates(owner: Any) -> Iterable[str]:
-    """List what could have been meant: callables, classes and modules."""
+    """Return the names of callables, classes and modules in an object."""
     if owner is None:
         installed = {module.name for module in pkgutil.iter_modules()}
         return installed - sys.stdlib_module_names

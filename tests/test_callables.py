@@ -9,9 +9,9 @@ import pytest
 from django.core.management import BaseCommand, CommandError, get_commands
 
 from django_declarative_cron import conf
+from django_declarative_cron.callables import ManagementCommand, Targets
 from django_declarative_cron.core.declarations.problems import Check, UnresolvableError
 from django_declarative_cron.exceptions import InvalidRegistrationError
-from django_declarative_cron.targets import ManagementCommand, Targets
 
 from .callables import jobs
 

@@ -21,21 +21,17 @@ _context: ContextVar[Any] = ContextVar("declarative_cron_task_context", default=
 
 
 class TasksUnavailableError(RuntimeError):
-    """Tell that neither Django nor a package has Tasks."""
+    """Neither Django nor a package has Tasks."""
 
 
 @dataclass(frozen=True)
 class DjangoTask:
-    """A Django ``Task`` as a callback.
-
-    Args:
-        task: the object that ``@task`` made.
-    """
+    """A Django ``Task`` as a callback."""
 
     task: Any
 
     def __call__(self, *args: Any) -> Any:
-        """Call its function, with the context of the engine where it takes that."""
+        """Call the function of the Task, with the context of its backend if it takes one."""
         if self.task.takes_context:
             return self.task.call(_context.get(), *args)
         return self.task.call(*args)
@@ -43,11 +39,7 @@ class DjangoTask:
 
 @contextmanager
 def within(context: Any) -> Iterator[None]:
-    """Let Tasks that take a context have one.
-
-    Args:
-        context: as the engine gave it.
-    """
+    """Provide the context of a backend to Tasks that take one."""
     token = _context.set(context)
     try:
         yield
@@ -56,21 +48,13 @@ def within(context: Any) -> Iterator[None]:
 
 
 def is_task(found: Any) -> bool:
-    """Tell whether something is a Django ``Task``.
-
-    Args:
-        found: at the end of a dotted path.
-    """
+    """Return whether an object is a Django ``Task``."""
     modules = (sys.modules.get(f"{name}.base") for name in _MODULES)
     return any(module is not None and isinstance(found, module.Task) for module in modules)
 
 
 def tasks_module() -> ModuleType:
-    """Give the module of Tasks.
-
-    Raises:
-        TasksUnavailableError: there is none.
-    """
+    """Return the module of Tasks, or raise ``TasksUnavailableError``."""
     for name in _MODULES:
         try:
             return import_module(name)
@@ -82,11 +66,9 @@ def tasks_module() -> ModuleType:
 
 
 def asked_of_engine(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a task asks of its engine: ``backend``, ``queue_name``, ``priority``, where said.
+    """Return the ``backend``, ``queue_name`` and ``priority`` that a declaration sets.
 
-    Args:
-        function: its callback; a Django ``Task`` says all three.
-        options: of its declaration, which go before that.
+    Options of the declaration override those of a Django ``Task``.
     """
     asked: dict[str, Any] = {}
     if isinstance(function, DjangoTask):
@@ -95,14 +77,7 @@ def asked_of_engine(function: Any, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def flaw(asked: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Tell why an engine would refuse runs, and what to do about it.
-
-    Args:
-        asked: as ``asked_of_engine`` gave it.
-
-    Returns:
-        ``None`` where it takes them; nothing is enqueued and nobody is asked over a network.
-    """
+    """Return why a backend would refuse runs and a hint, or ``None``; nothing is enqueued."""
     try:
         module = tasks_module()
     except TasksUnavailableError as error:
@@ -119,18 +94,14 @@ def flaw(asked: Mapping[str, Any]) -> tuple[str, str] | None:
             return reason, f"It has {_listed(queues)}; add to its QUEUES what a worker serves."
         make_task(_probe, **asked)
     except Exception as error:
-        # Backends are foreign code, and raise what they like.
+        # Backends are foreign code and may raise anything.
         reason = f"the backend {alias!r} of TASKS does not take it: {error}"
         return reason, "Change `options`, or the backend."
     return None
 
 
 def stand_in(asked: Mapping[str, Any]) -> str | None:
-    """Say what a backend without workers does; ``None`` for those that have some.
-
-    Args:
-        asked: of a backend that takes it, see ``flaw``.
-    """
+    """Return a warning about a backend without workers, or ``None``."""
     task = make_task(_probe, **asked)
     kind = type(task.get_backend()).__module__.rpartition(".")[2]
     does = _STAND_INS.get(kind)
@@ -138,7 +109,7 @@ def stand_in(asked: Mapping[str, Any]) -> str | None:
 
 
 def _probe(context: Any, run: int, instance: str, deployment: str) -> None:
-    """Be asked about in the place of what is enqueued."""
+    """Take the place of a task, to validate the options of its backend."""
 
 
 def _listed(names: list[str]) -> str:
@@ -146,12 +117,12 @@ def _listed(names: list[str]) -> str:
 
 
 def make_task(function: Any, *, is_found: bool = False, **given: Any) -> Any:
-    """Make a ``Task`` that its backend accepts.
+    """Return a ``Task`` that its backend accepts.
 
     Args:
-        function: of a module.
-        is_found: engines of every kind are to find it by its path.
-        given: ``backend``, ``queue_name`` and ``priority`` where they are said.
+        function: a function of a module.
+        is_found: the module has the Task under the name of the function, as backends expect.
+        given: ``backend``, ``queue_name`` and ``priority``, if they are set.
     """
     module = tasks_module()
     backends = module.task_backends
@@ -161,7 +132,7 @@ def make_task(function: Any, *, is_found: bool = False, **given: Any) -> Any:
     # Django 6.0 has no defaults for these.
     unsaid = {"priority": 0, "run_after": None, "queue_name": queue, "takes_context": True}
     values = {**unsaid, **given, "backend": alias}
-    # One engine may have a class of its own, which the others do not take for a Task.
+    # A backend may have a class of its own, which others do not accept as a Task.
     make = module.Task if is_found and hasattr(module, "Task") else backend.task_class
     return make(func=function, **values)
 
