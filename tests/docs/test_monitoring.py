@@ -44,23 +44,23 @@ def test_the_table_of_metrics_is_the_catalogue() -> None:
 
 
 def test_the_tables_of_keys_are_those_of_the_code() -> None:
-    common = PAGE.table("key of `MONITOR`", "default", "what")
+    common = PAGE.table("key of `MONITOR`", "default", "description")
     assert [code(row["key of `MONITOR`"]) for row in common] == list(monitor._OPTION)
     for row in common:
         default = getattr(Monitoring(), code(row["key of `MONITOR`"]))
         seconds = f"{default.total_seconds():g} s" if isinstance(default, timedelta) else ""
         assert row["default"] == (seconds or ("none" if default == "" else f"`{default}`"))
-    own = PAGE.table("key of `monitor`", "what")
+    own = PAGE.table("key of `monitor`", "description")
     assert [key for row in own for key in codes(row["key of `monitor`"])] == list(monitor._KEY)
 
 
 def test_the_table_of_channels_is_that_of_the_code() -> None:
     rows = {
         code(row["key of `NOTIFY`"]): row
-        for row in PAGE.table("key of `NOTIFY`", "default", "what")
+        for row in PAGE.table("key of `NOTIFY`", "default", "description")
     }
     assert set(rows) == set(channels._READERS)
-    assert set(codes(rows["kind"]["what"])) == set(channels.KINDS)
+    assert set(codes(rows["kind"]["description"])) == set(channels.KINDS)
     for field in fields(Channel):
         if isinstance(field.default, timedelta):
             assert rows[field.name]["default"] == f"{field.default.total_seconds():g} s"
@@ -69,8 +69,8 @@ def test_the_table_of_channels_is_that_of_the_code() -> None:
 
 
 def test_the_table_of_attributes_is_that_of_the_code() -> None:
-    rows = PAGE.table("attribute", "of", "what")
-    said = {code(row["attribute"]) for row in rows if row["of"] == "run"}
+    rows = PAGE.table("attribute", "span", "description")
+    said = {code(row["attribute"]) for row in rows if row["span"] == "run"}
     target = Target("shop.tasks.water", print)
     run = Run("water", AT, AT, 1, "due", "UTC", threading.Event())
     declared = SimpleNamespace(cron="0 4 * * *", timeout=None)
