@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_declarative_cron import conf
-from django_declarative_cron.core.declarations.entry import KINDS, MANAGED
+from django_declarative_cron.core.declarations.keys import KEYS, MANAGED
 from django_declarative_cron.exceptions import DeclarativeCronError
 
 from .callables import jobs
@@ -54,7 +54,7 @@ ENTRIES = st.fixed_dictionaries(
         "retry_delay": DELAYS,
         **{
             key: st.one_of(WORDS, ANYTHING)
-            for key in (*KINDS, *MANAGED)
+            for key in (*KEYS, *MANAGED)
             if key not in ("name", "cron", "callback", "type", "command", "retry_delay")
         },
     },

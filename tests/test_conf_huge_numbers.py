@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import checks
-from django_declarative_cron.core.declarations.entry import KINDS
+from django_declarative_cron.core.declarations.keys import KEYS
 from django_declarative_cron.core.declarations.options import _READERS as JOB_OPTIONS
 from django_declarative_cron.core.event_sink import _READERS as SINK_KEYS
 from django_declarative_cron.core.options import OPTIONS
@@ -34,7 +34,7 @@ def test_a_huge_number_is_an_error_of_its_key(settings: Any, number: int) -> Non
     for key in SINK_KEYS:
         sink = {"url": "https://a.example", key: number}
         assert len(errors(settings, {"EVENT_SINK": sink})) == 1, key
-    for key in KINDS:
+    for key in KEYS:
         assert errors(settings, {}, {**ENTRY, key: number}), key
     for key in JOB_OPTIONS:
         entry = {**ENTRY, "options": {key: number}}

@@ -9,7 +9,7 @@ import pytest
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations import values
-from django_declarative_cron.core.declarations.entry import KINDS
+from django_declarative_cron.core.declarations.keys import KEYS
 from django_declarative_cron.core.declarations.options import _READERS as OPTIONS
 from django_declarative_cron.core.declarations.problems import Problem
 from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
@@ -62,8 +62,8 @@ def test_an_import_path_is_not_followed_when_it_is_too_long() -> None:
 
 
 def test_no_message_repeats_more_than_the_beginning_of_a_value() -> None:
-    entries: list[dict[Any, Any]] = [{**ENTRY, key: LONG} for key in KINDS]
-    entries += [{**ENTRY, key: [LONG]} for key in KINDS]
+    entries: list[dict[Any, Any]] = [{**ENTRY, key: LONG} for key in KEYS]
+    entries += [{**ENTRY, key: [LONG]} for key in KEYS]
     entries += [{**ENTRY, LONG: 1}, {**ENTRY, "args": [{LONG: object()}]}]
     entries += [{**ENTRY, "options": {key: LONG}} for key in (*OPTIONS, LONG)]
     entries += [{**ENTRY, "options": {key: [LONG]}} for key in (*OPTIONS, LONG)]

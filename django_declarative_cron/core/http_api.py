@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from .declarations.entry import MANAGED
+from .declarations.keys import MANAGED
 
 IGNORED: Final = (
     *MANAGED,

@@ -141,7 +141,10 @@ class Options:
 
     WORKERS: int = field(
         default=10,
-        metadata=_read(_whole, "number of callbacks that run at the same time in a process"),
+        metadata=_read(
+            _whole,
+            "number of synchronous callbacks that run at the same time in a process",
+        ),
     )
     LEASE: timedelta = field(
         default=timedelta(seconds=15),
@@ -164,33 +167,49 @@ class Options:
     )
     WATCHDOG_PROCESS: bool = field(
         default=True,
-        metadata=_read(_truth, "whether `runscheduler` starts a process that monitors it"),
+        metadata=_read(
+            _truth,
+            "start a process that reports a crash, and that Python is blocked",
+        ),
     )
     ADMIN_ACTIONS: bool = field(
         default=True,
         metadata=_read(
-            _truth, "whether the admin offers actions; `False` makes its pages read-only"
+            _truth,
+            "allow actions in the admin; `False` makes the admin read-only, and HTTP read-only for"
+            " users. Tokens and commands are not affected",
         ),
     )
     DEPLOYMENT: str = field(
         default="default",
-        metadata=_read(_text(1), "name of this scheduler among several in one database"),
+        metadata=_read(_text(1), "name of this deployment, if several share a database"),
     )
     RELEASE: str = field(
-        default="", metadata=_read(_text(0), "release of the project, shown with each scheduler")
+        default="",
+        metadata=_read(
+            _text(0),
+            "version, date or commit of the project; an older one does not supersede a newer one",
+        ),
     )
     HISTORY_MAX_AGE: timedelta = field(
         default=timedelta(days=90),
-        metadata=_read(_duration(_SECOND), "age after which finished runs are deleted"),
+        metadata=_read(
+            _duration(_SECOND),
+            "age after which runs are deleted, except for the newest success and failure",
+        ),
     )
     HISTORY_MAX_RUNS: int = field(
-        default=1000, metadata=_read(_whole, "number of finished runs that are kept per task")
+        default=1000,
+        metadata=_read(
+            _whole,
+            "number of runs that are kept per task, with skipped and missed ones",
+        ),
     )
     EVENT_SINK: Sink | None = field(
         default=None,
         metadata=_read(
             _unless_none(_read_by(read_sink)),
-            "receiver that events are posted to",
+            "receiver that events are posted to: a dict with `url`, `secret` and more",
             'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.',
         ),
     )
@@ -198,12 +217,12 @@ class Options:
         default=256 * 1024, metadata=_read(_whole, "largest body of an HTTP request, in bytes")
     )
     HTTP_RATE: int = field(
-        default=600, metadata=_read(_whole, "number of HTTP requests a minute per caller")
+        default=600, metadata=_read(_whole, "maximum number of HTTP requests per minute and caller")
     )
     EXTERNAL_WORKERS: bool = field(
         default=False,
         metadata=_read(
-            _truth, "whether types without a function here are accepted for external workers"
+            _truth, "accept tasks over HTTP whose type has no function here, for external workers"
         ),
     )
     VISIBILITY_TIMEOUT: timedelta = field(
@@ -222,12 +241,15 @@ class Options:
     MONITOR: Monitoring | None = field(
         default=None,
         metadata=_read(
-            _unless_none(_read_by(read_monitoring)), "receiver of the check-ins of tasks"
+            _unless_none(_read_by(read_monitoring)),
+            "receiver of the check-ins of tasks: a dict with `sentry`, `ping` and more",
         ),
     )
     NOTIFY: tuple[Channel, ...] = field(
         default=(),
-        metadata=_read(_read_by(read_channels), "channels that notifications are sent to"),
+        metadata=_read(
+            _read_by(read_channels), "channels that notifications are sent to: a list of dicts"
+        ),
     )
     CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(
         default_factory=dict,

@@ -46,20 +46,20 @@ class Retried:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Say after a failure whether and when to try again (002 Field Definitions).
+    """The retry policy of the long form (002 Field Definitions); the docs show these texts.
 
     An interval of zero means one second after the end, as with a fixed delay.
 
     Args:
-        max_attempts: how many attempts there may be, the first run included; 0 and 1 mean
-            no retry.
-        initial_interval: from the end of the first failed attempt.
-        backoff_coefficient: what each further interval is longer by; at least 1.
-        max_interval: no interval is longer.
-        jitter: take each interval times a random factor from 0.5 to 1.5.
-        non_retryable_errors: names of errors that are not tried again, ``prefix.*`` for all
-            that begin so.
-        on_exhaustion: what becomes of a run that is not tried again.
+        max_attempts: maximum number of attempts, including the first run; 0 and 1 mean no retry.
+        initial_interval: delay from the end of the first failed attempt to the next one.
+        backoff_coefficient: factor by which the delay grows after each attempt; at least 1.
+        max_interval: maximum delay.
+        jitter: multiply each delay by a random factor from 0.5 to 1.5.
+        non_retryable_errors: names of exceptions that are not retried, such as ``"ValueError"`` or
+            ``"shop.errors.Refused"``; ``"shop.errors.*"`` matches a prefix.
+        on_exhaustion: status after the last failure: ``"discard"``, or ``"dead_letter"`` for runs
+            that need attention.
     """
 
     max_attempts: int = 3

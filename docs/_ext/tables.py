@@ -71,10 +71,59 @@ def options() -> str:
 
     defaults = Options()
     rows = (
-        (_code(each.name), in_words(getattr(defaults, each.name)), each.metadata["help"])
+        (_code(each.name), in_words(getattr(defaults, each.name)), _sentence(each.metadata["help"]))
         for each in fields(Options)
     )
     return _table(("option", "default", "description"), rows)
+
+
+def keys() -> str:
+    """Write the table of the keys of the long form."""
+    from django_declarative_cron.core.declarations.keys import KEYS
+
+    rows = ((_code(name), key.default, _sentence(key.help)) for name, key in KEYS.items())
+    return _table(("key", "default", "description"), rows)
+
+
+def job() -> str:
+    """Write the table of the keys of ``options``."""
+    from django_declarative_cron.core.declarations.options import JobOptions
+
+    said, defaults = _arguments(JobOptions), JobOptions()
+    rows = [
+        (_code(each.name), _literal(getattr(defaults, each.name)), _sentence(said[each.name]))
+        for each in fields(JobOptions)
+    ]
+    retry = (_code("retry"), "see below", "The retry policy: a dict.")
+    return _table(("key", "default", "description"), [*rows, retry])
+
+
+def retry() -> str:
+    """Write the table of the keys of a retry policy."""
+    from django_declarative_cron.core.retry import RetryPolicy
+
+    said = _arguments(RetryPolicy)
+    rows = (
+        (_code(name), _literal(default), _sentence(said[name]))
+        for name, default in RetryPolicy().as_data().items()
+    )
+    return _table(("key", "default", "description"), rows)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, tuple):
+        value = list(value)
+    return "" if value is None else _code(repr(value).replace("'", '"'))
+
+
+def checks(levels: str) -> str:
+    """Write the table of the checks of some levels: ``E``, or ``WI``."""
+    from django_declarative_cron.core.declarations.problems import Check
+
+    rows = (
+        (_code(str(each)), _sentence(each.help), each.fix) for each in Check if each.level in levels
+    )
+    return _table(("id", "message", "fix"), rows)
 
 
 def events(module: str) -> str:
@@ -133,11 +182,14 @@ def _options(add_arguments: Callable[[Any], None]) -> Iterator[tuple[str, str]]:
     add_arguments(parser)
     for action in parser._actions:
         if action.option_strings and action.help != argparse.SUPPRESS:
-            yield action.option_strings[0], action.help or ""
+            text = (action.help or "").replace("%(default)s", str(action.default))
+            yield action.option_strings[0], text
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    """Begin with a capital letter, unless the text begins with code or has it, and end it."""
+    first = text.split(" ", 1)[0]
+    return (text if first != first.lower() else text[:1].upper() + text[1:]).rstrip(".") + "."
 
 
 def extras() -> str:
@@ -158,5 +210,8 @@ def conformance() -> str:
 
 PARTS: dict[str, Callable[..., str]] = {
     each.__name__: each
-    for each in (options, events, metrics, commands, runscheduler, extras, conformance)
+    for each in (
+        *(options, keys, job, retry, checks, events, metrics),
+        *(commands, runscheduler, extras, conformance),
+    )
 }

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from django.contrib import admin
@@ -23,12 +23,10 @@ from django_declarative_cron.admin.acts import ACTS
 from django_declarative_cron.admin.marks import REASON_WORDS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
-from django_declarative_cron.core.declarations.entry import CHOICES, DIALECT, KINDS
-from django_declarative_cron.core.declarations.options import JobOptions
+from django_declarative_cron.core.declarations.keys import CHOICES, DIALECT, KEYS, REQUIRED
 from django_declarative_cron.core.declarations.problems import LINTED, Check
 from django_declarative_cron.core.missed import MISSED
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
@@ -135,56 +133,20 @@ def test_the_readme_begins_with_two_sentences_and_then_the_two_commands() -> Non
 # --- settings ------------------------------------------------------------------
 
 
-def test_the_table_of_options_is_that_of_the_code() -> None:
-    rows = DOCS["settings.md"].table("option", "default", "what")
-    said = {code(row["option"]): row["default"] for row in rows}
-    defaults = Options()
-    assert said == {
-        field.name: in_words(getattr(defaults, field.name)) for field in fields(Options)
-    }
-
-
-def in_words(value: Any) -> str:
-    """Write a default as the pages do."""
-    if isinstance(value, timedelta):
-        return f"{value.days} days" if value.days else f"{value.seconds} s"
-    return f'`"{value}"`' if isinstance(value, str) else f"`{value}`"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(10, "`10`"), ("", '`""`'), (timedelta(seconds=15), "15 s"), (timedelta(90), "90 days")],
-)
-def test_defaults_are_worded_by_their_kind(value: Any, words: str) -> None:
-    assert in_words(value) == words
-
-
-def test_the_table_of_keys_is_that_of_the_code(modules: object) -> None:
-    rows = {code(row["key"]): row for row in DOCS["settings.md"].table("key", "default", "what")}
-    inner = {field.name for kind in (JobOptions, RetryPolicy) for field in fields(kind)}
-    assert set(rows) == set(KINDS) | inner | {"retry"}
-    assert {key for key, row in rows.items() if row["default"] == "required"} == {"name", "cron"}
-    for key, choices in {**CHOICES, "dialect": DIALECT}.items():
-        assert {f'"{value}"' for value in choices} == {
-            word for word in codes(rows[key]["what"]) if word.startswith('"')
-        }
-    policy = RetryPolicy().as_data()
-    assert {key: rows[key]["default"] for key in policy} == {
-        key: f"`{value!r}`".replace("'", '"') for key, value in policy.items()
-    }
-
-
-def test_the_defaults_of_keys_are_those_of_the_code(modules: object) -> None:
-    rows = DOCS["settings.md"].table("key", "default", "what")
-    said = {code(row["key"]): row["default"] for row in rows}
+def test_every_default_of_a_key_is_that_of_the_code(modules: object) -> None:
     entry = {"name": "a", "cron": "0 7 * * *", "callback": "shop.tasks.send_digests"}
     (declaration,) = conf.declarations([entry])
     data = declaration.as_data()
     for key in ("args", "enabled", "description", "gap", "fold", "dialect", "overlap_policy"):
-        assert said[key] == f"`{data[key]!r}`".replace("'", '"')
-    assert said["timezone"] == f'`"{declaration.timezone}"`'
-    assert said["retry_delay"] == ""
-    assert said["queue"] == f'`"{declaration.queue}"`'
+        assert KEYS[key].default == f"`{data[key]!r}`".replace("'", '"')
+    assert KEYS["timezone"].default == f'`"{declaration.timezone}"`'
+    assert {key for key, each in KEYS.items() if each.default == "required"} == {*REQUIRED}
+
+
+def test_every_choice_of_a_key_is_in_its_text() -> None:
+    for key, choices in {**CHOICES, "dialect": DIALECT}.items():
+        said = {word for word in codes(KEYS[key].help) if word.startswith('"')}
+        assert said == {f'"{value}"' for value in choices}
 
 
 def test_what_is_refused_is_to_be_written_as_the_table_says() -> None:
@@ -253,12 +215,6 @@ def package_of(requirement: str) -> str:
 # --- checks --------------------------------------------------------------------
 
 
-def test_the_tables_of_checks_are_those_of_the_code() -> None:
-    rows = DOCS["checks.md"].table("id", "what it says", "how to mend it")
-    assert [code(row["id"]) for row in rows] == [str(check) for check in Check]
-    assert all(row["what it says"] and row["how to mend it"] for row in rows)
-
-
 def test_errors_stand_apart_from_warnings_and_notes() -> None:
     errors, _, remarks = DOCS["checks.md"].text.partition("## Warnings and notes")
     assert {check.level for check in Check if f"`{check}`" in errors} == {"E"}
@@ -274,20 +230,12 @@ def test_each_remark_on_a_schedule_has_its_page() -> None:
 # --- events --------------------------------------------------------------------
 
 
-def test_the_tables_of_events_are_the_alphabet() -> None:
-    rows = DOCS["events.md"].table("event", "level", "in logs", "in signals", "when")
-    said = [
-        (code(row["event"]), row["level"], codes(row["in logs"]), codes(row["in signals"]))
-        for row in rows
-    ]
-    assert sorted(said) == sorted(map(_described, events.ALL))
-    assert all(row["when"] for row in rows)
-
-
-def _described(event: type[events.Event]) -> tuple[str, str, list[str], list[str]]:
-    common = {"at", "task_name", "facts"} if issubclass(event, events.TaskEvent) else {"at"}
-    names = [field.name for field in fields(event) if field.name not in common]
-    return event.__name__, event.level, [signals.camel(name) for name in names], names
+def test_every_event_is_listed_with_its_text() -> None:
+    rows = DOCS["events.md"].table("event", "level", "fields", "published when")
+    assert sorted(code(row["event"]) for row in rows) == sorted(
+        each.__name__ for each in events.ALL
+    )
+    assert all(row["published when"].endswith(".") for row in rows)
 
 
 def test_events_of_tasks_are_those_whose_names_start_with_task() -> None:
@@ -367,37 +315,20 @@ def test_a_simulation_is_made_as_described() -> None:
 # --- commands ------------------------------------------------------------------
 
 
-def test_the_table_of_subcommands_is_that_of_the_code() -> None:
-    rows = DOCS["commands.md"].table("subcommand", "options", "what")
-    assert {code(row["subcommand"]): set(codes(row["options"])) for row in rows} == {
-        f"cron {name}": _options(subcommand.arguments) for name, subcommand in SUBCOMMANDS.items()
-    }
-
-
-def test_the_options_of_runscheduler_are_those_of_the_code() -> None:
-    rows = DOCS["commands.md"].table("option", "what")
-    command = load_command_class("django_declarative_cron", "runscheduler")
-    assert {code(row["option"]) for row in rows} == _options(command.add_arguments)
-
-
-def _options(add_arguments: Any) -> set[str]:
-    parser = argparse.ArgumentParser(add_help=False)
-    add_arguments(parser)
-    return {
-        action.option_strings[0]
-        for action in parser._actions
-        if action.option_strings and action.help != argparse.SUPPRESS
-    }
+def test_every_subcommand_is_listed_with_its_text() -> None:
+    rows = DOCS["commands.md"].table("command", "options", "description")
+    assert [code(row["command"]) for row in rows] == [f"cron {name}" for name in SUBCOMMANDS]
+    assert all(len(row["description"]) > 10 for row in rows)
 
 
 def test_the_status_words_are_those_of_the_code() -> None:
-    rows = DOCS["commands.md"].table("status", "what")
+    rows = DOCS["commands.md"].table("status", "meaning")
     assert [code(row["status"]) for row in rows] == [str(s).replace("_", " ") for s in Status]
 
 
 def test_the_codes_of_a_second_signal_are_right() -> None:
-    rows = DOCS["commands.md"].table("code", "when")
-    (at_once,) = (row["when"] for row in rows if row["code"] == "128 + N")
+    rows = DOCS["commands.md"].table("code", "cause")
+    (at_once,) = (row["cause"] for row in rows if row["code"] == "128 + N")
     codes_said = {int(number): name for number, name in re.findall(r"(\d+) for (\w+)", at_once)}
     assert codes_said == {128 + each: each.name for each in (signal.SIGINT, signal.SIGTERM)}
 

@@ -287,7 +287,7 @@ def test_the_envelope_is_what_is_posted() -> None:
 
 
 def test_the_types_are_those_of_the_code() -> None:
-    rows = DOCS["events.md"].table("type", "when", "in `data`")
+    rows = DOCS["events.md"].table("type", "published when", "fields of `data`")
     assert [code(row["type"]) for row in rows] == list(TYPES)
 
 
@@ -303,7 +303,7 @@ def test_the_keys_of_a_sink_are_those_of_the_code() -> None:
     assert rows["most"] == f"`{default.most}`"
 
 
-KEY = ("key", "default", "what")
+KEY = ("key", "default", "description")
 
 
 def test_the_signature_is_verified_as_shown(find: Find) -> None:

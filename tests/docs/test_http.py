@@ -87,7 +87,7 @@ def test_every_command_is_answered_well(
 
 
 def test_the_rights_and_permissions_are_those_of_the_code() -> None:
-    rows = PAGE.table("right", "lets a token", "permission of a user")
+    rows = PAGE.table("right", "allows a token to", "permission of a user")
     said = {code(row["right"]): code(row["permission of a user"]) for row in rows}
     assert said == {
         str(right): permission.partition(".")[2] for right, permission in PERMISSIONS.items()

@@ -22,7 +22,6 @@ from django_declarative_cron.core.channels import OCCASIONS, Channel
 from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.core.monitor import Monitoring
 from django_declarative_cron.monitoring.files import text_of
-from django_declarative_cron.monitoring.metric_defs import METRICS
 from django_declarative_cron.runtime import tracing
 from django_declarative_cron.runtime.work import Run, Work
 
@@ -30,17 +29,6 @@ from .pages import DOCS, code, codes
 
 PAGE = DOCS["monitoring.md"]
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
-
-
-def test_the_table_of_metrics_is_the_catalogue() -> None:
-    rows = PAGE.table("metric", "kind", "labels", "from", "what")
-    said = [
-        (code(row["metric"]), row["kind"], codes(row["labels"]), row["from"], row["what"])
-        for row in rows
-    ]
-    assert said == [
-        (each.exposed, each.kind, list(each.labels), each.source, each.help) for each in METRICS
-    ]
 
 
 def test_the_tables_of_keys_are_those_of_the_code() -> None:

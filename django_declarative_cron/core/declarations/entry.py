@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
-from ..overlap import POLICIES
 from ..schedule import Schedule
 from .declaration import Declaration, Target
 from .fields import (
@@ -26,6 +25,7 @@ from .fields import (
     resolve_command,
 )
 from .item import Declared, Item
+from .keys import CHOICES, DIALECT, KEYS, MANAGED, REQUIRED, WHAT_RUNS, Key
 from .operating import Operating, offset_of
 from .options import JobOptions, read_job, read_operating, read_retry
 from .problems import Check
@@ -43,58 +43,6 @@ from .values import (
     too_long,
     too_many,
 )
-
-
-class Kind(NamedTuple):
-    """The types of a key, and the words for them in messages."""
-
-    types: tuple[Any, ...]
-    words: str
-
-
-_TEXT: Final = Kind((str,), "a text")
-_FLAG: Final = Kind((bool,), "True or False")
-_LIST: Final = Kind((list, tuple), "a list")
-_DICT: Final = Kind((dict,), "a dict")
-_DURATION: Final = Kind((timedelta, int, float, str), "a timedelta or a number of seconds")
-
-KINDS: Final[Mapping[str, Kind]] = {
-    "name": _TEXT,
-    "cron": _TEXT,
-    "timezone": _TEXT,
-    "callback": Kind((str, Callable), "a dotted path or a callable"),
-    "type": Kind((str,), "a dotted path"),
-    "command": Kind((str, list, tuple), "a list of words"),
-    "args": _LIST,
-    "enabled": _FLAG,
-    "description": Kind((str, type(None)), "a text"),
-    "tags": Kind((list, tuple), "a list of words"),
-    "overlap_policy": _TEXT,
-    "retry_delay": Kind((timedelta,), "a timedelta"),
-    "dialect": _TEXT,
-    "gap": _TEXT,
-    "fold": _TEXT,
-    "options": _DICT,
-    "runner": _TEXT,
-    "atomic": _FLAG,
-    "monitor": Kind((bool, str, dict), "True, False, a URL or a dict"),
-    "spread": _DURATION,
-    "catch_up_window": Kind((*_DURATION.types, type(None)), f"None, or {_DURATION.words}"),
-    "exclude_calendars": Kind((str, list, tuple), "the name of a calendar, or a list of such"),
-    "pause_after_failures": Kind((int, type(None)), "a whole number"),
-}
-REQUIRED: Final = ("name", "cron")
-WHAT_RUNS: Final = ("callback", "type", "command")
-MANAGED: Final = ("last_run_at", "next_run_at", "run_count", "created_at")
-"""Keys that only the scheduler sets (002)."""
-
-DIALECT: Final = ("posix", "ojs")
-CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "gap": ("skip", "shift"),
-    "fold": ("first", "both"),
-    "overlap_policy": POLICIES,
-    "runner": ("thread", "process", "django_tasks"),
-}
 
 
 def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
@@ -137,7 +85,7 @@ def well_typed(item: Item) -> dict[str, Any]:
         if key not in item.given:
             item.refuse_field(Check.KEY_VALUE, key, None, "is missing", f'Write "{key}": "…".')
     typed: dict[str, Any] = {}
-    for key, kind in KINDS.items():
+    for key, kind in KEYS.items():
         if key not in item.given:
             continue
         value = item.given[key]
@@ -158,7 +106,7 @@ def _with_seconds(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "timeout": timeout.total_seconds()}
 
 
-def _refuse_type(item: Item, key: str, value: Any, kind: Kind) -> None:
+def _refuse_type(item: Item, key: str, value: Any, kind: Key) -> None:
     reason = f"must be {kind.words}, not {type(value).__name__}"
     check = Check.RETRY_DELAY if key == "retry_delay" else Check.KEY_VALUE
     hint = f"Write {delay_hint(value)}." if key == "retry_delay" else f"Write {kind.words}."
@@ -224,7 +172,7 @@ def read_entry(item: Item) -> Declared | None:
     if isinstance(name, str) and flaw is None:
         # Set first, so that messages about earlier keys name the task too.
         item.name = plain_text(name)
-    refuse_unknown_keys(item, item.allowed(KINDS))
+    refuse_unknown_keys(item, item.allowed(KEYS))
     typed = well_typed(item)
     if flaw is not None:
         refuse_name(item, name, flaw, _hint_for(name))

@@ -43,17 +43,17 @@ _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """The keys of ``options`` other than the retry policy.
+    """The keys of ``options`` other than the retry policy; the docs show these texts.
 
     Args:
-        queue: a name for external workers and engines.
-        timeout: the longest a run may take, ``None`` for any time.
-        tags: words for filtering.
-        meta: data that every run carries.
-        memory_limit: bytes of memory for the process of a run.
-        cpu_limit: seconds of processor time for the process of a run.
-        priority: of runs in the queue of an engine.
-        backend: alias of the engine in ``TASKS``.
+        queue: queue for external workers and Django Tasks.
+        timeout: maximum duration of a run: a ``timedelta`` or a number of seconds.
+        tags: the key ``tags`` of the entry, as in Open Job Spec.
+        meta: a dict for ``run.meta``; ``cron_name`` and ``cron_triggered_at`` are added.
+        memory_limit: maximum memory of the process of a run, in bytes.
+        cpu_limit: maximum CPU time of the process of a run, in whole seconds.
+        priority: priority in the queue of Django Tasks, from -100 to 100.
+        backend: alias of the Django Tasks backend in ``TASKS``.
     """
 
     queue: str = DEFAULT_QUEUE

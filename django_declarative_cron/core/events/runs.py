@@ -17,9 +17,9 @@ LATE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSkipped(TaskEvent):
-    """Occurrences did not run; ``outcome`` tells skipped from missed.
+    """One or several occurrences will not run; ``outcome`` is ``skipped`` or ``missed``.
 
-    ``calendar``: which one excludes them.
+    ``calendar``: the name of the calendar that excludes them.
     """
 
     reason: str
@@ -34,9 +34,9 @@ class TaskSkipped(TaskEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunStarted(TaskEvent, level="INFO"):
-    """A run was claimed; its callback is called next.
+    """A run is committed as started and is called next.
 
-    ``waited``: the row of the run, where it has waited for its turn.
+    ``waited``: the row of a run that has waited for its turn.
     """
 
     scheduled_time: datetime
@@ -67,9 +67,8 @@ class TaskRunStarted(TaskEvent, level="INFO"):
 class TaskRunCompleted(TaskEvent, level="INFO"):
     """A run succeeded; ``duration`` in seconds.
 
-    ``history_only``: the task was overridden or removed meanwhile, so the end
-    is kept with the run and changes nothing in the task's state. ``others``: further
-    runs of the task go on.
+    ``history_only``: the task was overridden or removed during the run, so the result changes only
+    the history. ``others``: further runs of the task are in progress.
     """
 
     duration: float
@@ -81,7 +80,7 @@ class TaskRunCompleted(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCommitHookFailed(TaskEvent, level="ERROR"):
-    """A function that an atomic run gave to ``on_commit`` failed; the run has succeeded."""
+    """A function passed to ``transaction.on_commit`` in an atomic run failed; the run succeeded."""
 
     error: str
     run: int | None = None
@@ -91,7 +90,7 @@ class TaskCommitHookFailed(TaskEvent, level="ERROR"):
 class TaskRunFailed(TaskEvent, level="WARNING"):
     """A run failed; ``duration`` in seconds.
 
-    ``overtaken``: a newer occurrence was started meanwhile, so this one is not tried again.
+    ``overtaken``: a newer run of the task has started, so this one is not retried.
     """
 
     duration: float
@@ -108,7 +107,7 @@ class TaskRunFailed(TaskEvent, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunInterrupted(TaskEvent, level="INFO"):
-    """A run ended with the process it ran in."""
+    """The process of a run was found dead."""
 
     scheduled_time: datetime
     old_instance: str
@@ -120,9 +119,9 @@ class TaskRunInterrupted(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRepeatedlyInterrupted(TaskEvent, level="WARNING"):
-    """So many runs in a row ended with their process: it may be what ends it.
+    """The third run in a row ended with its process; logged once.
 
-    From now on it starts when nothing else runs, so that it takes nothing with it.
+    From then on the task starts only if nothing else runs in the process.
     """
 
     interruptions: int
@@ -130,14 +129,14 @@ class TaskRepeatedlyInterrupted(TaskEvent, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetryStarted(TaskEvent, level="INFO"):
-    """A run starts because a retry was pending; ``retry_count`` from 1."""
+    """A pending retry is due and starts next; ``retry_count`` from 1."""
 
     retry_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetryPreempted(TaskEvent, level="INFO"):
-    """An occurrence came before the pending retry and replaces it."""
+    """An occurrence before the pending retry replaces it."""
 
     reason: str
     pending_retry_until: datetime | None = None
@@ -145,7 +144,7 @@ class TaskRetryPreempted(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunResultDiscarded(TaskEvent, level="WARNING"):
-    """A run came to an end after it had been given up; its result was not taken."""
+    """A run ended after another process had taken it over; its result is discarded."""
 
     run: int
     success: bool
@@ -153,7 +152,10 @@ class TaskRunResultDiscarded(TaskEvent, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunWaiting(TaskEvent, level="INFO"):
-    """A run waits until those before it have ended; ``waiting`` of the task wait."""
+    """A run waits for earlier runs of the task (``enqueue``), or for an external worker.
+
+    ``waiting``: number of runs of the task that wait.
+    """
 
     scheduled_time: datetime
     behind: int | None
@@ -164,14 +166,14 @@ class TaskRunWaiting(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskBacklogGrowing(TaskEvent, level="WARNING"):
-    """More runs of a task wait than should (CRON-S04)."""
+    """More than two runs of a task wait (CRON-S04)."""
 
     waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunCancelRequested(TaskEvent, level="INFO"):
-    """A run was asked to end; ``waits``: it had not begun, so that was its end."""
+    """Cancellation of a run was requested; ``waits``: it had not started, so it has ended."""
 
     run: int
     reason: str
@@ -181,7 +183,7 @@ class TaskRunCancelRequested(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunCancelled(TaskEvent, level="INFO"):
-    """A run ended after it had been asked to; ``duration`` in seconds."""
+    """A run ended after a cancellation request; ``duration`` in seconds."""
 
     duration: float
     history_only: bool = False
@@ -191,10 +193,9 @@ class TaskRunCancelled(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetriesExhausted(TaskEvent, level="ERROR"):
-    """A run failed and is not tried again (002 ``on_exhaustion``).
+    """A run failed and is not retried (002 ``on_exhaustion``).
 
-    ``reason``: ``attempts`` used up, or an error that is ``non_retryable``; ``ends_as``:
-    ``discard``, or ``dead_letter`` where somebody has to look at it.
+    ``reason``: ``attempts`` or ``non_retryable``; ``ends_as``: ``discard`` or ``dead_letter``.
     """
 
     scheduled_time: datetime
@@ -207,7 +208,7 @@ class TaskRetriesExhausted(TaskEvent, level="ERROR"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunFetched(TaskEvent, level="INFO"):
-    """An external worker took a run up that had waited for one."""
+    """An external worker fetched a waiting run."""
 
     scheduled_time: datetime
     worker: str

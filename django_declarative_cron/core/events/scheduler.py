@@ -10,14 +10,14 @@ from .base import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerInitializationStarted(Event):
-    """``initialize`` was entered."""
+    """``initialize`` was called."""
 
     total_registrations: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerInitializationCompleted(Event):
-    """``initialize`` succeeded; skipped ones needed no write."""
+    """``initialize`` succeeded; skipped tasks needed no write."""
 
     total_registrations: int
     scheduled_count: int
@@ -26,14 +26,14 @@ class SchedulerInitializationCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerInitializationFailed(Event, level="ERROR"):
-    """``initialize`` raised; everything stands as before."""
+    """``initialize`` raised an exception; nothing has changed."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerReinitializationStarted(Event):
-    """``initialize`` was entered while running."""
+    """``initialize`` was called while the scheduler was running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class SchedulerReinitializationCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerStopRequested(Event, level="INFO"):
-    """``stop`` was entered."""
+    """``stop`` was called; nothing starts any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerStopped(Event, level="INFO"):
-    """Every run has ended and nothing polls any more."""
+    """Every run has ended, and the scheduler has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class SchedulerSuperseded(Event, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipGained(Event, level="INFO"):
-    """This instance evaluates from now on, under a new term."""
+    """This instance became the leader, with a new term."""
 
     term: int
     instance: str
@@ -68,7 +68,7 @@ class LeadershipGained(Event, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipLost(Event, level="WARNING"):
-    """This instance evaluates no more."""
+    """This instance is no longer the leader."""
 
     term: int
     instance: str
@@ -76,14 +76,14 @@ class LeadershipLost(Event, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockStepped(Event, level="WARNING"):
-    """The clock on the wall leapt against the monotonic one."""
+    """The system clock was changed by two seconds or more."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistenceFailed(Event, level="ERROR"):
-    """The database refused, for the so manieth time; the loop tries again."""
+    """A database operation failed and is repeated; logged after 1, 2, 4, … 60 s of an outage."""
 
     doing: str
     error: str
@@ -92,7 +92,7 @@ class PersistenceFailed(Event, level="ERROR"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollStarted(Event):
-    """A tick that looks at due tasks began."""
+    """A tick that evaluates tasks began."""
 
     poll_time: datetime
     scheduled_task_count: int
@@ -100,7 +100,7 @@ class PollStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollCompleted(Event):
-    """That tick ended; ``duration`` in seconds."""
+    """A tick that evaluates tasks ended; ``duration`` in seconds."""
 
     poll_time: datetime
     tasks_evaluated: int
@@ -110,22 +110,22 @@ class PollCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollingStarted(Event):
-    """The loop runs: at least one task is scheduled."""
+    """The loop started, because at least one task is declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollingStopRequested(Event):
-    """The loop was asked to end."""
+    """The loop was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollingStopped(Event):
-    """The loop has ended."""
+    """The loop has stopped, or no task is declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDeliveryFailed(Event, level="WARNING"):
-    """The receiver of events does not take them, for the so manieth time; it is tried again."""
+    """The receiver of events refused or did not answer; logged for the 1st, 2nd, 4th, … failure."""
 
     error: str
     failures: int = 1
@@ -133,14 +133,14 @@ class EventDeliveryFailed(Event, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDeliveryResumed(Event, level="INFO"):
-    """The receiver of events takes them again."""
+    """The receiver of events accepts them again."""
 
     failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDeadLettered(Event, level="ERROR"):
-    """One event was refused for too long; it is kept, and those behind it go on."""
+    """An event was refused for ``give_up_after``; it is kept, and later events are delivered."""
 
     event_id: str
     type: str
@@ -151,7 +151,7 @@ class EventDeadLettered(Event, level="ERROR"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped(Event, level="ERROR"):
-    """Too many events were waiting; the oldest are lost."""
+    """More than ``most`` events were waiting; the oldest were deleted."""
 
     count: int
     most: int
@@ -159,7 +159,7 @@ class EventsDropped(Event, level="ERROR"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInFailed(Event, level="WARNING"):
-    """A monitor does not take check-ins, for the so manieth time; that one is lost."""
+    """A monitor accepted no check-in; logged for the 1st, 2nd, 4th, … failure."""
 
     monitor: str
     error: str
@@ -168,7 +168,7 @@ class CheckInFailed(Event, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationFailed(Event, level="WARNING"):
-    """A channel does not take notifications, for the so manieth time; that one is lost."""
+    """A channel accepted no message; logged for the 1st, 2nd, 4th, … failure."""
 
     channel: str
     error: str

@@ -12,7 +12,7 @@ from .base import TaskEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAdded(TaskEvent, level="INFO"):
-    """A name came for the first time; ``boot_at`` is the occurrence it owes at once."""
+    """A task is new; ``boot_at`` is an occurrence that runs immediately."""
 
     cron_expression: str
     retry_delay_ms: int
@@ -23,12 +23,12 @@ class TaskAdded(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPreserved(TaskEvent):
-    """A name came again with the same schedule."""
+    """A known task has the same schedule; its state is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOverridden(TaskEvent, level="INFO"):
-    """A name came with another schedule; its state starts afresh."""
+    """A known task has a different schedule; its state is reset."""
 
     change_type: str
     old_state: Mapping[str, Any]
@@ -38,7 +38,7 @@ class TaskOverridden(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrphaned(TaskEvent, level="WARNING"):
-    """A stored name is not declared any more; its row is removed."""
+    """A task is no longer declared; its row is deleted."""
 
     last_execution_time: datetime | None
     scheduler_identifier: str
@@ -62,28 +62,28 @@ class TaskHighWaterMarkReset(TaskEvent, level="WARNING"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStateDamaged(TaskEvent, level="WARNING"):
-    """A stored row cannot be read; it is rewritten from its declaration."""
+    """A stored row cannot be decoded; it is rewritten from its declaration."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskBroken(TaskEvent, level="ERROR"):
-    """A task cannot be considered or called; the others go on."""
+    """A task cannot be evaluated or called and is set aside; other tasks continue."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRescheduled(TaskEvent, level="INFO"):
-    """Another spread moves the occurrences of a task, and what is known of them, by ``seconds``."""
+    """A different ``spread`` moves the occurrences of a task by ``seconds``."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPaused(TaskEvent, level="INFO"):
-    """A person paused a task (or its declaration disabled it)."""
+    """A task was paused by an operator, or disabled in its declaration (author ``settings``)."""
 
     author: str
     note: str = ""
@@ -92,7 +92,7 @@ class TaskPaused(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResumed(TaskEvent, level="INFO"):
-    """A pause ended; its occurrences are accounted for up to ``at``."""
+    """A pause ended; ``author`` is empty if it expired."""
 
     author: str
     note: str = ""
@@ -100,7 +100,7 @@ class TaskResumed(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRunRequested(TaskEvent, level="INFO"):
-    """A person asked for a run now."""
+    """An operator requested a run."""
 
     author: str
     note: str = ""
@@ -108,7 +108,7 @@ class TaskRunRequested(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetryCleared(TaskEvent, level="INFO"):
-    """A person cleared the retry state."""
+    """An operator cleared the retry state."""
 
     author: str
     note: str = ""
@@ -117,7 +117,7 @@ class TaskRetryCleared(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSkipRequested(TaskEvent, level="INFO"):
-    """A person lets the next occurrence pass, ``None``: takes that back."""
+    """An operator skipped the next occurrence; without a time, undid that."""
 
     author: str
     note: str = ""
@@ -126,7 +126,7 @@ class TaskSkipRequested(TaskEvent, level="INFO"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPausedByFailures(TaskEvent, level="ERROR"):
-    """So many failures in a row paused a task, as its declaration asks; people resume it."""
+    """Consecutive failures paused a task (``pause_after_failures``)."""
 
     failures: int
     error: str = ""
