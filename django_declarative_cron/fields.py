@@ -60,7 +60,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             # Of the fraction of a second SQLite would round the last one up.
             second = f"substr({column}, 1, 19)"
             return (
-                f"datetime({second}) IS {second} AND {column} > '0001'"
+                f"datetime({second}, '+0 days') IS {second} AND {column} > '0001'"
                 f" AND rtrim(substr({column}, 20), '0123456789') IN ('', '.')"
             )
         return None
@@ -99,6 +99,52 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if isinstance(value, int):
             return from_count(value)
         return self.from_db_value(value, expression, connection)
+
+
+class ColumnTypes(models.BaseConstraint):
+    """Have SQLite refuse values of another type than the column's, as other databases do.
+
+    Such a value could not be fetched, and would keep the scheduler from reading the others.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by name: nothing else distinguishes two of them."""
+        return isinstance(other, ColumnTypes) and self.name == other.name
+
+    def __hash__(self) -> int:
+        """Return the hash of what is compared."""
+        return hash(self.name)
+
+    def constraint_sql(  # type: ignore[override]
+        self, model: Any, schema_editor: Any
+    ) -> str | None:
+        """Return the check of all columns, ``None`` for databases whose columns have types."""
+        if schema_editor.connection.vendor != "sqlite":
+            return None
+        quote = schema_editor.quote_name
+        checks = [_type_check(field, quote(field.column)) for field in model._meta.concrete_fields]
+        return f"CONSTRAINT {quote(self.name)} CHECK ({' AND '.join(checks)})"
+
+    def create_sql(self, model: Any, schema_editor: Any) -> None:  # type: ignore[override]
+        """Return nothing: SQLite makes the whole table anew to change a constraint."""
+
+    def remove_sql(self, model: Any, schema_editor: Any) -> None:  # type: ignore[override]
+        """Return nothing, likewise."""
+
+    def validate(self, model: Any, instance: Any, exclude: Any = None, using: str = "") -> None:
+        """Accept every row: fields validate their values."""
+
+
+def _type_check(field: Any, column: str) -> str:
+    if isinstance(field, models.ForeignKey):
+        field = field.target_field
+    if isinstance(field, models.BooleanField):
+        return f"{column} IN (0, 1)"
+    if isinstance(field, models.IntegerField | models.DurationField):
+        return f"typeof({column}) IN ('integer', 'null')"
+    if isinstance(field, models.UUIDField):
+        return f"length({column}) = 32 AND {column} NOT GLOB '*[^0-9a-f]*'"
+    return f"typeof({column}) IN ('text', 'null')"
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]

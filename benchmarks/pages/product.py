@@ -118,7 +118,7 @@ def _task(
         last_attempt_at=ran,
         last_success_at=ran,
     )
-    task.next_run_at = task.wake_at = rows.schedule_of(task).next_after(now)
+    task.next_run_at = task.wake_at = rows.terms_of(task).schedule.next_after(now)
     if number % 50 == 0:
         task.pending_retry_until, task.attempt = now + timedelta(minutes=3), 1
     return task

@@ -122,7 +122,7 @@ class ActingAdmin(AttendedAdmin):
             raise PermissionDenied
         if request.method != "POST":
             keys = request.GET.getlist("task")
-            return self.readable(lambda: self._ask(request, act, self._chosen(request, keys)))
+            return self._ask(request, act, self._chosen(request, keys))
         tasks = self._chosen(request, request.POST.get("tasks", "").split(","))
         now = system_clock.now()
         form = act.form(request.POST)

@@ -41,9 +41,6 @@ class ExtraPagesAdmin(ActingAdmin):
     def calendar_view(self, request: HttpRequest) -> HttpResponse:
         """Show a month, and one of its days where that is asked for."""
         self._require_view(request)
-        return self.readable(lambda: self._calendar(request))
-
-    def _calendar(self, request: HttpRequest) -> HttpResponse:
         now, zone = system_clock.now(), timezone.get_current_timezone()
         today = now.astimezone(zone).date()
         day = calendar.day_of(request.GET.get("day", ""))

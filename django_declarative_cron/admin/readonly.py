@@ -14,7 +14,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -22,8 +21,6 @@ from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext
 
 from ..conf import options
-from ..store import database
-from ..store.row_repair import mend, mending
 from . import formats
 from .unavailable import answered
 
@@ -104,7 +101,7 @@ class ReadOnlyAdmin(_ModelAdmin):
             # An action may be a project's own, and not one to do twice.
             return show() if self._selects_rows(request) else self._refused(request)
         try:
-            return self.readable(show)
+            return show()
         except OverflowError:
             return self._refused(request)
 
@@ -139,31 +136,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show one row, with what its page adds."""
-        show = super().changeform_view
-        return self.readable(lambda: show(request, object_id, form_url, extra_context))
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> models.Model | None:
-        """Read one row."""
-        found = super().get_object(request, object_id, from_field)
-        # Django takes a row that cannot be fetched for one that is not there.
-        if found is None and mend(database.alias(), options().DEPLOYMENT):
-            found = super().get_object(request, object_id, from_field)
-        return found
-
-    def readable(self, show: Callable[[], HttpResponse]) -> HttpResponse:
-        """Show a page, after mending the rows where damaged ones foil it."""
-        using = database.alias()
-
-        def shown() -> HttpResponse:
-            page = show()
-            # Rows are fetched as late as by the template; only where fetching may fail.
-            if isinstance(page, SimpleTemplateResponse) and database.keeps_anything(using):
-                page.render()
-            return page
-
-        return mending(using, options().DEPLOYMENT, shown)
+        return super().changeform_view(request, object_id, form_url, extra_context)
 
     def render_change_form(
         self,

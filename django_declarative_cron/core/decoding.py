@@ -1,4 +1,4 @@
-"""Stored and imported data read field by field; each damage has an error of its own.
+"""Read stored and imported data; each kind of damage has an error of its own.
 
 Source: 001 Task State Management Errors.
 """
@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo
 
-from ..cron import parse
+from ..cron import CronExpression, parse
 from ..exceptions import (
     InvalidCronExpressionError,
     TaskInvalidStructureError,
     TaskInvalidTypeError,
     TaskInvalidValueError,
     TaskMissingFieldError,
-    TaskTryDeserializeError,
 )
+from .declarations.operating import Operating, of_data, offset_of
+from .overlap import POLICIES, Policy
+from .retry import FixedDelay, Retry, read_policy
+from .schedule import Calendars, Fold, Gap, Schedule
 
 _T = TypeVar("_T")
-
-UNREADABLE = "unreadable: "
-"""Begins what stands for the digest of a row whose columns could not be read."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 _DELAY = "non-negative integer of milliseconds"
@@ -123,52 +124,98 @@ def plain_instant(instant: datetime | None) -> str | None:
     return instant.astimezone(UTC).isoformat(timespec=precise).replace("+00:00", "Z")
 
 
-def check_cron(text: str, dialect: str = "posix") -> None:
-    """Refuse a stored cron expression that cannot be read.
+@dataclass(frozen=True, slots=True)
+class StoredTerms:
+    """When and how a task runs, as its row says."""
+
+    schedule: Schedule
+    retry: Retry
+    overlap_policy: Policy
+    operating: Operating
+
+
+def decode_terms(
+    name: str,
+    cron: str,
+    timezone: str,
+    retry_delay: timedelta | None,
+    declaration: Any,
+    calendars: Calendars,
+) -> StoredTerms:
+    """Read when and how a task runs from the columns of its row.
+
+    Raises:
+        TaskTryDeserializeError: a column has a value that means nothing.
+    """
+    schedule = decode_schedule(name, cron, timezone, declaration, calendars)
+    if retry_delay is not None and retry_delay < timedelta(0):
+        value = retry_delay / _MILLISECOND
+        raise TaskInvalidTypeError("retryDelayMs", value, _DELAY, _kind_of_number(value))
+    policy = declaration.get("overlap_policy", "coalesce")
+    if policy not in POLICIES:
+        raise TaskInvalidValueError("overlap_policy", policy, "is unknown")
+    policy = cast(Policy, policy)
+    retry = _retry(declaration) if retry_delay is None else FixedDelay(retry_delay)
+    return StoredTerms(schedule, retry, policy, _operating(declaration))
+
+
+def decode_schedule(
+    name: str, cron: str, timezone: str, declaration: Any, calendars: Calendars
+) -> Schedule:
+    """Read the schedule of a task from the columns of its row.
+
+    Raises:
+        TaskTryDeserializeError: a column has a value that means nothing.
+    """
+    if not isinstance(declaration, Mapping):
+        raise TaskInvalidTypeError("declaration", declaration, "object", kind(declaration))
+    expression = decode_cron(cron, declaration.get("dialect", "posix"))
+    zone, operating = _zone(timezone), _operating(declaration)
+    gap, fold = declaration.get("gap", "skip"), declaration.get("fold", "first")
+    for field, value, known in (("gap", gap, get_args(Gap)), ("fold", fold, get_args(Fold))):
+        if value not in known:
+            raise TaskInvalidValueError(field, value, "is unknown")
+    exclude = operating.exclude_calendars
+    exclusion = calendars.exclusion(exclude) if exclude else None
+    offset = offset_of(name, operating.spread)
+    return Schedule(expression, zone, gap, fold, offset=offset, exclusion=exclusion)
+
+
+def decode_cron(text: str, dialect: str = "posix") -> CronExpression:
+    """Read a stored cron expression.
 
     Raises:
         TaskInvalidValueError: with the field and the reason of the refusal.
     """
     try:
-        parse(text, dialect)
+        return parse(text, dialect)
     except InvalidCronExpressionError as error:
         reason = f"{error.details['field']} field {error.details['reason']}"
         raise TaskInvalidValueError("cronExpression", text, reason) from error
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise TaskInvalidValueError("dialect", dialect, "is unknown") from error
 
 
-def lost(digest: Any) -> TaskTryDeserializeError | None:
-    """Say which columns of a row could not be read and were given up, or ``None``."""
-    if not isinstance(digest, str):
-        return TaskInvalidValueError("digest", None, "could not be read")
-    if not digest.startswith(UNREADABLE):
-        return None
-    return TaskInvalidValueError(digest.removeprefix(UNREADABLE), None, "could not be read")
-
-
-def flaw(
-    cron: Any, timezone: Any, retry_delay: Any, declaration: Any
-) -> TaskTryDeserializeError | None:
-    """Return what keeps a stored schedule from being read, or ``None``."""
+def _zone(name: str) -> ZoneInfo:
     try:
-        if not isinstance(declaration, Mapping):
-            raise TaskInvalidTypeError("declaration", declaration, "object", kind(declaration))
-        check_cron(cron, declaration.get("dialect", "posix"))
-        _check_zone(timezone)
-        if retry_delay is not None and retry_delay < timedelta(0):
-            value = retry_delay / _MILLISECOND
-            raise TaskInvalidTypeError("retryDelayMs", value, _DELAY, _kind_of_number(value))
-    except TaskTryDeserializeError as error:
-        return error
-    return None
-
-
-def _check_zone(name: Any) -> None:
-    try:
-        ZoneInfo(name)
+        return ZoneInfo(name)
     except (LookupError, OSError, TypeError, ValueError) as error:
         raise TaskInvalidValueError("timezone", name, "is no known time zone") from error
+
+
+def _retry(declaration: Mapping[str, Any]) -> Retry:
+    given = declaration.get("retry") or {}
+    if not isinstance(given, Mapping):
+        raise TaskInvalidTypeError("retry", given, "object", kind(given))
+    policy, _ = read_policy(given)
+    return policy
+
+
+def _operating(declaration: Mapping[str, Any]) -> Operating:
+    try:
+        return of_data(declaration)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TaskInvalidValueError("declaration", None, str(error)) from error
 
 
 def kind(value: Any) -> str:

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from .declarations.declaration import MILLISECOND, Declaration
-from .decoding import lost
 
 _NUMBERED = re.compile(r"v?\d+(?:[.\-_]\d+)*", re.ASCII | re.IGNORECASE)
 
@@ -146,8 +145,7 @@ def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
 
 def _is_of_another(row: Stored, declaration: Declaration) -> bool:
     """Return whether a row is of another schedule, or not one of the same task."""
-    is_other = row.identity != declaration.identity or row.origin != declaration.origin
-    return is_other or lost(row.digest) is not None
+    return row.identity != declaration.identity or row.origin != declaration.origin
 
 
 def _milliseconds(delay: timedelta | None) -> float | None:

@@ -123,7 +123,7 @@ def _told(problem: Problem) -> dict[str, str]:
 
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Return the tasks, a page at a time (002 List CronJobs)."""
-    page = posted_tasks.reading(lambda tasks: page_of(request, tasks))
+    page = page_of(request, posted_tasks.tasks())
     body = {
         "cron_jobs": [serializers.cron_job(row) for row in page.rows],
         "count": len(page.rows),

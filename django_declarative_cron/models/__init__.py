@@ -10,7 +10,7 @@ import uuid
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import InstantField, NameField
+from ..fields import ColumnTypes, InstantField, NameField
 from .access import AccessToken
 from .acts import TaskOverride
 from .outbox import OutboxEvent
@@ -79,6 +79,7 @@ class SchedulerState(models.Model):
         verbose_name = _("deployment")
         verbose_name_plural = _("deployments")
         default_permissions = ("view",)
+        constraints = [ColumnTypes(name="ddc_state_types")]
 
     def __str__(self) -> str:
         return self.deployment or ""
@@ -109,6 +110,7 @@ class SchedulerInstance(models.Model):
         verbose_name_plural = _("scheduler instances")
         default_permissions = ("view",)
         permissions = [("notify_schedulerinstance", _("Can send test notifications"))]
+        constraints = [ColumnTypes(name="ddc_instance_types")]
         indexes = [
             models.Index(
                 fields=["scheduler", "stopped_at", "heartbeat_at"], name="ddc_instance_alive"
@@ -151,7 +153,8 @@ class RegistrationSet(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["scheduler", "generation"], name="ddc_registration_set_once"
-            )
+            ),
+            ColumnTypes(name="ddc_registration_set_types"),
         ]
 
     def __str__(self) -> str:
@@ -177,7 +180,8 @@ class RegistrationPart(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["scheduler", "digest"], name="ddc_registration_part_once"
-            )
+            ),
+            ColumnTypes(name="ddc_registration_part_types"),
         ]
 
     def __str__(self) -> str:
@@ -254,7 +258,8 @@ class ScheduledTask(models.Model):
             ("register_scheduledtask", _("Can register scheduled tasks over HTTP")),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_task_name_unique")
+            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_task_name_unique"),
+            ColumnTypes(name="ddc_task_types"),
         ]
         indexes = [models.Index(fields=["scheduler", "wake_at"], name="ddc_task_wake")]
 
@@ -333,6 +338,7 @@ class TaskRun(models.Model):
                 fields=["scheduler", "task_name", "scheduled_for", "attempt", "epoch", "reason"],
                 name="ddc_run_once_per_attempt",
             ),
+            ColumnTypes(name="ddc_run_types"),
         ]
         indexes = [
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import InstantField, NameField
+from ..fields import ColumnTypes, InstantField, NameField
 
 
 class AccessToken(models.Model):
@@ -37,7 +37,8 @@ class AccessToken(models.Model):
         default_permissions = ("view", "add")
         permissions = [("revoke_accesstoken", _("Can revoke access tokens"))]
         constraints = [
-            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_token_name_unique")
+            models.UniqueConstraint(fields=["scheduler", "name"], name="ddc_token_name_unique"),
+            ColumnTypes(name="ddc_token_types"),
         ]
 
     def __str__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import InstantField, NameField
+from ..fields import ColumnTypes, InstantField, NameField
 
 
 class TaskOverride(models.Model):
@@ -49,6 +49,7 @@ class TaskOverride(models.Model):
         verbose_name_plural = _("operators' acts")
         ordering = ["-id"]
         default_permissions = ("view",)
+        constraints = [ColumnTypes(name="ddc_override_types")]
         indexes = [
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_override_history"),
             models.Index(fields=["scheduler", "kind", "ended_at"], name="ddc_override_open"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from ..fields import InstantField, NameField
+from ..fields import ColumnTypes, InstantField, NameField
 
 
 class OutboxEvent(models.Model):
@@ -36,6 +36,7 @@ class OutboxEvent(models.Model):
         verbose_name_plural = _("events to be delivered")
         ordering = ["id"]
         default_permissions = ("view",)
+        constraints = [ColumnTypes(name="ddc_outbox_types")]
         # A task's events go out one after another: the oldest of each is looked for.
         indexes = [models.Index(fields=["scheduler", "task_name", "id"], name="ddc_outbox_order")]
 

@@ -16,7 +16,6 @@ from ..store import database, reconcile
 from ..store.guard import Bid, Member, Standing
 from ..store.liveness import Process
 from ..store.reconcile import Terms
-from ..store.row_repair import mend, mending
 from . import announce
 from .clock import Clock
 from .engine import Engine
@@ -92,17 +91,11 @@ class Activation:
         now: datetime,
         terms: Terms,
     ) -> reconcile.Reconciled:
-
-        def swap() -> reconcile.Reconciled:
-            return reconcile.reconcile(
+        with engine.gate:
+            began = engine.trust.moment()
+            done = reconcile.reconcile(
                 member, self._process(), declarations, now, terms, Bid(engine.watched())
             )
-
-        with engine.gate:
-            # Also what fails nowhere yet: a task must not wait for an instant that is none.
-            mend(member.using, member.deployment, history=False)
-            began = engine.trust.moment()
-            done = mending(member.using, member.deployment, swap)
             engine.trust.renew(began, member.longest_silence)
             engine.adopt(member, declarations, done.standing)
         return done

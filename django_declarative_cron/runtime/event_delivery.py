@@ -25,7 +25,6 @@ from ..store import outbox
 from ..store.database import alias
 from ..store.guard import Member
 from ..store.outbox import Parcel
-from ..store.row_repair import mending
 from .clock import Clock
 from .connections import leave_pool, renew
 
@@ -271,7 +270,7 @@ class SinkThread:
         tasks = 1 if self._failures else _TASKS
         hold, leaving = 2 * sink.timeout + timedelta(seconds=2), self._is_leaving
         began = self._clock.monotonic()
-        taken = mending(*_whose(member), lambda: outbox.take(member, hold, tasks, leaving=leaving))
+        taken = outbox.take(member, hold, tasks, leaving=leaving)
         if not taken:
             return LOOK
         # An attempt must be over before somebody else may be given the event.
@@ -279,7 +278,7 @@ class SinkThread:
         done = _Round(deque(taken), last)
         self._post(poster, done)
         refused = [(parcel, posted.error, self._wait(parcel)) for parcel, posted in done.refused]
-        mending(*_whose(member), lambda: outbox.give_back(member, done.delivered, refused))
+        outbox.give_back(member, done.delivered, refused)
         if done.down is not None:
             return self._fails(done.down.error, done.down.wish)
         if done.delivered:
@@ -330,7 +329,7 @@ class SinkThread:
         if self._tidied is not None and now - self._tidied < _TIDY:
             return
         self._tidied = now
-        told = mending(*_whose(member), lambda: outbox.tidy(member, sink.give_up_after, sink.most))
+        told = outbox.tidy(member, sink.give_up_after, sink.most)
         publish(told)
 
     def _fails(self, error: str, wish: timedelta | None) -> float:
@@ -348,7 +347,3 @@ class SinkThread:
         failures, self._failures = self._failures, 0
         if failures:
             publish([events.EventDeliveryResumed(at=self._clock.now(), failures=failures)])
-
-
-def _whose(member: Member) -> tuple[str, str]:
-    return member.using, member.deployment

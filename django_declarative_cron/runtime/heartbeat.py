@@ -11,7 +11,6 @@ from ..core.liveness import Watch
 from ..signals import report
 from ..store import liveness
 from ..store.guard import Member
-from ..store.row_repair import mending
 from .clock import Clock
 from .connections import leave_pool, renew
 from .fencing import Trust
@@ -101,7 +100,7 @@ def beat(member: Member, watched: Watch | None = None) -> bool:
         whether it was said.
     """
     try:
-        return mending(member.using, member.deployment, lambda: liveness.heartbeat(member, watched))
+        return liveness.heartbeat(member, watched)
     except BaseException as error:
         # Whatever it was: a process that falls silent is taken for dead.
         report("The heartbeat", error)

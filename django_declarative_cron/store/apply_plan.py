@@ -17,7 +17,7 @@ from ..core.declarations.operating import offset_of
 from ..core.missed import with_causes
 from ..core.reconcile import Override, Plan, Stored
 from ..core.state import first_coming
-from ..exceptions import ScheduleTaskError
+from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard
 from . import database, high_water_marks, operator_actions, outbox, overlaps, rows
@@ -347,8 +347,8 @@ def events_of(
 ) -> list[events.TaskRescheduled]:
     """Tell by how much the occurrences of a task move, in an event or none."""
     try:
-        before = offset_of(row.name, rows.operating_of(row).spread)
-    except rows.DAMAGE:
+        before = offset_of(row.name, rows.terms_of(row).operating.spread)
+    except TaskTryDeserializeError:
         return []
     later = declaration.schedule.offset - before
     if not later:

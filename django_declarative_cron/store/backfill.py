@@ -13,11 +13,10 @@ from ..core.start import BACKFILL, backfill
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, liveness, operator_actions, outbox, recovery, rows
 from .database import naming_what_is_held
-from .foreground import NotRegisteredError, Start, UnreadableRowError, free_row
+from .foreground import NotRegisteredError, Start, free_row, readable_terms
 from .guard import Bid, Locked, Member, locked, locked_deployment
 from .liveness import Process
 from .operator_actions import Act
-from .row_repair import mending
 from .starts import Started, write_starts
 
 
@@ -79,17 +78,13 @@ def start(
         DoneError: the occurrence has a run that succeeded.
         django.db.Error: nothing was committed, nothing may be called.
     """
-
-    def started() -> Start:
-        with naming_what_is_held(member.using, member.deployment), locked(member, bid) as held:
-            if held is None:
-                raise NotRegisteredError(declaration.name)
-            row = _free(held, member, declaration.name, now)
-            attempt = _attempt(held, member, row, occurrence, repeat=repeat)
-            liveness.register(held, member, process)
-            return _start(held, member, row, declaration, (occurrence, attempt), now)
-
-    return mending(member.using, member.deployment, started)
+    with naming_what_is_held(member.using, member.deployment), locked(member, bid) as held:
+        if held is None:
+            raise NotRegisteredError(declaration.name)
+        row = _free(held, member, declaration.name, now)
+        attempt = _attempt(held, member, row, occurrence, repeat=repeat)
+        liveness.register(held, member, process)
+        return _start(held, member, row, declaration, (occurrence, attempt), now)
 
 
 def _free(held: Locked, member: Member, name: str, now: datetime) -> ScheduledTask:
@@ -137,14 +132,12 @@ def _start(
     asked: tuple[datetime, int],
     now: datetime,
 ) -> Start:
-    try:
-        state, schedule, policy = rows.state_of(row), rows.schedule_of(row), rows.policy_of(row)
-    except rows.DAMAGE as damage:
-        raise UnreadableRowError(str(damage)) from damage
-    decision = settle(backfill(Story(state), *asked, now), schedule, now, policy)
+    story, terms = Story(rows.state_of(row)), readable_terms(row)
+    policy = terms.overlap_policy
+    decision = settle(backfill(story, *asked, now), terms.schedule, now, policy)
     assert decision.start is not None
     rows.take(row, decision)
-    [claim] = write_starts(held, member, [Started(row, decision.start, declaration)], [])
+    [claim] = write_starts(held, member, [Started(row, decision.start, declaration, policy)], [])
     database.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])
     return Start(claim, (*held.events, *told))

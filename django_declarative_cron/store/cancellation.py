@@ -20,7 +20,6 @@ from .guard import LONG_AGO, Locked, Member, locked
 from .operator_actions import Act
 from .posted_tasks import outsider
 from .results import Result
-from .row_repair import mending
 
 
 def request(using: str, deployment: str, runs: Collection[int], now: datetime) -> int:
@@ -74,8 +73,7 @@ def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) 
     Returns:
         what became of it; nothing where it has ended, or was asked before.
     """
-    member = outsider(database_time)
-    return mending(member.using, member.deployment, lambda: _cancel(member, run, act))
+    return _cancel(outsider(database_time), run, act)
 
 
 @database.again_after_conflict

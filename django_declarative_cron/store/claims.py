@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db import DataError, IntegrityError, OperationalError
 from django.db.models import QuerySet
@@ -14,7 +13,6 @@ from ..core import events, repeated_failures
 from ..core.decide import Decision, decide
 from ..core.declarations.declaration import Declaration
 from ..core.declarations.runners import EXTERNAL
-from ..core.decoding import lost
 from ..core.missed import with_causes
 from ..core.overlap import ActiveRun
 from ..models import ScheduledTask, SchedulerState, TaskRun
@@ -24,7 +22,6 @@ from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .posted_tasks import StrangerError, declaration_of
-from .row_repair import mending
 from .starts import Claim, Started, write_starts
 
 BATCH = 1000
@@ -67,10 +64,8 @@ def claim_due(
     Raises:
         django.db.Error: nothing was committed, nothing may be called.
     """
-    # What is claimed one by one is committed one by one: that must not be done twice.
-    batch = partial(_claim, member, declarations, now, reaping, bid, busy, unrecorded)
     try:
-        return mending(member.using, member.deployment, batch)
+        return _claim(member, declarations, now, reaping, bid, busy, unrecorded)
     except (IntegrityError, DataError, OperationalError) as error:
         if isinstance(error, OperationalError) and not is_lock_timeout(error):
             raise
@@ -251,7 +246,8 @@ def decide_each(
             decided.rewrites = True
             decided.begun_anew.update({row.name} & declarations.keys())
         if decision.start is not None:
-            decided.started.append(Started(row, decision.start, declaration))
+            policy = declaration.overlap_policy
+            decided.started.append(Started(row, decision.start, declaration, policy))
     return decided
 
 
@@ -289,7 +285,7 @@ def _decided(
     active: Sequence[ActiveRun],
 ) -> Decision:
     identity = (row.cron, row.timezone, row.retry_delay)
-    if lost(row.digest) or identity != declaration.identity:
+    if identity != declaration.identity:
         pause = open_pauses(held, member, now).get(row.name)
         return apply_plan.overridden(held, member, row, declaration, now, pause)
     state = rows.state_of(row)

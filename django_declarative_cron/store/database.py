@@ -253,11 +253,6 @@ def alias() -> str:
     return router.db_for_write(ScheduledTask)
 
 
-def keeps_anything(using: str) -> bool:
-    """Return whether any value fits into any column, so that fetching a row may fail."""
-    return connections[using].vendor == "sqlite"
-
-
 @contextmanager
 def atomic(using: str, idle: float = IDLE) -> Iterator[None]:
     """Open one transaction of ours, durable in what it commits and limited in its waits.

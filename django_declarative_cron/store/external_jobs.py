@@ -29,7 +29,6 @@ from .operator_actions import Act
 from .posted_tasks import OwnedError, outsider
 from .recovery import start_of
 from .results import Result
-from .row_repair import mending
 
 _NO_RUNS = (Outcome.SKIPPED, Outcome.MISSED)
 
@@ -99,13 +98,10 @@ def fetch(
 ) -> list[TaskRun]:
     """Reserve waiting runs; no two workers get one."""
     member = outsider(database_time)
-    waiting = _waiting(member).filter(waits_in__in=queues)
-    if not queues or not mending(member.using, member.deployment, waiting.exists):
+    if not queues or not _waiting(member).filter(waits_in__in=queues).exists():
         # An idle worker holds up nobody.
         return []
-    return mending(
-        member.using, member.deployment, lambda: _fetch(member, queues, count, worker, visibility)
-    )
+    return _fetch(member, queues, count, worker, visibility)
 
 
 @database.again_after_conflict
@@ -254,7 +250,7 @@ def find(job: str) -> TaskRun:
     member = outsider()
     for run, key in outbox.runs_of(job):
         runs = _runs(member).filter(pk=run).exclude(outcome__in=_NO_RUNS)
-        found = mending(member.using, member.deployment, runs.first)
+        found = runs.first()
         if found and outbox.is_name_of(job, run, found.scheduled_for, key):
             return found
     raise NoJobError(job)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from ..core import events
 from ..core.decide import Story, settle, start_now
 from ..core.declarations.declaration import Declaration
+from ..core.decoding import StoredTerms
+from ..exceptions import TaskTryDeserializeError
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from . import database, liveness, operator_actions, outbox, rows
 from .database import naming_what_is_held
 from .guard import Locked, Member, locked
 from .liveness import Process
 from .operator_actions import Act
-from .row_repair import mending
 from .starts import Claim, Started, write_starts
 
 
@@ -60,12 +61,6 @@ def start(member: Member, process: Process, declaration: Declaration, act: Act) 
         AlreadyRunningError: its run is in progress, here or elsewhere.
         django.db.Error: nothing was committed, nothing may be called.
     """
-    return mending(
-        member.using, member.deployment, lambda: _started(member, process, declaration, act)
-    )
-
-
-def _started(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         if held is None:
             raise NotRegisteredError(declaration.name)
@@ -92,24 +87,33 @@ def free_row(held: Locked, member: Member, name: str) -> ScheduledTask:
     return row
 
 
+def readable_terms(row: ScheduledTask) -> Declaration | StoredTerms:
+    """Return when and how a task runs.
+
+    Raises:
+        UnreadableRowError: its row is damaged.
+    """
+    try:
+        return rows.terms_of(row)
+    except TaskTryDeserializeError as damage:
+        raise UnreadableRowError(rows.reason_of(damage)) from damage
+
+
 def _start(
     held: Locked, member: Member, row: ScheduledTask, declaration: Declaration, act: Act
 ) -> Start:
-    try:
-        state, schedule = rows.state_of(row), rows.schedule_of(row)
-    except rows.DAMAGE as damage:
-        raise UnreadableRowError(str(damage)) from damage
+    state, terms = rows.state_of(row), readable_terms(row)
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
     )
-    policy = rows.policy_of(row)
-    decision = settle(start_now(Story(state).then(asked), act.at), schedule, act.at, policy)
+    policy = terms.overlap_policy
+    decision = settle(start_now(Story(state).then(asked), act.at), terms.schedule, act.at, policy)
     assert decision.start is not None
     rows.take(row, decision)
     # The start closes the request again: the audit shows who asked, and when it was answered.
     operator_actions.audit(held, member.using, [row], act, TaskOverride.Kind.RUN)
     unserved = rows.unserved_rows(held.row, row, decision.events)
-    started = Started(row, decision.start, declaration)
+    started = Started(row, decision.start, declaration, policy)
     [claim] = write_starts(held, member, [started], unserved)
     database.upsert(member.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, member.using, decision.events, [row], starts=[claim.started])

@@ -15,12 +15,12 @@ from ..core.missed import account, left_out, with_causes
 from ..core.next_run import bound
 from ..core.schedule import Schedule
 from ..core.state import TaskState
+from ..exceptions import TaskTryDeserializeError
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
 from . import database, outbox, rows
 from .database import naming_what_is_held
 from .guard import Locked, locked_deployment
-from .row_repair import mending
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
@@ -211,20 +211,6 @@ def _act(
     until: Until = None,
 ) -> list[str]:
     using, deployment = database.alias(), options().DEPLOYMENT
-    return mending(
-        using, deployment, lambda: _write(using, deployment, names, act, kind, change, until)
-    )
-
-
-def _write(
-    using: str,
-    deployment: str,
-    names: Collection[str],
-    act: Act,
-    kind: TaskOverride.Kind,
-    change: Change,
-    until: Until,
-) -> list[str]:
     with (
         naming_what_is_held(using, deployment),
         locked_deployment(using, deployment, options().LEASE, len(names)) as held,
@@ -257,13 +243,14 @@ def _changed(
     told: dict[int, tuple[events.TaskEvent, ...]] = {}
     for row in tasks:
         try:
-            schedule = rows.schedule_of(row)
-        except rows.DAMAGE:
+            terms = rows.terms_of(row)
+        except TaskTryDeserializeError:
             continue
         state, is_broken = rows.state_of(row), bool(row.broken_reason)
+        schedule = terms.schedule
         story = change(Story(state), schedule, row)
         if story is not None:
-            rows.take(row, settle(story, schedule, act.at, rows.policy_of(row)))
+            rows.take(row, settle(story, schedule, act.at, terms.overlap_policy))
             changed.append(row)
             told[row.pk] = with_causes(
                 story.events, state, schedule, is_broken=is_broken, led_since=held.row.led_since

@@ -29,6 +29,7 @@ from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRu
 from ..signals import is_heard_outside, report
 from . import database
 from .guard import Locked, Member
+from .rows import options_of
 
 
 def tell(
@@ -148,7 +149,7 @@ class _Teller:
 
 
 def _declared(task: ScheduledTask) -> dict[str, Any]:
-    options = task.declaration if isinstance(task.declaration, dict) else {}
+    options = options_of(task)
     return {
         "cron": task.cron,
         "timezone": task.timezone,

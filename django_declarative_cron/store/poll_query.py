@@ -16,7 +16,6 @@ from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, Schedule
 from . import observation
 from .database import direct
 from .guard import LONG_AGO, Member, Standing
-from .row_repair import mending
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +81,10 @@ def peek(member: Member) -> Peek | None:
     """Poll the deployment; return ``None`` where it has no row."""
     connection = connections[member.using]
     key = TaskRun._meta.get_field("instance").get_db_prep_value(member.instance, connection)
-
-    def poll() -> Peek | None:
-        with direct(member.using), connection.cursor() as cursor:
-            cursor.execute(_poll_text(connection.vendor), [key, key, key, member.deployment])
-            row = cursor.fetchone()
-        return None if row is None else _seen(row, member)
-
-    return mending(member.using, member.deployment, poll)
+    with direct(member.using), connection.cursor() as cursor:
+        cursor.execute(_poll_text(connection.vendor), [key, key, key, member.deployment])
+        row = cursor.fetchone()
+    return None if row is None else _seen(row, member)
 
 
 _NOW = {

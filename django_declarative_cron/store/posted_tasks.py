@@ -6,10 +6,10 @@ registration set leaves them alone, unless it declares a task of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -26,9 +26,7 @@ from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
 from .guard import Locked, Member, locked
 from .operator_actions import Act
-from .row_repair import mending
-
-T = TypeVar("T")
+from .rows import options_of
 
 _NOBODY = UUID(int=0)
 
@@ -76,8 +74,7 @@ def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
         OwnedError: settings declare a task of that name.
         django.db.Error: nothing was written.
     """
-    member = outsider()
-    return mending(member.using, member.deployment, lambda: _post(member, declaration, now, by))
+    return _post(outsider(), declaration, now, by)
 
 
 @database.again_after_conflict
@@ -113,8 +110,7 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         OwnedError: settings declare it.
         DamagedError: its row cannot be read.
     """
-    member = outsider()
-    return mending(member.using, member.deployment, lambda: _switch(member, name, enabled, act))
+    return _switch(outsider(), name, enabled, act)
 
 
 @database.again_after_conflict
@@ -138,8 +134,7 @@ def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask
 
 def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
     """Return how a task is declared from now on, ``None`` where that is not known."""
-    kept = row.declaration if isinstance(row.declaration, dict) else {}
-    entry = kept.get("entry")
+    entry = options_of(row).get("entry")
     if row.enabled is enabled or not isinstance(entry, dict):
         return None
     declaration, _ = posted({**entry, "enabled": enabled})
@@ -152,7 +147,7 @@ def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
         raise DamagedError(row.broken_reason or "its type is not registered in this process")
     taken = operator_actions.resume([name], act) if enabled else operator_actions.pause([name], act)
     if not taken:
-        raise DamagedError("its row is damaged: a scheduler mends it when it starts")
+        raise DamagedError("its row is damaged: register it again")
 
 
 def remove(name: str, act: Act) -> None:
@@ -162,8 +157,7 @@ def remove(name: str, act: Act) -> None:
         AbsentError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
-    member = outsider()
-    mending(member.using, member.deployment, lambda: _remove(member, name, act))
+    _remove(outsider(), name, act)
 
 
 @database.again_after_conflict
@@ -178,11 +172,10 @@ def _remove(member: Member, name: str, act: Act) -> None:
         _apply(held, member, Plan(orphaned=(name,)), act.at)
 
 
-def reading(look: Callable[[QuerySet[ScheduledTask]], T]) -> T:
-    """Look at the tasks of the deployment; where a damaged row foils it, mend it and look again."""
-    using, deployment = database.alias(), options().DEPLOYMENT
-    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    return mending(using, deployment, lambda: look(tasks))
+def tasks() -> QuerySet[ScheduledTask]:
+    """Return the tasks of the deployment."""
+    rows = ScheduledTask.objects.using(database.alias())
+    return rows.filter(scheduler__deployment=options().DEPLOYMENT)
 
 
 def read(name: str) -> ScheduledTask:
@@ -191,7 +184,7 @@ def read(name: str) -> ScheduledTask:
     Raises:
         AbsentError: there is no such task.
     """
-    row = reading(lambda tasks: tasks.filter(name=name).first())
+    row = tasks().filter(name=name).first()
     if row is None:
         raise AbsentError(name)
     return row
@@ -207,8 +200,9 @@ def _row(held: Locked, member: Member, name: str) -> ScheduledTask | None:
 
 
 def _stored(row: ScheduledTask) -> Stored:
-    name = row.name or ""
-    return Stored(name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+    # A broken row is written anew, even where its digest says that nothing has changed.
+    digest = "" if row.broken_reason else row.digest
+    return Stored(row.name, row.cron, row.timezone, row.retry_delay, digest, row.origin)
 
 
 def outsider(database_time: BaseExpression | None = None) -> Member:
@@ -276,15 +270,11 @@ def own(row: ScheduledTask) -> Declaration:
 
 def is_external(row: ScheduledTask) -> bool:
     """Return whether workers outside do what a task of HTTP asks for."""
-    return row.origin == Origin.HTTP and _said(row).get("runner") == EXTERNAL
-
-
-def _said(row: ScheduledTask) -> dict[str, Any]:
-    return row.declaration if isinstance(row.declaration, dict) else {}
+    return row.origin == Origin.HTTP and options_of(row).get("runner") == EXTERNAL
 
 
 def _understand(row: ScheduledTask) -> Declaration:
     try:
-        return stored(_said(row).get("entry"), is_external=is_external(row))
+        return stored(options_of(row).get("entry"), is_external=is_external(row))
     except DeclarativeCronError as error:
         raise UnreadableError(error.message) from error

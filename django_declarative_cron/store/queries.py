@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.db import connections
 from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
-from ..core.decoding import UNREADABLE
+from ..conf import calendars
+from ..core.declarations.declaration import Declaration
+from ..core.decoding import StoredTerms, decode_schedule
 from ..core.explain import Facts, Pause, Row, Skip, Why, why
 from ..core.next_start import NextStart, next_start
-from ..core.overlap import Policy
+from ..core.overlap import POLICIES, Policy
 from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
 from ..core.status import Status, status_of
+from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import rows
-from .rows import DAMAGE, declared_schedule
 from .task_status import end_of, gone_since, is_gone, is_interrupted, waits_for_a_worker
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
@@ -87,26 +89,20 @@ def skips_at(task: ScheduledTask, now: datetime) -> datetime | None:
 
 
 def read_retry(task: ScheduledTask) -> RetryPolicy | None:
-    """Read the retry policy of a row, ``None`` where it has a delay or is damaged."""
-    try:
-        retry = rows.retry_of(task)
-    except rows.DAMAGE:
-        return None
-    return retry if isinstance(retry, RetryPolicy) else None
+    """Return the retry policy of a row, ``None`` where it has a delay or is damaged."""
+    terms, _ = read_terms(task)
+    return terms.retry if terms is not None and isinstance(terms.retry, RetryPolicy) else None
 
 
 def read_timeout(task: ScheduledTask) -> timedelta | None:
-    """Read how long a run of a row's task may take, ``None`` for any time."""
-    declared = task.declaration if isinstance(task.declaration, dict) else {}
-    seconds = declared.get("timeout")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        return None
-    return timedelta(seconds=seconds)
+    """Return how long a run of a row's task may take, ``None`` for any time."""
+    seconds = rows.options_of(task).get("timeout")
+    return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
 
 
 def read(task: ScheduledTask, now: datetime) -> Reading:
     """Read a row, whatever stands in it."""
-    schedule, damage = read_schedule(task)
+    terms, damage = read_terms(task)
     problem, state = task.broken_reason or damage, rows.state_of(task)
     waits, gone = _run_of(task, now)
     status = status_of(
@@ -118,22 +114,20 @@ def read(task: ScheduledTask, now: datetime) -> Reading:
         waits=waits,
         is_gone=gone,
     )
+    schedule = None if terms is None else terms.schedule
     return Reading(task, schedule, problem, status, None if problem else next_start_of(task))
 
 
-def next_start_of(task: ScheduledTask, policy: Policy | None = None) -> NextStart | None:
+def next_start_of(task: ScheduledTask) -> NextStart | None:
     """Return the next start of a task, ``None`` where none comes by itself."""
     if task.broken_reason or not task.enabled:
         return None
-    return next_start(rows.state_of(task), task.next_run_at, policy or policy_of(task))
+    return next_start(rows.state_of(task), task.next_run_at, _policy_of(task))
 
 
-def policy_of(task: ScheduledTask) -> Policy:
-    """Return the overlap policy of a task, the default where its row is damaged."""
-    try:
-        return rows.policy_of(task)
-    except rows.DAMAGE:
-        return "coalesce"
+def _policy_of(task: ScheduledTask) -> Policy:
+    policy = rows.options_of(task).get("overlap_policy")
+    return cast(Policy, policy) if policy in POLICIES else "coalesce"
 
 
 def with_runs(tasks: QuerySet[ScheduledTask], now: datetime) -> QuerySet[ScheduledTask]:
@@ -160,10 +154,16 @@ def most_attempts(task: ScheduledTask) -> int | None:
 
 def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
     """Return the schedule of a row, or what is wrong with it."""
+    terms, damage = read_terms(task)
+    return None if terms is None else terms.schedule, damage
+
+
+def read_terms(task: ScheduledTask) -> tuple[Declaration | StoredTerms | None, str]:
+    """Return when and how a row's task runs, or what is wrong with it."""
     try:
-        return rows.schedule_of(task), ""
-    except rows.DAMAGE as damage:
-        return None, str(damage)
+        return rows.terms_of(task), ""
+    except TaskTryDeserializeError as damage:
+        return None, rows.reason_of(damage)
 
 
 _COLUMNS = ("cron", "timezone", "registered_at", "skip_at")
@@ -186,10 +186,9 @@ class Shape(NamedTuple):
 
 def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
     """Return the schedules of tasks that can be read, in one query."""
-    known = tasks.order_by().exclude(digest__startswith=UNREADABLE)
     keys = (*_DECLARED, "spread")
     is_spread = When(declaration__has_key="spread", then=F("name"))
-    known = known.annotate(own=Case(is_spread, default=Value("")))
+    known = tasks.order_by().annotate(own=Case(is_spread, default=Value("")))
     columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys), "own"]
     for row in known.values_list(*columns).annotate(number=Count("pk")):
         cron, zone, since, skipped, *said, name, number = row
@@ -220,10 +219,9 @@ class Named(NamedTuple):
 def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
     """Return each task whose schedule can be read, in one query."""
     keys = (*_DECLARED, "spread")
-    known = tasks.exclude(digest__startswith=UNREADABLE)
     columns = ("pk", "scheduler", "name", *_COLUMNS, *(f"declaration__{key}" for key in keys))
     shared: dict[tuple[str, ...], Schedule | None] = {}
-    for pk, scheduler, name, cron, zone, since, skipped, *said in known.values_list(*columns):
+    for pk, scheduler, name, cron, zone, since, skipped, *said in tasks.values_list(*columns):
         options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
         own = name if "spread" in options else ""
         same = (own, cron, zone, repr(said))
@@ -237,8 +235,8 @@ def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
 
 def _readable(name: str, cron: str, zone: str, options: dict[str, Any]) -> Schedule | None:
     try:
-        return declared_schedule(name, cron, zone, options)
-    except DAMAGE:
+        return decode_schedule(name, cron, zone, options, calendars())
+    except TaskTryDeserializeError:
         return None
 
 
@@ -281,7 +279,7 @@ def facts_of(
         pauses=_pauses(task, at or now),
         known_before=at is not None and at < task.registered_at and before.exists(),
         history_from=task.history_from,
-        policy=policy_of(task),
+        policy=_policy_of(task),
         skip=_skip(task, now),
     )
 

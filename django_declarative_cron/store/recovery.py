@@ -16,6 +16,7 @@ from ..core.declarations.declaration import Declaration
 from ..core.liveness import Watch
 from ..core.repeated_failures import SUSPICIOUS
 from ..core.start import BACKFILL
+from ..exceptions import DeclarativeCronError
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import database, observation, outbox, overlaps, rows
 from .guard import LONG_AGO, Locked, Member, locked
@@ -205,10 +206,10 @@ def _interrupted(
         return event
     state = Story(rows.state_of(task)).then(event).state
     try:
-        schedule, policy = rows.schedule_of(task), rows.policy_of(task)
-        rows.take(task, settle(Story(state), schedule, now, policy))
-    except rows.DAMAGE as damage:
-        rows.set_aside(task, str(damage), now)
+        terms = rows.terms_of(task)
+        rows.take(task, settle(Story(state), terms.schedule, now, terms.overlap_policy))
+    except DeclarativeCronError as damage:
+        rows.set_aside(task, rows.reason_of(damage), now)
         task.running_run = None
     if other is not None:
         task.running_run = other

@@ -21,12 +21,12 @@ from ..core.declarations.declaration import Declaration
 from ..core.repeated_failures import too_many
 from ..core.retry import Retried, Retry, chance_of
 from ..core.start import BACKFILL
+from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, operator_actions, outbox, overlaps, rows
 from .database import is_lock_timeout
 from .guard import Locked, Member, locked
 from .operator_actions import Act
-from .row_repair import mending
 
 _RUN_FIELDS = [
     *("outcome", "finished_at", "running_slot", "error", "traceback", "detail"),
@@ -60,9 +60,8 @@ def record(member: Member, results: Sequence[Result], now: datetime) -> Recorded
     Raises:
         django.db.Error: nothing was written; the results must be kept.
     """
-    batch = partial(_record, member, results, now)
     try:
-        return mending(member.using, member.deployment, batch)
+        return _record(member, results, now)
     except (DataError, IntegrityError):
         return _record_each(member, results, now)
     except OperationalError as error:
@@ -303,9 +302,9 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
         story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
         story = story.then(*too_many(story.state, ended, terms.operating))
         rows.take(task, settle(story, terms.schedule, now, terms.overlap_policy))
-    except rows.DAMAGE as damage:
+    except DeclarativeCronError as damage:
         task.running_run = None
-        return [_ended(run, result, _Meaning()), rows.set_aside(task, str(damage), now)]
+        return [_ended(run, result, _Meaning()), rows.set_aside(task, rows.reason_of(damage), now)]
     if place.other is not None:
         task.running_run = place.other
     return list(story.events)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Coalesce
@@ -17,18 +17,10 @@ from ..conf import calendars
 from ..core import events
 from ..core.decide import CONCURRENT, Decision
 from ..core.declarations.declaration import Declaration
-from ..core.declarations.operating import Operating, of_data, offset_of
-from ..core.decoding import flaw, lost
-from ..core.overlap import POLICIES, Policy
-from ..core.retry import FixedDelay, Retry, read_policy
-from ..core.schedule import Schedule
+from ..core.decoding import StoredTerms, decode_terms
 from ..core.state import TaskState
-from ..cron import parse
-from ..exceptions import DeclarativeCronError
+from ..exceptions import DeclarativeCronError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
-
-DAMAGE = (DeclarativeCronError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
-"""What reading a damaged row may raise."""
 
 _SHARED = (
     "registered_at",
@@ -76,126 +68,45 @@ def state_of(row: ScheduledTask) -> TaskState:
     return TaskState.having(shared)
 
 
-def schedule_of(row: ScheduledTask) -> Schedule:
-    """Read the schedule of a task from its row.
-
-    Raises:
-        InvalidCronExpressionError: the stored text is damaged.
-        ZoneInfoNotFoundError: the stored zone is unknown here.
-        TaskInvalidValueError: columns could not be read and were given up.
-    """
-    gone = lost(row.digest)
-    if gone is not None:
-        raise gone
-    schedule = declared_schedule(row.name, row.cron, row.timezone, row.declaration)
-    return schedule.anchored(row.registered_at).omitting(row.skip_at)
-
-
-def declared_schedule(name: str, cron: str, zone: str, options: Mapping[str, Any]) -> Schedule:
-    """Read a schedule from what is stored of a declaration.
-
-    Raises:
-        InvalidCronExpressionError: the stored text is damaged.
-        ZoneInfoNotFoundError: the stored zone is unknown here.
-        ValueError: what is stored means nothing.
-        TypeError: likewise.
-        AttributeError: the declaration is no object.
-        OverflowError: a duration is too long.
-    """
-    operating = of_data(options)
-    return Schedule(
-        parse(cron, options.get("dialect", "posix")),
-        ZoneInfo(zone),
-        gap=options.get("gap", "skip"),
-        fold=options.get("fold", "first"),
-        offset=offset_of(name, operating.spread),
-        exclusion=calendars().exclusion(operating.exclude_calendars)
-        if operating.exclude_calendars
-        else None,
-    )
-
-
-def operating_of(row: ScheduledTask) -> Operating:
-    """Read how a task is operated from its row.
-
-    Raises:
-        ValueError: what is stored means nothing.
-        TypeError: likewise.
-        AttributeError: the declaration is no object.
-        OverflowError: a duration is too long.
-    """
-    return of_data(row.declaration)
-
-
-def retry_of(row: ScheduledTask) -> Retry:
-    """Read the retry rule of a task from its row.
-
-    Raises:
-        ValueError: the stored delay is negative.
-    """
-    if row.retry_delay is None:
-        policy, _ = read_policy(row.declaration.get("retry") or {})
-        return policy
-    if row.retry_delay < timedelta(0):
-        raise ValueError(f"stored retry delay is negative: {row.retry_delay}")
-    return FixedDelay(row.retry_delay)
-
-
-class StoredTerms(NamedTuple):
-    """Of the terms of a task, as its row has them, what the end of a run asks for."""
-
-    schedule: Schedule
-    retry: Retry
-    overlap_policy: Policy
-    operating: Operating
-
-
 def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Declaration | StoredTerms:
-    """Read from its row on what terms a task runs.
+    """Return when and how a task runs, as its row says.
 
     Raises:
-        DeclarativeCronError: what is stored is damaged.
-        ValueError: likewise.
-        LookupError: likewise.
-        TypeError: likewise.
-        AttributeError: likewise.
-        OverflowError: likewise.
+        TaskTryDeserializeError: a column has a value that means nothing.
     """
-    said = (row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
-    if known is not None and said == known.columns:
+    columns = (row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+    if known is not None and columns == known.columns:
         return known
-    return StoredTerms(schedule_of(row), retry_of(row), policy_of(row), operating_of(row))
+    terms = decode_terms(*(row.name, *columns[:3]), row.declaration, calendars())
+    schedule = terms.schedule.anchored(row.registered_at).omitting(row.skip_at)
+    return replace(terms, schedule=schedule)
 
 
-def policy_of(row: ScheduledTask, known: Declaration | None = None) -> Policy:
-    """Read the overlap policy of a task from its row.
+def reason_of(damage: DeclarativeCronError) -> str:
+    """Return why a row is damaged, as its reader says it."""
+    return str(damage.__cause__ or damage)
 
-    Raises:
-        ValueError: the stored policy is none.
-    """
-    if known is not None and row.digest == known.digest:
-        return known.overlap_policy
-    said = row.declaration.get("overlap_policy", "coalesce")
-    if said not in POLICIES:
-        raise ValueError(f"stored overlap policy is unknown: {said!r}")
-    return cast(Policy, said)
+
+def options_of(row: ScheduledTask) -> dict[str, Any]:
+    """Return what a row says of its declaration, nothing where that is no object."""
+    return row.declaration if isinstance(row.declaration, dict) else {}
 
 
 def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
     """Return whether a run of a task keeps no other one from starting."""
     if known is not None and row.digest == known.digest:
         return known.overlap_policy in CONCURRENT
-    said = row.declaration.get("overlap_policy") if isinstance(row.declaration, dict) else None
-    return said in CONCURRENT
+    return options_of(row).get("overlap_policy") in CONCURRENT
 
 
 def damage_of(row: ScheduledTask, now: datetime) -> list[events.TaskEvent]:
-    """Return what keeps a row's schedule from being read, in an event or none."""
-    error = lost(row.digest) or flaw(row.cron, row.timezone, row.retry_delay, row.declaration)
-    if error is None:
-        return []
-    text = f"{error.name}: {error.message}"
-    return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
+    """Return why a row cannot be decoded, in an event or none."""
+    try:
+        terms_of(row)
+    except TaskTryDeserializeError as error:
+        text = f"{error.name}: {error.message}"
+        return [events.TaskStateDamaged(at=now, task_name=row.name, error=text)]
+    return []
 
 
 def declare(row: ScheduledTask, declaration: Declaration, identifier: UUID) -> None:

@@ -11,8 +11,9 @@ from django.db import connections
 from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..core.declarations.runners import EXTERNAL
+from ..core.overlap import Policy
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, operator_actions, overlaps, rows
+from . import database, operator_actions, overlaps
 from .guard import Locked, Member
 
 
@@ -64,11 +65,13 @@ class Started:
         row: of the task, with the state after the start.
         event: of the start.
         declaration: of the task.
+        policy: by which it was decided.
     """
 
     row: ScheduledTask
     event: events.TaskRunStarted
     declaration: Declaration
+    policy: Policy
 
 
 def write_starts(
@@ -112,7 +115,6 @@ def _claim_of(each: Started, term: int) -> Claim:
 
 def _run_row(held: Locked, member: Member, started: Started) -> TaskRun:
     row, event = started.row, started.event
-    policy = rows.policy_of(row, started.declaration)
     run = TaskRun(
         scheduler=held.row,
         outcome=Outcome.RUNNING,
@@ -125,7 +127,7 @@ def _run_row(held: Locked, member: Member, started: Started) -> TaskRun:
         reason=event.reason,
         attempt=event.attempt,
         epoch=row.epoch,
-        running_slot=overlaps.slot_of(event.task_name, policy),
+        running_slot=overlaps.slot_of(event.task_name, started.policy),
     )
     return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
 

@@ -110,7 +110,7 @@ def _history(
     fate: str,
     chance: random.Random,
 ) -> None:
-    schedule: Schedule = rows.schedule_of(task)
+    schedule: Schedule = rows.terms_of(task).schedule
     instant, runs = now, []
     while (found := schedule.latest_at_or_before(instant)) is not None and len(runs) < 1600:
         if found < now - timedelta(days=30):

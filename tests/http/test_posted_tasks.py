@@ -259,6 +259,31 @@ def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
     assert "problem" not in serializers.cron_job(sound)
 
 
+@pytest.mark.parametrize("damage", [{"declaration": ["no object"]}, {"cron": "garbage"}])
+def test_a_damaged_row_is_set_aside_until_it_is_registered_again(
+    simulation: Simulate,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[Any],
+    damage: dict[str, Any],
+) -> None:
+    from django_declarative_cron.store import posted_tasks
+
+    sim = simulation("10:59:50")
+    post(sim)
+    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
+    monkeypatch.setattr(posted_tasks, "_understood", {})
+    ScheduledTask.objects.filter(name="daily").update(digest="damaged", **damage)
+    if "cron" in damage:
+        ScheduledTask.objects.filter(name="daily").update(declaration={})
+    sim.advance_to("2024-01-01T11:06:00Z")
+    assert (sim.starts("a"), calls) == ([at(11)], [])
+    assert ScheduledTask.objects.get(name="daily").broken_reason
+    post(sim)
+    assert ScheduledTask.objects.get(name="daily").broken_reason == ""
+    sim.advance_to("2024-01-01T12:00:01Z")
+    assert sim.starts("daily")[-1] == at(12)
+
+
 @pytest.mark.parametrize("path", ["tests.http.never.imported", "os.system"])
 def test_nothing_is_imported_for_a_row_that_somebody_wrote(
     simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any], path: str

@@ -1,11 +1,10 @@
-"""``cron verify`` on rows that somebody damaged: SQLite takes any text for any value."""
+"""``cron verify`` on rows that somebody damaged."""
 
 from __future__ import annotations
 
 import pytest
 from django.db import connection
 
-from django_declarative_cron.models import TaskRun
 from django_declarative_cron.testing import Simulation
 
 from .conftest import DELAY, Cron
@@ -38,10 +37,7 @@ def _damage(table: str, column: str, value: object, which: str = "1 = 1") -> Non
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("started_at", "abc"),
-        ("started_at", 12),
         ("started_at", "2124-01-01 00:00:00"),
-        ("finished_at", "abc"),
         ("finished_at", None),
     ],
 )
@@ -56,33 +52,13 @@ def test_a_run_that_is_torn_is_set_aside_and_nobody_is_blamed(
     assert data["not_judged"]["out_of_sight"] == (["a"] if hour == 14 else [])
 
 
-def test_a_run_of_an_instance_that_is_no_name_of_one_is_judged(
-    cron: Cron, history: Simulation
-) -> None:
-    first = TaskRun.objects.earliest("id").pk
-    connection.disable_constraint_checking()
-    _damage("taskrun", "instance_id", "xyz", f"id = {first}")
-    data = cron("verify", "--format", "json", clock=history.clock).data
-    _damage("taskrun", "instance_id", None)
-    assert (data["violations"], data["runs"]) == ([], 10)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "aside"),
-    [
-        ("tasks", "5", 10),
-        ("tasks", "[null, 3]", 10),
-        ("tasks", NAMELESS, 10),
-        ("registered_at", "abc", 0),
-        ("after_run", "abc", 0),
-    ],
-)
+@pytest.mark.parametrize("value", ["5", "[null, 3]", NAMELESS])
 def test_a_set_that_is_torn_keeps_what_can_be_read(
-    cron: Cron, history: Simulation, column: str, value: str, aside: int
+    cron: Cron, history: Simulation, value: str
 ) -> None:
-    _damage("registrationset", column, value)
+    _damage("registrationset", "tasks", value)
     data = cron("verify", "--format", "json", clock=history.clock).data
-    assert (data["violations"], data["not_judged"]["rows"]) == ([], aside)
+    assert (data["violations"], data["not_judged"]["rows"]) == ([], 10)
 
 
 @pytest.mark.parametrize("delay", ['"x"', "99999999999999999999999"])
@@ -93,29 +69,8 @@ def test_a_delay_that_is_none_is_for_the_judge(cron: Cron, history: Simulation, 
     assert "S5" in {each["axiom"] for each in answer.data["violations"]}
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "value"),
-    [
-        ("schedulerinstance", "lapses", '["x"]'),
-        ("schedulerinstance", "lapses", "5"),
-        ("schedulerstate", "identifier", "abc"),
-        ("schedulerstate", "term", "abc"),
-        ("schedulerstate", "history_from", "abc"),
-        ("scheduledtask", "history_from", "abc"),
-    ],
-)
-def test_what_no_verdict_needs_may_be_damaged(
-    cron: Cron, history: Simulation, table: str, column: str, value: str
-) -> None:
-    _damage(table, column, value)
+@pytest.mark.parametrize("value", ['["x"]', "5"])
+def test_what_no_verdict_needs_may_be_damaged(cron: Cron, history: Simulation, value: str) -> None:
+    _damage("schedulerinstance", "lapses", value)
     data = cron("verify", "--format", "json", clock=history.clock).data
     assert (data["violations"], data["runs"]) == ([], 10)
-
-
-@pytest.mark.parametrize("column", ["heartbeat_at", "initialized_at"])
-def test_an_instance_without_its_times_is_left_out(
-    cron: Cron, history: Simulation, column: str
-) -> None:
-    _damage("schedulerinstance", column, "abc")
-    answer = cron("verify", clock=history.clock)
-    assert (answer.code, answer.err) == (0, "")

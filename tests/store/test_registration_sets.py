@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.core.decoding import UNREADABLE
 from django_declarative_cron.models import (
     RegistrationPart,
     RegistrationSet,
@@ -16,7 +15,6 @@ from django_declarative_cron.models import (
     SchedulerState,
 )
 from django_declarative_cron.store import registration_sets
-from django_declarative_cron.store.row_repair import mend
 
 from .conftest import Deployment
 from .statements import claim
@@ -67,18 +65,6 @@ def test_a_task_that_begins_anew_as_it_is_claimed_is_of_a_generation_that_comes_
     assert SchedulerState.objects.get().generation == 3
 
 
-def test_a_task_whose_row_could_not_be_read_is_declared_anew_as_it_is_claimed() -> None:
-    made = Deployment(1)
-    made.initialize()
-    made.owe_all()
-    known = ScheduledTask.objects.values("digest", "declaration")
-    before = known.get()
-    lost = {"digest": f"{UNREADABLE}retry_delay", "declaration": {"name": "t0", "cron": "?"}}
-    assert known.update(**lost) == 1
-    assert claim(made).claims == []
-    assert known.get() == before
-
-
 def test_a_large_set_is_kept_in_parts_and_read_as_a_whole(made: Deployment) -> None:
     row = RegistrationSet.objects.get()
     assert row.tasks == []
@@ -117,42 +103,6 @@ def test_a_part_that_is_lost_leaves_a_hole_that_is_seen(made: Deployment) -> Non
     assert found.count(None) == 1
     assert 0 < len(found) - 1 < TASKS
     assert registration_sets.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
-
-
-def _damage(model: type[RegistrationPart | RegistrationSet], column: str, key: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA ignore_check_constraints = ON")
-        cursor.execute(f"UPDATE {model._meta.db_table} SET {column} = '[{{' WHERE id = %s", [key])
-        cursor.execute("PRAGMA ignore_check_constraints = OFF")
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="other databases refuse such a value")
-def test_a_part_that_cannot_be_read_is_written_anew_by_the_next_set(made: Deployment) -> None:
-    before = RegistrationSet.objects.get()
-    name = next(iter(_of_newest()))
-    part = RegistrationPart.objects.get(digest=before.parts[0][0])
-    _damage(RegistrationPart, "tasks", part.pk)
-    assert mend("default", made.member.deployment) == 1
-    assert registration_sets.of_set("default", before).count(None) == 1
-    other = next(f"t{n}" for n in range(TASKS) if f"t{n}" not in {t["name"] for t in part.tasks})
-    _change(made, **{other: "5 5 5 5 *"})
-    # What has not changed is whole again, in the new set and in the one before.
-    assert _of_newest()[name]["cron"] == "0 0 29 2 *"
-    assert _of_newest().keys() == {f"t{number}" for number in range(TASKS)}
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="other databases refuse such a value")
-@pytest.mark.parametrize("column", ["tasks", "parts"])
-def test_a_set_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    made: Deployment, column: str
-) -> None:
-    if column == "tasks":
-        RegistrationSet.objects.update(parts=[])
-    row = RegistrationSet.objects.get()
-    _damage(RegistrationSet, column, row.pk)
-    assert mend("default", made.member.deployment) == 1
-    row.refresh_from_db()
-    assert registration_sets.of_set("default", row) == [None]
 
 
 def test_parts_are_shared_as_they_are_stored_by_now(made: Deployment) -> None:

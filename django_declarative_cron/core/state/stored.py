@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...exceptions import TaskInvalidValueError
-from ..decoding import Stored, check_cron, plain_instant
+from ..decoding import Stored, decode_cron, plain_instant
 from .fold import TaskState
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -95,7 +95,7 @@ def deserialize(data: Any, registrations: Iterable[Any]) -> StoredState:
     if name not in {_name_of(registration) for registration in registrations}:
         raise TaskInvalidValueError("name", name, "is not the name of a registered task")
     dialect = stored.text_or_none("dialect") or "posix"
-    check_cron(cron, dialect)
+    decode_cron(cron, dialect)
     values: dict[str, Any] = {field: stored.instant(key) for field, key in _INSTANTS.items()}
     newest = max(values["last_attempt_at"] or _EPOCH, values["last_success_at"] or _EPOCH)
     values |= {field: stored.count(key) for field, key in _COUNTS.items()}

@@ -161,5 +161,4 @@ EXPLAIN = Subcommand(
     "say why a task did or does not run",
     _arguments,
     _answer,
-    only_reads=True,
 )

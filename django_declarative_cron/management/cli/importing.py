@@ -127,5 +127,4 @@ IMPORT = Subcommand(
     "write what another scheduler was told as SCHEDULED_TASKS",
     _arguments,
     _answer,
-    only_reads=True,
 )

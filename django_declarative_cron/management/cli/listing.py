@@ -182,5 +182,4 @@ LIST = Subcommand(
     "show every task: overdue first, then by next run",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -153,5 +153,4 @@ HISTORY = Subcommand(
     "show what ran, what did not, and why",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -151,5 +151,4 @@ PLAN = Subcommand(
     "show what starting a scheduler would change",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -208,5 +208,4 @@ HEALTH = Subcommand(
     "ask the database whether a scheduler has checked in",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -170,4 +170,4 @@ def _record(reading: Reading, why: str, runs: list[TaskRun], now: datetime) -> d
     }
 
 
-SHOW = Subcommand("show", "show everything about one task", _arguments, _answer, only_reads=True)
+SHOW = Subcommand("show", "show everything about one task", _arguments, _answer)

@@ -216,5 +216,4 @@ SIMULATE = Subcommand(
     "show what would run in a span of time",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -37,14 +37,12 @@ class Subcommand:
         help: one line for people.
         arguments: adds its arguments to its parser.
         answer: does what it is there for; raises ``CommandError`` where the exit code is not 0.
-        only_reads: it does nothing, so that it may be asked twice.
     """
 
     name: str
     help: str
     arguments: Callable[[ArgumentParser], None]
     answer: Callable[[Context, Options], None]
-    only_reads: bool = False
 
 
 def add_format(parser: ArgumentParser) -> None:

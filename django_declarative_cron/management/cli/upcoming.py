@@ -176,5 +176,4 @@ NEXT = Subcommand(
     "show when a task or an expression runs next",
     _arguments,
     _answer,
-    only_reads=True,
 )

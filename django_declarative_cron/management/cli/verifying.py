@@ -274,5 +274,4 @@ VERIFY = Subcommand(
     "judge the stored history by the theory",
     _arguments,
     _answer,
-    only_reads=True,
 )

@@ -14,14 +14,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
-from ... import conf
 from ...core.declarations.problems import UnresolvableError
 from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
 from ...runtime.runners import fork_server_client
 from ...store import database
 from ...store.database import HeldError
-from ...store.row_repair import mending
 from ...store.tables import AWAY, REFUSED, why_unavailable
 from ..cli import (
     acts,
@@ -123,7 +121,7 @@ class Command(BaseCommand):
 
     def _answer(self, asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
         try:
-            _answer(asked, context, options)
+            asked.answer(context, options)
         except ImproperlyConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:
@@ -134,13 +132,6 @@ class Command(BaseCommand):
             why = why_unavailable(database.alias())
             code = 1 if why in (None, AWAY) else 2
             raise CommandError(why or REFUSED, returncode=code) from error
-
-
-def _answer(asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
-    if not asked.only_reads:
-        asked.answer(context, options)
-        return
-    mending(database.alias(), conf.options().DEPLOYMENT, lambda: asked.answer(context, options))
 
 
 def _add_common(parser: ArgumentParser) -> None:

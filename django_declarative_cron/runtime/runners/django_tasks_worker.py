@@ -234,11 +234,12 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     seconds, function = data.get("timeout"), target.function
     needs_context = isinstance(function, django_tasks.DjangoTask) and function.task.takes_context
     in_process = seconds is not None and not is_async(function) and not needs_context
+    terms = rows.terms_of(task)
     return Declaration(
         taken.started.task_name,
-        rows.schedule_of(task),
+        terms.schedule,
         target=target,
-        retry=rows.retry_of(task),
+        retry=terms.retry,
         timeout=None if seconds is None else timedelta(seconds=seconds),
         runner=PROCESS if in_process else THREAD,
         options=data.get("options", {}),

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeGuard
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
+from ...exceptions import DeclarativeCronError
 from ...models import Origin, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from .. import rows
-from ..guard import LONG_AGO
 from .values import Act, Entry, Presence, Ran, Record, Registered, Span
 
 
@@ -100,25 +100,11 @@ def _is_lost(run: Ran, presence: Presence) -> bool:
     return is_let_go or presence.has_lost(run.instance)
 
 
-_UNREADABLE = (ValueError, TypeError, OverflowError)
-_FIELDS = ("pk", "task_name", "started_at", "finished_at", "outcome", "reason", "scheduled_for")
-_INSTANCE = "instance"
-
-
-def page(runs: QuerySet[TaskRun], size: int) -> list[tuple[Any, ...]]:
-    """Read some runs; one by one where they cannot be read together."""
-    try:
-        return list(runs.values_list(*_FIELDS, _INSTANCE)[:size])
-    except _UNREADABLE:
-        keys = list(runs.values_list("pk", flat=True)[:size])
-        return [_one(runs.filter(pk=key)) for key in keys]
-
-
-def _one(run: QuerySet[TaskRun]) -> tuple[Any, ...]:
-    try:
-        return tuple(run.values_list(*_FIELDS, _INSTANCE).get())
-    except _UNREADABLE:
-        return (*run.values_list(*_FIELDS).get(), None)
+COLUMNS = (
+    *("pk", "task_name", "started_at", "finished_at", "outcome", "reason"),
+    *("scheduled_for", "instance"),
+)
+"""What ``ran`` is given of a run."""
 
 
 def ran(rows: Iterable[tuple[Any, ...]], earliest: datetime, latest: datetime) -> Iterator[Ran]:
@@ -130,29 +116,22 @@ def ran(rows: Iterable[tuple[Any, ...]], earliest: datetime, latest: datetime) -
             before = run.started_at
             yield run
             continue
-        known: tuple[Any, ...] = (run.started_at, run.finished_at, scheduled_for)
-        instants = [each for each in known if isinstance(each, datetime) and each <= latest]
-        at = max([before, *instants])
+        known = (run.started_at, run.finished_at, scheduled_for)
+        at = max([before, *(each for each in known if each is not None and each <= latest)])
         yield run._replace(started_at=at, finished_at=at, is_torn=True)
 
 
 def _is_whole(run: Ran, latest: datetime) -> bool:
-    started: Any = run.started_at
     has_ended = run.finished_at is not None or run.outcome == TaskRun.Outcome.RUNNING
-    return has_ended and isinstance(started, datetime) and started <= latest
+    return has_ended and run.started_at <= latest
 
 
 def registered(rows: Iterable[tuple[RegistrationSet, list[Any]]]) -> Iterator[Registered]:
     """Return the registration sets, each with the entries that can be read."""
-    at, after_run = LONG_AGO, 0
     for row, tasks in rows:
-        named = [Entry(data) for data in tasks if _has_name(data)]
-        is_dated = isinstance(row.registered_at, datetime) and isinstance(row.after_run, int)
-        if is_dated:
-            at, after_run = row.registered_at, row.after_run
-        is_torn = not is_dated or len(named) < len(tasks)
-        entries = {entry.name: entry for entry in named}
-        yield Registered(at, after_run, row.instance_id, entries, is_torn)
+        entries = {entry.name: entry for entry in map(Entry, filter(_has_name, tasks))}
+        is_torn = len(entries) < len(tasks)
+        yield Registered(row.registered_at, row.after_run, row.instance_id, entries, is_torn)
 
 
 def _has_name(data: object) -> TypeGuard[Mapping[str, Any]]:
@@ -163,7 +142,7 @@ def lapses(value: object) -> tuple[Span, ...]:
     """Return the times that an instance did not live through, none where they cannot be read."""
     try:
         return tuple(map(_span, value))  # type: ignore[call-overload]
-    except _UNREADABLE:
+    except (ValueError, TypeError):
         return ()
 
 
@@ -207,10 +186,10 @@ def _untold(using: str, state: SchedulerState, until: datetime) -> Iterator[Act]
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state, origin=Origin.SETTINGS)
     for task in tasks.filter(declaration__has_key="exclude_calendars"):
         try:
-            schedule, mark = rows.schedule_of(task), rows.state_of(task).mark
+            schedule, mark = rows.terms_of(task).schedule, rows.state_of(task).mark
             for day in schedule.excluded_between(mark, until):
                 yield _act(task.name, day.first, day.last)
-        except rows.DAMAGE:
+        except DeclarativeCronError:
             continue
 
 

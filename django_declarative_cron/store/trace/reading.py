@@ -95,7 +95,8 @@ def _told(
     last = 0
     while True:
         # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
-        rows = gaps.page(runs.filter(pk__gt=last, pk__lte=newest).order_by("pk"), CHUNK)
+        page = runs.filter(pk__gt=last, pk__lte=newest).order_by("pk")
+        rows = list(page.values_list(*gaps.COLUMNS)[:CHUNK])
         yield from rows
         if len(rows) < CHUNK:
             return
@@ -117,7 +118,7 @@ def _of(using: str, state: SchedulerState) -> Q:
 
 def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life]:
     instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
-    rows = [row for row in instances.exclude(initialized_at=None) if _is_dated(row)]
+    rows = list(instances.exclude(initialized_at=None))
     dead = [row.pk for row in rows if not _lives_still(row, silent) and not _is_orderly(row)]
     acted = _last_acts(using, state, dead)
     for row in rows:
@@ -128,11 +129,6 @@ def _workers(using: str, state: SchedulerState) -> set[UUID]:
     """Return the instances that never schedule: those of engines' workers and of runs by hand."""
     instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
     return set(instances.filter(initialized_at=None).values_list("pk", flat=True))
-
-
-def _is_dated(row: SchedulerInstance) -> bool:
-    # On SQLite text may stand there, which is read as nothing.
-    return row.initialized_at is not None and isinstance(row.heartbeat_at, datetime)
 
 
 def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
