@@ -97,14 +97,22 @@ _EVENTS = "django-declarative-cron[events]"
 
 def _missing_libraries() -> Iterator[Problem]:
     found = conf.lenient_options()
-    monitoring = found.MONITOR or Monitoring()
+    monitoring, sink = found.MONITOR or Monitoring(), found.EVENT_SINK
     needs = (
-        (conf.posts_events(), Check.SINK_LIBRARY, "EVENT_SINK", "urllib3", _EVENTS),
+        (sink is not None, Check.SINK_LIBRARY, "EVENT_SINK", "urllib3", _EVENTS),
+        (
+            sink is not None and bool(sink.secrets),
+            *(Check.SINK_LIBRARY, "EVENT_SINK", "standardwebhooks", _EVENTS),
+        ),
         (monitoring.sentry, Check.WATCH_LIBRARY, "MONITOR", "sentry_sdk", "sentry-sdk"),
         (monitoring.needs_http, Check.WATCH_LIBRARY, "MONITOR", "urllib3", _EVENTS),
         (
             any(channel.url for channel in found.NOTIFY),
             *(Check.WATCH_LIBRARY, "NOTIFY", "urllib3", _EVENTS),
+        ),
+        (
+            any(channel.secrets for channel in found.NOTIFY),
+            *(Check.WATCH_LIBRARY, "NOTIFY", "standardwebhooks", _EVENTS),
         ),
     )
     for is_needed, check, option, module, package in needs:

@@ -1,4 +1,4 @@
-"""Publishing events after commit: Django signals, and the one place that words a log line.
+"""Publish events after commit: as Django signals and as log records.
 
 There is one signal for every event of ``core.events``, named in snake case
 (``TaskRunStarted`` is ``signals.task_run_started``). Receivers get the event's
@@ -7,9 +7,9 @@ fields as keyword arguments, and the event itself as ``event``::
     @receiver(signals.task_run_failed)
     def tell(sender, task_name, error, **kwargs): ...
 
-What other programs are told has signals too: ``cron_triggered``, ``cron_skipped``,
+The events for other programs have signals too: ``cron_triggered``, ``cron_skipped``,
 ``job_completed`` and so on, one for each type of ``core.event_sink``. Their receivers get the
-``envelope``, its ``data``, and our ``event`` that it is made of.
+``envelope``, its ``data``, and the ``event`` that it is made of.
 
 The same fields go to the logger ``django_declarative_cron`` with the names of the
 log event contract (003 Logging & Event Contract), as attributes of the record.
@@ -33,7 +33,7 @@ from django.dispatch import Signal
 
 from .core import events
 from .core.backoff import Backoff
-from .core.event_sink import TELLING, TYPES, envelopes
+from .core.event_sink import SOURCES, TYPES, envelopes
 from .core.tracebacks import traceback_of
 from .exceptions import class_of, safe, words_of
 from .formatting import iso8601
@@ -48,14 +48,14 @@ SIGNALS: Mapping[str, Signal] = {
     _HUMP.sub("_", event.__name__).lower(): Signal() for event in events.ALL
 }
 
-TOLD_OUTSIDE: Mapping[str, Signal] = {kind.replace(".", "_"): Signal() for kind in TYPES}
+EXTERNAL_SIGNALS: Mapping[str, Signal] = {kind.replace(".", "_"): Signal() for kind in TYPES}
 
-_BY_TYPE = dict(zip(TYPES, TOLD_OUTSIDE.values(), strict=True))
+_BY_TYPE = dict(zip(TYPES, EXTERNAL_SIGNALS.values(), strict=True))
 _BY_EVENT = dict(zip(events.ALL, SIGNALS.values(), strict=True))
 
 
 def _escape(record: logging.LogRecord) -> bool:
-    """Escape what comes from data in a log line and in the traceback below it."""
+    """Escape control characters in the values of a log line and in its traceback."""
     if isinstance(record.args, tuple):
         record.args = tuple(safe(each) if isinstance(each, str) else each for each in record.args)
     if record.exc_info and not record.exc_text:
@@ -69,11 +69,7 @@ logger.addFilter(_escape)
 
 
 def camel(name: str) -> str:
-    """Spell a field as the log event contract does.
-
-    Args:
-        name: in snake case.
-    """
+    """Return a name in snake case in the camel case of the log event contract."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
@@ -85,63 +81,45 @@ _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {
 
 
 def __getattr__(name: str) -> Signal:
-    found = SIGNALS.get(name) or TOLD_OUTSIDE.get(name)
+    found = SIGNALS.get(name) or EXTERNAL_SIGNALS.get(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no signal {name!r}")
     return found
 
 
 def signal_of(kind: type[events.Event]) -> Signal:
-    """Give the signal of a type of event.
-
-    Args:
-        kind: one of ``events.ALL``.
-    """
+    """Return the signal of a type of event."""
     return _BY_EVENT[kind]
 
 
-def publish(told: Iterable[events.Event]) -> None:
-    """Send signals and write log lines for events, in their order.
+def publish(published: Iterable[events.Event]) -> None:
+    """Send signals and write log records for committed events, in their order.
 
-    A receiver that raises is logged and stops nobody.
-
-    Args:
-        told: events that are committed.
+    The exception of a receiver is logged; the other receivers get the event all the same.
     """
-    for event in told:
+    for event in published:
         _send(event)
         _log(event)
         if isinstance(event, events.TaskRunStarted) and event.is_late:
-            _tell_late_start(event)
+            seconds = event.lateness.total_seconds() if event.lateness is not None else 0.0
+            at = event.scheduled_time
+            log_line("late_start", task=event.task_name, scheduled=at, seconds=seconds)
 
 
 def is_heard(kind: type[events.Event]) -> bool:
-    """Tell whether anybody receives a type of event, or reads of it in a log.
-
-    Args:
-        kind: one of ``events.ALL``; where nobody does, it need not be made.
-    """
+    """Return whether a type of event has receivers or is logged, and so has to be made."""
     if _BY_EVENT[kind].receivers or logger.isEnabledFor(_LEVELS[kind.level]):
         return True
-    return issubclass(kind, TELLING) and is_heard_outside()
+    return issubclass(kind, SOURCES) and is_sent_outside()
 
 
-def publish_on_commit(told: Iterable[events.Event], using: str) -> None:
-    """Publish events once the transaction around them is committed.
-
-    Args:
-        told: events of this transaction.
-        using: database alias.
-    """
-    transaction.on_commit(partial(publish, list(told)), using=using, robust=True)
+def publish_on_commit(published: Iterable[events.Event], using: str) -> None:
+    """Publish events as soon as the current transaction is committed."""
+    transaction.on_commit(partial(publish, list(published)), using=using, robust=True)
 
 
 def as_record(event: events.Event) -> dict[str, Any]:
-    """Give an event as the log event contract spells it: camel case, ISO 8601, plain.
-
-    Args:
-        event: any event.
-    """
+    """Return an event as the log event contract spells it: camel case, ISO 8601, plain."""
     return {camel: _plain(getattr(event, name)) for name, camel in _NAMES[type(event)]}
 
 
@@ -150,15 +128,15 @@ def _send(event: events.Event) -> None:
     if signal.receivers:
         values = {name: getattr(event, name) for name, _ in _NAMES[type(event)]}
         _to_all(signal, event, values)
-    if getattr(event, "facts", None) is not None and is_heard_outside():
+    if getattr(event, "facts", None) is not None and is_sent_outside():
         for envelope in envelopes(event):
             values = {"envelope": envelope, "data": envelope["data"]}
             _to_all(_BY_TYPE[envelope["type"]], event, values)
 
 
-def is_heard_outside() -> bool:
-    """Tell whether anybody receives what other programs are told."""
-    return any(signal.receivers for signal in TOLD_OUTSIDE.values())
+def is_sent_outside() -> bool:
+    """Return whether any signal for other programs has a receiver."""
+    return any(signal.receivers for signal in EXTERNAL_SIGNALS.values())
 
 
 def _to_all(signal: Signal, event: events.Event, values: Mapping[str, Any]) -> None:
@@ -174,7 +152,7 @@ def _log(event: events.Event) -> None:
     name, values = type(event).__name__, as_record(event)
     words = " ".join(f"{key}={_word(value)}" for key, value in values.items() if value is not None)
     record = logger.makeRecord(logger.name, level, __file__, 0, "%s %s", (name, words), None)
-    # Not by ``extra``: since Python 3.12 a record has a ``taskName`` of its own there.
+    # ``extra`` refuses ``taskName``, an attribute of each record since Python 3.12.
     record.__dict__.update(values, event=name)
     # A handler of the project that raises must not keep tasks from running.
     with suppress(Exception):
@@ -197,125 +175,78 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _tell_late_start(event: events.TaskRunStarted) -> None:
-    seconds = event.lateness.total_seconds() if event.lateness is not None else 0.0
-    with suppress(Exception):
-        logger.warning(
-            "The run of %r for %s started %.0f s late.",
-            *(safe(event.task_name), _plain(event.scheduled_time), seconds),
-        )
+# Log lines that are no events, each with the level and the template of its values.
+_LINES: Mapping[str, tuple[int, str]] = {
+    "database_recovered": (
+        logging.INFO,
+        "The database answers again after %(refusals)s in %(seconds).0f s.",
+    ),
+    "label_limit": (
+        logging.WARNING,
+        "The metrics have labels for %(limit)d tasks; the others are counted as 'other'. "
+        "Raise METRICS_MAX_TASK_LABELS to distinguish them.",
+    ),
+    "late_start": (
+        logging.WARNING,
+        "The run of %(task)r for %(scheduled)s started %(seconds).0f s late.",
+    ),
+    "no_worker": (
+        logging.WARNING,
+        "%(runs)d run(s) wait in the engine's queue, the first for %(seconds).0f s: "
+        "is a worker at work?",
+    ),
+    "pool_exhausted": (
+        logging.WARNING,
+        "A run has waited %(seconds).1f s for a free %(runner)s: %(busy)d of %(size)d are busy, "
+        "%(queued)d more wait. Runs start late; raise WORKERS, or let runs take less time.",
+    ),
+    "slow_tick": (
+        logging.WARNING,
+        "A tick of the scheduler took %(seconds).1f s: runs that fell due meanwhile start late. "
+        "It waited for the database, for a receiver of a signal, or for the processor.",
+    ),
+    "stuck_thread": (
+        logging.ERROR,
+        "Run %(run)d of %(task)r was asked to end %(seconds).0f s ago and has not: its thread "
+        "cannot be ended. Another thread takes its place; the task is not started while the "
+        "run lives.",
+    ),
+    "zones_updated": (
+        logging.INFO,
+        "The time zone database was updated; every schedule follows it.",
+    ),
+}
 
 
-def tell_recovery(failures: int, seconds: float) -> None:
-    """Say that the database answers again.
-
-    Args:
-        failures: how often it refused.
-        seconds: since the first refusal.
-    """
-    times = "1 refusal" if failures == 1 else f"{failures} refusals"
-    with suppress(Exception):
-        logger.info("The database answers again after %s in %.0f s.", times, seconds)
-
-
-def tell_starvation(runner: str, size: int, busy: int, queued: int, waited: float) -> None:
-    """Say that runs start late because others are being called.
-
-    Args:
-        runner: name of the runner.
-        size: how many runs it calls at the same time.
-        busy: how many it calls.
-        queued: how many wait.
-        waited: seconds that the first of them has waited.
-    """
-    with suppress(Exception):
-        logger.warning(
-            "A run has waited %.1f s for a free %s: %d of %d are busy, %d more wait. "
-            "Runs start late; raise WORKERS, or let runs take less time.",
-            *(waited, runner, busy, size, queued),
-        )
-
-
-def tell_slow_pass(seconds: float) -> None:
-    """Say that one pass of the loop took so long that others come late.
-
-    Args:
-        seconds: how long it took.
-    """
-    with suppress(Exception):
-        logger.warning(
-            "A pass of the scheduler took %.1f s: what fell due meanwhile starts late. "
-            "It waited for the database, for a receiver of a signal, or for the processor.",
-            seconds,
-        )
-
-
-def tell_stuck(task_name: str, run: int, patience: float) -> None:
-    """Say that a run in a thread does not end, and that another thread takes its thread's place.
+def log_line(name: str, **values: Any) -> None:
+    """Log one of the lines that report no event; never raise.
 
     Args:
-        task_name: of the task.
-        run: id of its row.
-        patience: seconds since it was asked to end.
+        name: of the line.
+        values: of its template.
     """
+    level, template = _LINES[name]
+    plain = {key: _plain(value) for key, value in values.items()}
     with suppress(Exception):
-        logger.error(
-            "Run %d of %r was asked to end %.0f s ago and has not: its thread cannot be ended. "
-            "Another thread takes its place; the task is not started while the run lives.",
-            *(run, task_name, patience),
-        )
-
-
-def tell_quiet(runs: int, waited: float) -> None:
-    """Say that nobody takes up runs that were handed to an engine.
-
-    Args:
-        runs: how many wait.
-        waited: seconds that the first of them has waited.
-    """
-    with suppress(Exception):
-        logger.warning(
-            "%d run(s) wait in the engine's queue, the first for %.0f s: is a worker at work?",
-            *(runs, waited),
-        )
-
-
-def tell_other(most: int) -> None:
-    """Say that the metrics count further tasks together.
-
-    Args:
-        most: how many have a label of their own.
-    """
-    with suppress(Exception):
-        logger.warning(
-            "The metrics have labels for %d tasks; the others are counted as 'other'. "
-            "Raise METRICS_MAX_TASK_LABELS to tell them apart.",
-            most,
-        )
-
-
-def report_zones() -> None:
-    """Say that another time zone database is followed from now on."""
-    with suppress(Exception):
-        logger.info("The time zone database was updated; every schedule follows it.")
+        logger.log(level, template, *([plain] if plain else []))
 
 
 def report(doing: str, error: BaseException, then: str = "it is tried again") -> None:
-    """Log a failure that the scheduler outlives, with its traceback the first time.
+    """Log a failure that does not end the scheduler, with its traceback the first time.
 
-    A failure that repeats is logged at intervals that double to a minute.
+    A failure that repeats is logged at intervals that double up to one minute.
 
     Args:
-        doing: what failed.
-        error: why.
-        then: how it goes on.
+        doing: the work that failed.
+        error: the cause.
+        then: the consequence.
     """
     _log_failure(f"{doing} failed; {then}", error)
 
 
 @dataclass(slots=True)
 class _Repeated:
-    """A kind of failure: how often it is logged, and how often it was not since then."""
+    """The log lines of one kind of failure, and the failures since the last line."""
 
     backoff: Backoff = field(default_factory=Backoff)
     unlogged: int = 0
@@ -338,7 +269,7 @@ def _log_failure(text: str, error: BaseException) -> None:
             words = f"{class_of(error)}: {words_of(error)}"
             record.args = (f"{text}: {words} ({unlogged + 1} times since the last line)",)
         elif line:
-            # Handlers format a traceback only where there is none, and this one is bounded.
+            # Handlers use this text instead of formatting a traceback of any length.
             record.exc_text = safe(traceback_of(error, _LONGEST_TRACEBACK), keep="\n")
         if line:
             logger.handle(record)
@@ -356,7 +287,7 @@ def _line_of(kind: Hashable, at: float) -> tuple[int, int]:
 
 
 def _place(error: BaseException) -> tuple[str, int]:
-    """Return the line of code that raised: another line is another kind of failure."""
+    """Return the line of code that raised, which distinguishes kinds of failures."""
     frame = error.__traceback__
     if frame is None:
         return "", 0

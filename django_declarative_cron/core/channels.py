@@ -1,15 +1,13 @@
-"""How an event is posted: headers and signature, as Standard Webhooks 1.0 has them."""
+"""Read the options of channels, and sign requests by Standard Webhooks 1.0."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,16 +15,16 @@ from .declarations.values import MOST_WHOLE, flaw_of_text, listed, name_of_key, 
 
 PREFIX: Final = "whsec_"
 LEAST_KEY: Final = 24
-"""The fewest bytes that a secret may have; Standard Webhooks says 24 to 64."""
+"""The minimum length of a secret in bytes; Standard Webhooks specifies 24 to 64."""
 
 CONTENT_TYPE: Final = "application/cloudevents+json; charset=utf-8"
 
 
-def key_of(secret: str) -> bytes:
-    """Return the key that a secret stands for.
+def validate_secret(secret: str) -> None:
+    """Raise if a secret is not in the format of Standard Webhooks; the message omits it.
 
     Raises:
-        ValueError: it is written otherwise, or too short; the message does not have it.
+        ValueError: the prefix, the Base64 text or the length is wrong.
     """
     if not secret.startswith(PREFIX):
         raise ValueError(f"must begin with {PREFIX}")
@@ -37,26 +35,26 @@ def key_of(secret: str) -> bytes:
         raise ValueError(f"must be Base64 after {PREFIX}") from None
     if len(key) < LEAST_KEY:
         raise ValueError(f"must stand for at least {LEAST_KEY} bytes, not {len(key)}")
-    return key
 
 
 def signature_headers(
     event_id: str, body: bytes, now: datetime, secrets: Iterable[str]
 ) -> dict[str, str]:
-    """Return the headers of one attempt to deliver an event."""
-    stamp = str(int(now.timestamp()))
+    """Return the headers of one delivery attempt, with a signature by each secret."""
     found = {
         "content-type": CONTENT_TYPE,
         "webhook-id": event_id,
-        "webhook-timestamp": stamp,
+        "webhook-timestamp": str(int(now.timestamp())),
     }
-    signatures = " ".join(_sign(key_of(secret), event_id, stamp, body) for secret in secrets)
-    return found | ({"webhook-signature": signatures} if signatures else {})
+    signatures = [_sign(secret, event_id, body, now) for secret in secrets]
+    return found | ({"webhook-signature": " ".join(signatures)} if signatures else {})
 
 
-def _sign(key: bytes, event_id: str, stamp: str, body: bytes) -> str:
-    signed = b".".join((event_id.encode(), stamp.encode(), body))
-    return "v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode()
+def _sign(secret: str, event_id: str, body: bytes, now: datetime) -> str:
+    # The library is optional, so it is imported only if something is signed.
+    from standardwebhooks import Webhook
+
+    return Webhook(secret).sign(event_id, now.astimezone(UTC), body.decode())
 
 
 Readers = Mapping[str, Callable[[Any], Any]]
@@ -65,10 +63,10 @@ Readers = Mapping[str, Callable[[Any], Any]]
 def read_keys(
     given: object, readers: Readers, fields: Mapping[str, str], kind: str = "a dict"
 ) -> dict[str, Any]:
-    """Read every key of a dictionary by its reader.
+    """Return the values of a dictionary, each read by the reader of its key.
 
     Raises:
-        ValueError: it is no dictionary, a key is unknown, or its value is refused.
+        ValueError: it is no dictionary, a key is unknown, or a value is invalid.
     """
     if not isinstance(given, Mapping):
         raise ValueError(f"must be {kind}, not {type(given).__name__}")
@@ -87,7 +85,7 @@ def read_keys(
 
 
 def url(value: Any) -> str:
-    """Read a URL that may be posted to."""
+    """Return a URL that accepts POST requests."""
     if not isinstance(value, str):
         raise ValueError(f"must be a text, not {type(value).__name__}")
     try:
@@ -104,19 +102,19 @@ def url(value: Any) -> str:
 
 
 def secrets(value: Any) -> tuple[str, ...]:
-    """Read one secret or several, the newest first."""
+    """Return one or several secrets, the newest first."""
     found = (value,) if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or not found:
         raise ValueError("must be a text, or a list of texts with the newest first")
     for secret in found:
         if not isinstance(secret, str):
             raise ValueError(f"must be a text, not {type(secret).__name__}")
-        key_of(secret)
+        validate_secret(secret)
     return tuple(found)
 
 
 def duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
-    """Make a reader of durations."""
+    """Return a reader of durations."""
 
     def read(value: Any) -> timedelta:
         is_duration = isinstance(value, timedelta)
@@ -132,14 +130,14 @@ def duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]
 
 
 def whole(value: Any) -> int:
-    """Read a whole number from 1 to the largest that a database counts to."""
+    """Return an integer from 1 to the maximum of the database."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WHOLE:
         raise ValueError(f"must be a whole number from 1 to {MOST_WHOLE}")
     return value
 
 
 def headers(value: Any) -> dict[str, str]:
-    """Read headers that are sent with each request."""
+    """Return the headers that are sent with each request."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a dict, not {type(value).__name__}")
     for name, text in value.items():
@@ -152,7 +150,7 @@ def headers(value: Any) -> dict[str, str]:
 
 
 OCCASIONS: Final = ("failure", "recovery", "overdue", "missed", "no_leader")
-"""What people can be told of."""
+"""The occasions of notifications."""
 
 KINDS: Final = ("mail", "slack", "webhook")
 
@@ -161,20 +159,20 @@ _MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A way to people.
+    """A channel for notifications.
 
     Args:
         kind: ``mail``, ``slack`` or ``webhook``.
-        name: by which it is shown and tested.
-        to: addresses of mail.
-        url: that is posted to.
-        secrets: each signs what a webhook is posted.
-        headers: sent with it.
-        on: of what it tells.
-        tasks: patterns of the names of which it tells.
-        again_after: how long it is silent of the same, which it counts meanwhile.
-        pause: how long it is silent after each message, in which it gathers what comes.
-        timeout: how long an address may take to answer.
+        name: identifies it in commands and the admin.
+        to: mail addresses.
+        url: receives a POST request for each message.
+        secrets: each of them signs the requests to a webhook.
+        headers: sent to a webhook.
+        on: occasions that are sent.
+        tasks: patterns of the names of tasks.
+        again_after: time during which repeated notices are counted only.
+        pause: minimum time between two messages.
+        timeout: for one request.
     """
 
     kind: str
@@ -197,10 +195,10 @@ class Channel:
 
 
 def read_channels(given: object) -> tuple[Channel, ...]:
-    """Understand the option ``NOTIFY``.
+    """Return the option ``NOTIFY``.
 
     Raises:
-        ValueError: it is refused; the message has no address and no secret.
+        ValueError: it is invalid; the message contains no address and no secret.
     """
     if not isinstance(given, list | tuple):
         raise ValueError(f"must be a list of dicts, not {type(given).__name__}")
@@ -217,7 +215,7 @@ def read_channels(given: object) -> tuple[Channel, ...]:
 
 
 def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
-    """Return what is unsafe in how people are told."""
+    """Yield warnings about insecure settings."""
     for channel in channels:
         if channel.kind == "webhook" and not channel.secrets:
             yield f"has the webhook {channel.name!r} without a `secret`, so anybody may pose as us"

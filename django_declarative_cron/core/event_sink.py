@@ -1,29 +1,29 @@
-"""What happened, as other programs read it: one envelope for Open Job Spec and CloudEvents.
+"""Build the envelopes of events for other programs: Open Job Spec and CloudEvents in one.
 
-Open Job Spec wants ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0 ``type`` and
-``time`` and the rest of its context; both want ``data``. An envelope has all of it, side by
-side: to CloudEvents ``event`` and ``timestamp`` are extension attributes.
+Open Job Spec requires ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0 ``type``,
+``time`` and the rest of its context; both require ``data``. An envelope contains all of them: for
+CloudEvents, ``event`` and ``timestamp`` are extension attributes.
 
 ======================  ============================================================
-our event               envelopes, in this order
+event                   envelopes, in this order
 ======================  ============================================================
 TaskRunWaiting          ``cron.triggered``, ``job.enqueued``
-TaskRunStarted          ``cron.triggered`` where nothing has told of it, ``job.started``
-                        or ``job.enqueued`` where external workers do it
+TaskRunStarted          ``cron.triggered`` unless it was sent before, ``job.started``,
+                        or ``job.enqueued`` for external workers
 TaskRunFetched          ``job.started``
 TaskRunCompleted        ``job.completed``
-TaskRunFailed           ``job.failed``, then ``job.retrying`` where that follows, or
-                        ``job.discarded`` where nobody asks the retry policy
+TaskRunFailed           ``job.failed``, then ``job.retrying`` if a retry follows, or
+                        ``job.discarded`` if the retry policy does not apply
 TaskRetriesExhausted    ``job.discarded``
-TaskRunInterrupted      ``job.retrying`` where it restarts, else ``job.cancelled``
+TaskRunInterrupted      ``job.retrying`` if it restarts, else ``job.cancelled``
 TaskRunCancelled        ``job.cancelled``
-TaskRunCancelRequested  ``job.cancelled`` where the run had not begun
-TaskSkipped             ``cron.skipped``; ``cron.missed`` while no scheduler was there
+TaskRunCancelRequested  ``job.cancelled`` if the run had not started
+TaskSkipped             ``cron.skipped``; ``cron.missed`` if there was no scheduler
 ======================  ============================================================
 
-002 knows three reasons of ``cron.skipped`` and no other may be given. What was caught up for
-by the follow-up of a run is to it an overlap; what nobody evaluated was not skipped, so it
-has a type of our own.
+002 defines three reasons of ``cron.skipped`` and allows no others. For it, an occurrence that the
+follow-up of a run covers is an overlap. An occurrence that no scheduler evaluated was not
+skipped, so ``cron.missed`` is an additional type.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ SKIPPED: Final = {
     "disabled": "disabled",
     "dst_skip": "dst_skip",
 }
-"""Our reasons by which an occurrence did not run, as 002 Events names them."""
+"""The reasons for a skipped occurrence, and their names in 002 Events."""
 
 Data = dict[str, Any]
-Told = Iterator[tuple[str, Data]]
+_Envelopes = Iterator[tuple[str, Data]]
 
 
 def envelopes(event: events.Event) -> list[dict[str, Any]]:
-    """Return what an event is to other programs; most are nothing to them."""
+    """Return the envelopes of an event; most events have none."""
     if not isinstance(event, events.TaskEvent) or event.facts is None:
         return []
     facts = event.facts
@@ -81,7 +81,7 @@ def envelopes(event: events.Event) -> list[dict[str, Any]]:
 
 def _envelope(kind: str, event: events.TaskEvent, facts: Facts, data: Data) -> dict[str, Any]:
     at = iso8601(event.at)
-    # What happened once has one name, however often it is told.
+    # A repeated delivery of an envelope has the same id.
     occurrence = data.get("job_id") or f"{data['reason']}/{data['scheduled_time']}/{at}"
     return {
         "specversion": "1.0",
@@ -98,13 +98,13 @@ def _envelope(kind: str, event: events.TaskEvent, facts: Facts, data: Data) -> d
 
 
 @singledispatch
-def _told(event: events.TaskEvent, facts: Facts) -> Told:
-    """Yield type and data of each envelope; what has none yields nothing."""
+def _told(event: events.TaskEvent, facts: Facts) -> _Envelopes:
+    """Yield type and data of each envelope; an event without envelopes yields nothing."""
     yield from ()
 
 
 @_told.register
-def _waiting(event: events.TaskRunWaiting, facts: Facts) -> Told:
+def _waiting(event: events.TaskRunWaiting, facts: Facts) -> _Envelopes:
     triggered = _triggered(event, facts, facts.run_count, event.at)
     if triggered is not None:
         yield "cron.triggered", triggered
@@ -112,7 +112,7 @@ def _waiting(event: events.TaskRunWaiting, facts: Facts) -> Told:
 
 
 @_told.register
-def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
+def _started(event: events.TaskRunStarted, facts: Facts) -> _Envelopes:
     triggered = _triggered(event, facts, event.run_count, event.actual_time)
     if triggered is None:
         return
@@ -123,7 +123,7 @@ def _started(event: events.TaskRunStarted, facts: Facts) -> Told:
 
 
 @_told.register
-def _fetched(event: events.TaskRunFetched, facts: Facts) -> Told:
+def _fetched(event: events.TaskRunFetched, facts: Facts) -> _Envelopes:
     yield from _of_run(event, facts, ("job.started", {"worker_id": event.worker or None}))
 
 
@@ -146,12 +146,12 @@ def _triggered(
 
 
 @_told.register
-def _completed(event: events.TaskRunCompleted, facts: Facts) -> Told:
+def _completed(event: events.TaskRunCompleted, facts: Facts) -> _Envelopes:
     yield from _of_run(event, facts, ("job.completed", {"duration_ms": _ms(event.duration)}))
 
 
 @_told.register
-def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
+def _failed(event: events.TaskRunFailed, facts: Facts) -> _Envelopes:
     why: Data = {"error": _error(event.error), "max_attempts": event.max_attempts}
     told = [("job.failed", why | {"duration_ms": _ms(event.duration)})]
     if event.next_retry_at is not None:
@@ -163,7 +163,7 @@ def _failed(event: events.TaskRunFailed, facts: Facts) -> Told:
 
 
 @_told.register
-def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> Told:
+def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> _Envelopes:
     why = {
         "error": _error(event.error),
         "reason": event.reason,
@@ -173,26 +173,26 @@ def _exhausted(event: events.TaskRetriesExhausted, facts: Facts) -> Told:
 
 
 @_told.register
-def _cancelled(event: events.TaskRunCancelled, facts: Facts) -> Told:
+def _cancelled(event: events.TaskRunCancelled, facts: Facts) -> _Envelopes:
     yield from _of_run(event, facts, ("job.cancelled", {"duration_ms": _ms(event.duration)}))
 
 
 @_told.register
-def _asked_to_end(event: events.TaskRunCancelRequested, facts: Facts) -> Told:
+def _asked_to_end(event: events.TaskRunCancelRequested, facts: Facts) -> _Envelopes:
     if event.waits:
         yield from _of_run(event, facts, ("job.cancelled", {"reason": event.reason}))
 
 
 @_told.register
-def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> Told:
+def _interrupted(event: events.TaskRunInterrupted, facts: Facts) -> _Envelopes:
     kind = "job.retrying" if event.restarts else "job.cancelled"
     yield from _of_run(event, facts, (kind, {"reason": "interrupted"}))
 
 
 @_told.register
-def _skipped(event: events.TaskSkipped, facts: Facts) -> Told:
+def _skipped(event: events.TaskSkipped, facts: Facts) -> _Envelopes:
     missed = event.outcome == "missed"
-    # Whatever else keeps an occurrence from running was somebody's will.
+    # All other reasons are decisions of an operator or of the declaration.
     reason = event.reason if missed else SKIPPED.get(event.reason, "disabled")
     first = event.scheduled_from
     blocked = facts.blocked_by if event.reason == "overlap_skip" else None
@@ -218,7 +218,7 @@ _OfRun = (
 )
 
 
-def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> Told:
+def _of_run(event: _OfRun, facts: Facts, *told: tuple[str, Data]) -> _Envelopes:
     at = facts.scheduled_time
     if facts.job is None or at is None:
         return
@@ -242,7 +242,7 @@ def _cron(event: events.TaskEvent, facts: Facts) -> Data:
 
 
 def _error(line: str) -> Data:
-    """Take the line of an error apart: its type, where it begins with one, and its words."""
+    """Return type and message of an error line; the type only if the line starts with one."""
     kind, colon, words = line.partition(": ")
     if not kind.replace(".", "_").isidentifier():
         return {"message": line}
@@ -253,17 +253,17 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-TELLING: Final[tuple[type[events.TaskEvent], ...]] = tuple(
+SOURCES: Final[tuple[type[events.TaskEvent], ...]] = tuple(
     kind for kind in _told.registry if kind is not object
 )
-"""The events that other programs are told of."""
+"""The types of events that have envelopes."""
 
 
 LONGEST_BACKOFF: Final = timedelta(hours=1)
 """The longest time between two attempts to deliver one event."""
 
 LONGEST_PAUSE: Final = timedelta(minutes=1)
-"""The longest time for which a receiver that does not answer is left alone."""
+"""The longest pause after a receiver did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +271,13 @@ class Sink:
     """A receiver of events.
 
     Args:
-        url: events are posted to it.
-        secrets: each signs.
-        events: types that are posted; ``job.*`` means all that begin so.
-        timeout: how long the receiver may take to answer.
-        give_up_after: how long an event is tried, from its first refusal, before it is set aside.
-        most: how many events wait at most; beyond, the oldest are dropped.
-        source: URI of the deployment in the events; made of its identifier where empty.
+        url: receives the events by POST.
+        secrets: each of them signs.
+        events: patterns of the types that are posted, such as ``job.*``.
+        timeout: for one request.
+        give_up_after: time from the first refusal of an event until it is dead-lettered.
+        most: limit of waiting events; beyond it, the oldest are dropped.
+        source: URI of the deployment in the events; derived from its identifier if empty.
         headers: sent with each event.
     """
 
@@ -296,16 +296,16 @@ class Sink:
 
 
 def backoff(attempts: int, chance: float, longest: timedelta) -> timedelta:
-    """Return how long to wait after so many attempts, from two seconds on."""
+    """Return the exponential back-off after a number of attempts, from two seconds on."""
     seconds = min(2.0 ** min(attempts, 30), longest.total_seconds())
     return timedelta(seconds=seconds * (0.5 + chance / 2))
 
 
 def read_sink(given: object) -> Sink:
-    """Understand the option ``EVENT_SINK``.
+    """Return the option ``EVENT_SINK``.
 
     Raises:
-        ValueError: it is refused; the message never has a secret.
+        ValueError: it is invalid; the message contains no secret.
     """
     values = read_keys(given, _READERS, _FIELDS, "a dict or None")
     if "url" not in values:
@@ -314,7 +314,7 @@ def read_sink(given: object) -> Sink:
 
 
 def remarks(sink: Sink) -> Iterator[str]:
-    """Return what is unsafe in how events are posted."""
+    """Yield warnings about insecure settings."""
     where = urlsplit(sink.url)
     if not sink.secrets:
         yield "posts events without a signature, so a receiver cannot tell who posts them"

@@ -1,41 +1,43 @@
-"""What people are told, when, and how often: grouped, and not again and again; pure.
+"""Group and limit the notices that operators get; pure.
 
-The same occasion of the same task is told at once and then counted for ``again_after``; what
-was counted is told in one line when that is over. After each message a channel is silent for
-``pause`` and gathers what comes. So a task that fails every minute, and a thousand that fail
-together, make a handful of messages.
+The first notice of an occasion of a task is sent immediately. Further ones are counted during
+``again_after``, and then sent as one line. After each message a channel waits for ``pause`` and
+gathers notices. So a task that fails each minute, or 1,000 tasks that fail together, cause a few
+messages only.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from ..formatting import iso8601
 from .channels import Channel
 
-MOST_LINES: Final = 20
-"""The most lines of one message; the others are counted."""
+MAX_LINES: Final = 20
+"""Lines of one message; further notices are counted."""
 
-MOST_KEYS: Final = 10_000
+MAX_KEYS: Final = 10_000
 
 GATHER: Final = 2.0
-"""Seconds that a first message waits for what comes together with it."""
+"""Seconds that a first message waits for notices that occur together with it."""
 
-_LONGEST_WORDS: Final = 300
+_MAX_TEXT: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that people are to be told.
+    """One thing that operators should know.
 
     Args:
-        occasion: one of ``channel.OCCASIONS``, or ``test``.
-        task: its name, empty where it is about none.
-        at: the instant.
-        words: what happened, in one line without the task.
-        times: how often, where that was counted.
+        occasion: one of ``channels.OCCASIONS``, or ``test``.
+        task: its name, or empty.
+        at: the time.
+        words: the description, in one line, without the task.
+        times: number of occurrences.
     """
 
     occasion: str
@@ -46,33 +48,39 @@ class Notice:
 
     @property
     def line(self) -> str:
-        """Say it in one line."""
-        # Errors are often whole sentences; this one goes on.
+        """Return the notice as one line of text."""
+        # Errors are often whole sentences, and this sentence continues after them.
         words = " ".join(self.words.split()).removesuffix(".")
-        words = words if len(words) <= _LONGEST_WORDS else words[: _LONGEST_WORDS - 1] + "…"
+        words = words if len(words) <= _MAX_TEXT else words[: _MAX_TEXT - 1] + "…"
         again = "" if self.times == 1 else f" ({self.times} more times, the last of them shown)"
         name = f"{self.task}: " if self.task else ""
         return f"{name}{words}{again}, at {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON-native data."""
+        """Return the notice as JSON-native data."""
         return {
             "occasion": self.occasion,
             "task": self.task,
-            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "at": iso8601(self.at),
             "words": self.words,
             "times": self.times,
         }
 
 
+def overdue_notice(task: str, since: datetime | None, at: datetime) -> Notice:
+    """Return the notice of an overdue task."""
+    words = "it should have started" + (f" at {since:%H:%M:%S} UTC" if since else "")
+    return Notice("overdue", task, at, words)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one channel tells at once.
+    """The notices that a channel sends together.
 
     Args:
-        deployment: of which.
+        deployment: its name.
         notices: the first of them.
-        total: how many there are.
+        total: their number.
     """
 
     deployment: str
@@ -81,26 +89,24 @@ class Message:
 
     @property
     def subject(self) -> str:
-        """Say it in a few words."""
+        """Return a short summary."""
         if self.total == 1:
             notice = self.notices[0]
             about = f": {notice.task}" if notice.task else ""
             return f"[cron {self.deployment}] {_TITLES[notice.occasion]}{about}"
-        counts: dict[str, int] = {}
-        for notice in self.notices:
-            counts[notice.occasion] = counts.get(notice.occasion, 0) + 1
+        counts = Counter(notice.occasion for notice in self.notices)
         words = ", ".join(f"{_TITLES[key]} ({number})" for key, number in counts.items())
         return f"[cron {self.deployment}] {words}"
 
     @property
     def lines(self) -> list[str]:
-        """Say all of it, a line for each."""
+        """Return one line for each notice, and the number of the others."""
         lines = [f"{_TITLES[notice.occasion]}. {notice.line}" for notice in self.notices]
         more = self.total - len(self.notices)
         return [*lines, *([f"And {more} more."] if more else [])]
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON-native data, for a webhook."""
+        """Return the message as JSON-native data, for a webhook."""
         return {
             "deployment": self.deployment,
             "subject": self.subject,
@@ -120,13 +126,13 @@ _TITLES: Final = {
 
 
 @dataclass(slots=True)
-class _Told:
-    """What was told of one key, and what was counted since.
+class _Silence:
+    """The time during which notices of one key are counted.
 
     Args:
-        until: monotonic second until which it is counted.
-        newest: the newest that was only counted.
-        times: how many those are.
+        until: monotonic time of its end.
+        newest: the newest notice that was only counted.
+        times: number of those notices.
     """
 
     until: float
@@ -135,35 +141,30 @@ class _Told:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """What one channel has told and is to tell.
-
-    Args:
-        channel: by whose limits.
-        deployment: of which it tells.
-    """
+class NoticeQueue:
+    """The notices that wait for one channel."""
 
     channel: Channel
     deployment: str
     _waiting: list[Notice] = field(default_factory=list)
-    _told: dict[tuple[str, str], _Told] = field(default_factory=dict)
+    _silences: dict[tuple[str, str], _Silence] = field(default_factory=dict)
     _quiet_until: float = 0.0
     _more: int = 0
 
     def add(self, notice: Notice, now: float) -> None:
-        """Take something in."""
+        """Queue a notice, or count it if a similar one was sent recently."""
         if not self.channel.wants(notice.occasion, notice.task):
             return
         key = notice.occasion, notice.task
-        told = self._told.get(key)
-        if told is not None and now < told.until:
-            told.newest, told.times = notice, told.times + notice.times
+        silence = self._silences.get(key)
+        if silence is not None and now < silence.until:
+            silence.newest, silence.times = notice, silence.times + notice.times
             return
-        self._tell(key, notice, now)
+        self._queue(key, notice, now)
 
     def due(self, now: float, *, hurry: bool = False) -> Message | None:
-        """Return what is to be told now, ``None`` where nothing is."""
-        self._collect_counted(now)
+        """Return the message to send now, or ``None``."""
+        self._queue_counted(now)
         if not self._waiting or (now < self._quiet_until and not hurry):
             return None
         notices, more = self._waiting, self._more
@@ -173,30 +174,29 @@ class Ledger:
 
     @property
     def due_at(self) -> float | None:
-        """Return the monotonic second at which something is to be told, as far as is known."""
-        counted = [told.until for told in self._told.values() if told.times]
+        """Return the monotonic time of the next message, as far as it is known."""
+        counted = [silence.until for silence in self._silences.values() if silence.times]
         return min([*counted, *([self._quiet_until] if self._waiting else [])], default=None)
 
-    def _tell(self, key: tuple[str, str], notice: Notice, now: float) -> None:
-        self._told.pop(key, None)
-        self._told[key] = _Told(now + self.channel.again_after.total_seconds())
-        if len(self._told) > MOST_KEYS:
-            self._told.pop(next(iter(self._told)))
+    def _queue(self, key: tuple[str, str], notice: Notice, now: float) -> None:
+        self._silences.pop(key, None)
+        self._silences[key] = _Silence(now + self.channel.again_after.total_seconds())
+        if len(self._silences) > MAX_KEYS:
+            self._silences.pop(next(iter(self._silences)))
         if not self._waiting:
             self._quiet_until = max(self._quiet_until, now + GATHER)
-        if len(self._waiting) < MOST_LINES:
+        if len(self._waiting) < MAX_LINES:
             self._waiting.append(notice)
         else:
             self._more += 1
 
-    def _collect_counted(self, now: float) -> None:
-        over = [key for key, told in self._told.items() if told.until <= now]
+    def _queue_counted(self, now: float) -> None:
+        over = [key for key, silence in self._silences.items() if silence.until <= now]
         for key in over:
-            told = self._told.pop(key)
-            if told.newest is not None:
-                newest = told.newest
-                again = Notice(*key, newest.at, newest.words, told.times)
-                self._tell(key, again, now)
+            silence = self._silences.pop(key)
+            if silence.newest is not None:
+                newest = silence.newest
+                self._queue(key, Notice(*key, newest.at, newest.words, silence.times), now)
 
 
 def trial_message(deployment: str, at: datetime, author: str) -> Message:
@@ -206,16 +206,16 @@ def trial_message(deployment: str, at: datetime, author: str) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a look at a deployment shows.
+class Observation:
+    """The state of a deployment, as one instance reads it.
 
     Args:
-        at: the instant.
-        leads: whether the one who looks leads.
-        speaks: whether it is the one to tell that nobody leads.
-        leaderless: seconds for which nobody has led, ``None`` where somebody does.
-        failing: tasks whose newest run failed: how often in a row, and why.
-        overdue: tasks that have been due for too long, with the instant.
+        at: the time.
+        leads: whether the instance is the leader.
+        speaks: whether the instance notifies if there is no leader.
+        leaderless: seconds without a leader, ``None`` if there is one.
+        failing: tasks whose newest run failed, with the number of failures and the error.
+        overdue: tasks that should have started, with the time.
     """
 
     at: datetime
@@ -228,72 +228,72 @@ class Look:
 
 @dataclass(slots=True)
 class Observer:
-    """Compare each look with what was known, and with what events have told."""
+    """Compare each observation with the former one and with the events since then."""
 
     _failing: set[str] | None = None
-    _heard: set[str] = field(default_factory=set)
+    _changed: set[str] = field(default_factory=set)
     _overdue: set[str] = field(default_factory=set)
     _is_leaderless: bool = False
 
-    def begin_look(self) -> None:
-        """Say that rows are about to be read: what is heard from now on is newer than they are."""
-        self._heard = set()
+    def begin_poll(self) -> None:
+        """Start to collect the events that are newer than the rows of the next observation."""
+        self._changed = set()
 
-    def hear_failure(self, task: str) -> None:
-        """Know from an event that a task fails, so that a look does not tell of it again."""
-        self._heard.add(task)
+    def task_failed(self, task: str) -> None:
+        """Note an event, so that the next observation does not report the failure again."""
+        self._changed.add(task)
         if self._failing is not None:
             self._failing.add(task)
 
-    def hear_success(self, task: str) -> bool:
-        """Return whether a task that succeeds was failing."""
-        self._heard.add(task)
+    def task_succeeded(self, task: str) -> bool:
+        """Return whether a task that succeeded was failing."""
+        self._changed.add(task)
         if self._failing is None or task not in self._failing:
             return False
         self._failing.discard(task)
         return True
 
     def unknown(self, failing: Iterable[str]) -> list[str]:
-        """Return the tasks that are to be told of, should nothing more be heard of them."""
+        """Return the tasks whose failure is not known yet."""
         known = self._failing
         return [] if known is None else [task for task in failing if task not in known]
 
-    def compare(self, look: Look) -> list[Notice]:
-        """Return what is worth telling."""
-        found = list(self._of_the_lead(look))
-        if not look.leads:
-            # Whoever leads tells of tasks; who comes after it begins with what it finds.
+    def compare(self, observation: Observation) -> list[Notice]:
+        """Return the notices of the changes."""
+        found = list(self._of_leader(observation))
+        if not observation.leads:
+            # The leader notifies of tasks; its successor starts with the state that it reads.
             self._failing, self._overdue = None, set()
             return found
-        return [*found, *self._of_failures(look), *self._of_delays(look)]
+        return [*found, *self._of_failures(observation), *self._of_delays(observation)]
 
-    def _of_the_lead(self, look: Look) -> Iterator[Notice]:
-        if look.leaderless is None:
+    def _of_leader(self, observation: Observation) -> Iterator[Notice]:
+        if observation.leaderless is None:
             if self._is_leaderless:
                 self._is_leaderless = False
-                yield Notice("recovery", "", look.at, "a scheduler leads again")
-        elif look.speaks:
+                yield Notice("recovery", "", observation.at, "a scheduler leads again")
+        elif observation.speaks:
             self._is_leaderless = True
-            words = f"no scheduler has led for {look.leaderless:.0f} s: nothing starts"
-            yield Notice("no_leader", "", look.at, words)
+            words = f"no scheduler has led for {observation.leaderless:.0f} s: nothing starts"
+            yield Notice("no_leader", "", observation.at, words)
 
-    def _of_failures(self, look: Look) -> Iterator[Notice]:
+    def _of_failures(self, observation: Observation) -> Iterator[Notice]:
+        failing, changed = observation.failing, self._changed
         if self._failing is None:
-            self._failing = set(look.failing)
+            self._failing = set(failing)
             return
-        heard = self._heard
-        for task in sorted(look.failing.keys() - self._failing - heard):
-            times, error = look.failing[task]
-            yield Notice("failure", task, look.at, error or f"failed {times} times in a row")
-        for task in sorted(self._failing - look.failing.keys() - heard):
-            yield Notice("recovery", task, look.at, "it does not fail any more")
-        self._failing = (set(look.failing) - heard) | (self._failing & heard)
+        for task in sorted(failing.keys() - self._failing - changed):
+            times, error = failing[task]
+            text = error or f"failed {times} times in a row"
+            yield Notice("failure", task, observation.at, text)
+        for task in sorted(self._failing - failing.keys() - changed):
+            yield Notice("recovery", task, observation.at, "it does not fail any more")
+        self._failing = (set(failing) - changed) | (self._failing & changed)
 
-    def _of_delays(self, look: Look) -> Iterator[Notice]:
-        for task in sorted(look.overdue.keys() - self._overdue):
-            since = look.overdue[task]
-            words = "it should have started" + (f" at {since:%H:%M:%S} UTC" if since else "")
-            yield Notice("overdue", task, look.at, words)
-        for task in sorted(self._overdue - look.overdue.keys()):
-            yield Notice("recovery", task, look.at, "it is not overdue any more")
-        self._overdue = set(look.overdue)
+    def _of_delays(self, observation: Observation) -> Iterator[Notice]:
+        overdue = observation.overdue
+        for task in sorted(overdue.keys() - self._overdue):
+            yield overdue_notice(task, overdue[task], observation.at)
+        for task in sorted(self._overdue - overdue.keys()):
+            yield Notice("recovery", task, observation.at, "it is not overdue any more")
+        self._overdue = set(overdue)

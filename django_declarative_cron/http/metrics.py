@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from ..core.http_api import Right
-from ..monitoring.metrics import MetricsUnavailableError, exposition, read_rows
+from ..monitoring.metrics import MetricsUnavailableError, exposition, read_counts
 from ..store import database
 from ..store.tables import AWAY, why_unavailable
 from .authentication import admit
@@ -24,7 +24,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     try:
         admit(request, Right.READ)
         newer = "application/openmetrics-text" in request.headers.get("Accept", "")
-        body, kind = exposition(read_rows(), openmetrics=newer)
+        body, kind = exposition(read_counts(), openmetrics=newer)
     except RefusedError as error:
         return _plain(error.message, error.status, error.headers)
     except MetricsUnavailableError as error:

@@ -1,7 +1,7 @@
-"""Watching from within: metrics, check-ins with monitors, notifications for people.
+"""Metrics, check-ins with external monitors, and notifications for operators.
 
-Nothing that schedules imports this package. What is here hears events and looks at rows; it
-never delays a run, and where it fails it says so and everything else goes on.
+The scheduler does not import this package. It receives events by signals and reads the database.
+It never delays a run; a failure here is logged and has no further effect.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..runtime.watchers import Watcher
 
-_known: list[Watcher] = []
+_registered: list[Watcher] = []
 
 
 def register() -> None:
-    """Let what watches be begun wherever runs are; start nothing."""
+    """Register check-ins and notifications with the runtime, which starts them with a scheduler."""
     from ..runtime import watchers
     from .monitors import Monitors
     from .notifications import Notifications
 
-    if not _known:
-        _known[:] = [Monitors(), Notifications()]
-        for watcher in _known:
+    if not _registered:
+        _registered[:] = [Monitors(), Notifications()]
+        for watcher in _registered:
             watchers.register(watcher)

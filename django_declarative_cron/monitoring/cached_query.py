@@ -1,4 +1,4 @@
-"""The newest answer of something slow, for whoever must not wait for it."""
+"""Cache the result of a slow query for the scrapes of one process."""
 
 from __future__ import annotations
 
@@ -15,91 +15,36 @@ from ..store.database import alias
 
 T = TypeVar("T")
 
-FRESH = 5.0
-"""Seconds for which an answer is as good as a new one."""
-
-LINGER = 300.0
-"""Seconds for which it keeps its connection for the next who asks."""
-
-PATIENCE = 3.0
-"""Seconds that somebody who asks waits for a new one."""
+MAX_AGE = 5.0
+"""Seconds for which a result is used again."""
 
 
-class Latest(Generic[T]):
-    """Ask in a thread with a connection of its own, and only when somebody wants to know.
-
-    Args:
-        read: asks.
-        clock: by which answers grow old.
-    """
+class CachedQuery(Generic[T]):
+    """Read on demand, one thread at a time, and keep the last result if reading fails."""
 
     def __init__(self, read: Callable[[], T | None], clock: Clock = system_clock) -> None:
         self._read = read
         self._clock = clock
-        self._news = threading.Condition()
+        self._lock = threading.Lock()
         self._value: T | None = None
         self._read_at: float | None = None
-        self._is_asked = self._is_closed = False
-        self._thread: threading.Thread | None = None
-
-    @classmethod
-    def of(cls, value: T | None) -> Latest[T]:
-        """Make one that has its answer."""
-        made = cls(lambda: value)
-        made._value, made._read_at = value, made._clock.monotonic()
-        return made
 
     def get(self) -> tuple[T | None, float, bool]:
-        """Return the newest answer, how old it is in seconds, and whether it is new."""
-        with self._news:
-            if not self._is_fresh():
-                self._is_asked = True
-                self._start()
-                self._news.notify_all()
-                self._news.wait_for(self._is_fresh, PATIENCE)
-            age = 0.0 if self._read_at is None else self._clock.monotonic() - self._read_at
-            return self._value, age, self._is_fresh()
+        """Return the result, its age in seconds, and whether the age is at most ``MAX_AGE``."""
+        with self._lock:
+            if self._read_at is None or self._clock.monotonic() - self._read_at >= MAX_AGE:
+                self._refresh()
+            if self._read_at is None:
+                return None, 0.0, False
+            age = self._clock.monotonic() - self._read_at
+            return self._value, age, age < MAX_AGE
 
-    def close(self) -> None:
-        """Let the thread end, and its connection with it."""
-        with self._news:
-            self._is_closed = True
-            self._news.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(PATIENCE)
-
-    def _is_fresh(self) -> bool:
-        return self._read_at is not None and self._clock.monotonic() - self._read_at < FRESH
-
-    def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(
-                target=self._run, name="declarative-cron-metrics", daemon=True
-            )
-            self._thread.start()
-
-    def _run(self) -> None:
+    def _refresh(self) -> None:
         leave_pool(alias())
         try:
-            while True:
-                with self._news:
-                    # Nobody asks any more: the connection is somebody else's.
-                    self._news.wait_for(lambda: self._is_asked or self._is_closed, LINGER)
-                    if self._is_closed:
-                        return
-                    if not self._is_asked:
-                        self._thread = None  # Whoever asks from here on needs another one.
-                        return
-                    self._is_asked = False
-                try:
-                    value = self._read()
-                except Exception as error:
-                    renew(error)
-                    report("Reading rows for the metrics", error, then="older ones are shown")
-                    continue
-                with self._news:
-                    self._value, self._read_at = value, self._clock.monotonic()
-                    self._news.notify_all()
+            self._value, self._read_at = self._read(), self._clock.monotonic()
+        except Exception as error:
+            renew(error)
+            report("Reading rows for the metrics", error, then="older ones are shown")
         finally:
-            connections.close_all()
+            connections.close_all()  # The thread of a scrape ends with its response.

@@ -1,23 +1,27 @@
-"""Handing a message to one channel: mail, Slack and what speaks as it does, or a webhook."""
+"""Send a message to one channel: mail, Slack and compatible services, or a webhook."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from datetime import datetime
+from typing import Any
 
 from ..core.channels import Channel, signature_headers
 from ..core.notifications import Message
 from ..exceptions import words_of
 from .delivery import DeliveryError
-from .http_client import ask
+from .http_client import post
+
+MAIL_TIMEOUT = 30
+"""Seconds for each step of a delivery by SMTP, unless the project sets a timeout."""
 
 
 def deliver(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
-    """Hand a message to a channel.
+    """Send a message to a channel.
 
     Raises:
-        DeliveryError: it was not taken.
+        DeliveryError: the channel did not accept it.
     """
     if channel.kind == "mail":
         _mail(channel, message)
@@ -32,19 +36,28 @@ def _mail(channel: Channel, message: Message) -> None:
 
     mail = EmailMessage(message.subject, "\n".join(message.lines), to=list(channel.to))
     try:
-        mail.send()
+        _mail_connection().send_messages([mail])
     except Exception as error:
-        # The words of a server may have the addresses in them.
-        words = words_of(error)
+        text = words_of(error)
         for address in channel.to:
-            words = words.replace(address, "…")
-        raise DeliveryError(f"{type(error).__name__}: {words}") from None
+            text = text.replace(address, "…")
+        raise DeliveryError(f"{type(error).__name__}: {text}") from None
+
+
+def _mail_connection() -> Any:
+    from django.core import mail
+
+    mailers = getattr(mail, "mailers", None)  # Django 6.1 and later.
+    connection: Any = mail.get_connection() if mailers is None else mailers.default
+    if getattr(connection, "timeout", 0) is None:
+        connection.timeout = MAIL_TIMEOUT
+    return connection
 
 
 def _slack(channel: Channel, message: Message) -> None:
     text = "\n".join([f"*{_escaped(message.subject)}*", *map(_escaped, message.lines)])
     body = json.dumps({"text": text}).encode()
-    ask(channel.url, channel.timeout, body=body, headers={"content-type": "application/json"})
+    post(channel.url, channel.timeout, body=body, headers={"content-type": "application/json"})
 
 
 def _escaped(text: str) -> str:
@@ -54,5 +67,5 @@ def _escaped(text: str) -> str:
 def _webhook(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
     body = json.dumps(message.as_data()).encode()
     signed = signature_headers(str(message_id), body, now, channel.secrets)
-    sent = {**channel.headers, **signed, "content-type": "application/json"}
-    ask(channel.url, channel.timeout, body=body, headers=sent)
+    headers = {**channel.headers, **signed, "content-type": "application/json"}
+    post(channel.url, channel.timeout, body=body, headers=headers)

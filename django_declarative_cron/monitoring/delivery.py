@@ -1,9 +1,8 @@
-"""Sending in the background: a bounded queue, a few attempts, and never a word to the caller.
+"""Deliver check-ins and notifications from background threads.
 
-What is sent is best effort: it waits in the memory of this process, the oldest is dropped
-where too much waits, and what a receiver does not take after a few attempts is lost, which is
-told. A run is never delayed by it. An attempt that never ends, such as one of a mail server
-that says nothing, holds its thread and not what comes after it.
+Delivery is best effort. Messages wait in memory, and beyond 1,000 the oldest is dropped. A message
+that its receiver does not accept is lost, which an event reports. Each attempt has a timeout, so a
+receiver that hangs delays only the messages with the same key and, in the end, those of one sender.
 """
 
 from __future__ import annotations
@@ -12,174 +11,101 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from django.db import connections
 
 from ..core.events import Event
 from ..exceptions import words_of
-from ..runtime.clock import Clock, system_clock
 from ..signals import publish, report
 
-MOST = 1000
-"""How much waits at most."""
-
-PAUSES = (1.0, 4.0)
-"""Seconds between the attempts."""
-
-LONGEST = 300.0
-"""Seconds after which a thread whose attempt has not ended is not waited for any more."""
-
-_MOST_STUCK = 3
+MAX_WAITING = 1000
+MAX_THREADS = 8
 
 
 class DeliveryError(Exception):
-    """Tell why a receiver did not take something; its words have no address and no secret.
+    """Raise if a receiver did not accept a message; the text has no address and no secret."""
+
+
+class Delivery:
+    """Deliver messages in the background; those with the same key one after another.
+
+    The threads are daemons, not those of a ``ThreadPoolExecutor``: the interpreter joins the
+    threads of an executor at exit, so a receiver that hangs would delay the end of the process.
 
     Args:
-        words: in one line.
-        is_final: another attempt would fail too.
+        name: of the threads.
+        failed: makes the event for an error and the number of failures in a row.
     """
 
-    def __init__(self, words: str, *, is_final: bool = False) -> None:
-        super().__init__(words)
-        self.is_final = is_final
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What became of something that was not taken.
-
-    Args:
-        error: in one line.
-        failures: so many in a row.
-    """
-
-    error: str
-    failures: int
-
-
-class Courier:
-    """Send things one after another, in a thread that is started by the first of them.
-
-    Args:
-        name: of the thread.
-        tell: makes the event that tells of a failure.
-        clock: by which it waits.
-    """
-
-    def __init__(
-        self, name: str, tell: Callable[[Failure], Event], clock: Clock = system_clock
-    ) -> None:
+    def __init__(self, name: str, failed: Callable[[str, int], Event]) -> None:
         self._name = name
-        self._tell = tell
-        self._clock = clock
-        self._waiting: deque[tuple[str, Callable[[], None]]] = deque()
-        self._news = threading.Condition()
-        self._hurry = threading.Event()
-        self._pid = self._turn = self._stuck = 0
-        self._is_busy = False
-        self._sending, self._since = "", 0.0
-        self._failures = self.dropped = 0
+        self._failed = failed
+        self._reset()
 
-    @property
-    def waiting(self) -> int:
-        """Return how much waits, or is being sent."""
-        return len(self._waiting) + self._is_busy
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[str, Callable[[], None]]] = deque(maxlen=MAX_WAITING)
+        self._busy: set[str] = set()
+        self._threads = self._failures = 0
 
-    def holds(self, whose: str) -> bool:
-        """Return whether something of somebody waits, or is being sent."""
-        with self._news:
-            is_sent = self._is_busy and self._sending == whose
-            return is_sent or any(each == whose for each, _ in self._waiting)
-
-    def send(self, attempt: Callable[[], None], whose: str = "") -> None:
-        """Queue something; never block, never raise."""
-        with self._news:
-            if len(self._waiting) >= MOST:
-                self._waiting.popleft()
-                self.dropped += 1
-            self._waiting.append((whose, attempt))
-            self._news.notify_all()
+    def send(self, attempt: Callable[[], None], key: str = "") -> None:
+        """Queue a message; never block and never raise."""
+        if self._pid != os.getpid():
+            self._reset()  # A forked process has none of the threads of its parent.
+        with self._changed:
+            self._waiting.append((key, attempt))
+            if key in self._busy or self._threads >= MAX_THREADS:
+                return
             try:
-                self._begin()
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
             except RuntimeError as error:
-                report("Starting a thread that sends", error, then="it is tried with the next")
+                report("Starting a delivery thread", error, then="the next message starts one")
+            else:
+                self._threads += 1
 
     def finish(self, seconds: float) -> bool:
-        """Send what waits.
+        """Wait until all messages are delivered, and return whether they are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._waiting or self._busy), seconds)
 
-        Returns:
-            whether nothing waits any more.
-        """
-        self._hurry.set()
+    def _work(self) -> None:
+        while (message := self._take()) is not None:
+            key, attempt = message
+            try:
+                self._attempt(attempt)
+            finally:
+                with self._changed:
+                    self._busy.discard(key)
+                    self._changed.notify_all()
         try:
-            with self._news:
-                return self._news.wait_for(
-                    lambda: not (self._waiting or self._is_busy), max(seconds, 0.0)
-                )
-        finally:
-            self._hurry.clear()
+            connections.close_all()  # A mail backend may have used the database.
+        except Exception as error:
+            report("Closing connections after a delivery", error, then="nothing is lost")
 
-    def _begin(self) -> None:
-        # A process that was forked has none of the threads of its parent.
-        is_new = self._pid != os.getpid()
-        if not is_new and not self._is_stuck():
-            return
-        given = (self._turn + 1, not is_new)
-        threading.Thread(target=self._work, args=given, name=self._name, daemon=True).start()
-        self._pid, self._is_busy, self._turn = os.getpid(), False, self._turn + 1
-        self._stuck = 0 if is_new else self._stuck + 1
+    def _take(self) -> tuple[str, Callable[[], None]] | None:
+        with self._changed:
+            for message in self._waiting:
+                if message[0] not in self._busy:
+                    self._waiting.remove(message)
+                    self._busy.add(message[0])
+                    return message
+            self._threads -= 1
+            return None
 
-    def _is_stuck(self) -> bool:
-        lasts = self._clock.monotonic() - self._since
-        return self._is_busy and lasts >= LONGEST and self._stuck < _MOST_STUCK
+    def _attempt(self, attempt: Callable[[], None]) -> None:
+        try:
+            attempt()
+        except DeliveryError as error:
+            self._report(str(error))
+        except BaseException as error:
+            # Catch everything, so that one failure does not stop the thread.
+            self._report(f"{type(error).__name__}: {words_of(error)}")
+        else:
+            self._failures = 0
 
-    def _work(self, turn: int, replaces: bool) -> None:
-        if replaces:
-            self._fails(f"it has not ended after {LONGEST:.0f} s, and is not waited for")
-        while True:
-            with self._news:
-                if self._turn != turn:
-                    # Another thread took its place meanwhile.
-                    self._stuck -= 1
-                    return
-                self._is_busy = False
-                self._news.notify_all()
-                self._news.wait_for(lambda: bool(self._waiting) and self._turn == turn)
-                self._sending, attempt = self._waiting.popleft()
-                self._since, self._is_busy = self._clock.monotonic(), True
-            # Whatever a library does: the next one is sent.
-            try:
-                self._send(attempt)
-            except BaseException as error:
-                report("Sending", error, then="it is lost")
-            try:
-                connections.close_all()
-            except BaseException as error:
-                report("Closing connections after sending", error, then="the next one is sent")
-
-    def _send(self, attempt: Callable[[], None]) -> None:
-        # A receiver that is down is not waited for with each thing that comes.
-        pauses = () if self._failures else PAUSES
-        for pause in (*pauses, None):
-            try:
-                attempt()
-            except DeliveryError as error:
-                final = error.is_final or pause is None or self._hurry.is_set()
-                failure = str(error)
-            except Exception as error:
-                final, failure = True, f"{type(error).__name__}: {words_of(error)}"
-            else:
-                self._failures = 0
-                return
-            if final or pause is None:
-                break
-            self._clock.wait(self._hurry, pause)
-        self._fails(failure)
-
-    def _fails(self, failure: str) -> None:
+    def _report(self, error: str) -> None:
         self._failures += 1
-        # Told less and less often.
+        # Publish the 1st, 2nd, 4th, 8th, … failure in a row.
         if not self._failures & (self._failures - 1):
-            publish([self._tell(Failure(failure, self._failures))])
+            publish([self._failed(error, self._failures)])

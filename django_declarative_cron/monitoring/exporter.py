@@ -1,4 +1,4 @@
-"""Serving the metrics of a scheduler's process at a port of its own."""
+"""Serve the metrics of a scheduler's process on a port."""
 
 from __future__ import annotations
 
@@ -8,42 +8,38 @@ from http import HTTPStatus
 from .. import conf
 from ..runtime.probes import Answer, Listener
 from ..runtime.scheduler import Scheduler
-from .cached_query import Latest
-from .label_limit import Names
-from .metrics import EventMetrics, Memory, Rows, library, read_rows
+from .cached_query import CachedQuery
+from .label_limit import TaskLabels
+from .metrics import DatabaseCollector, EventMetrics, ProcessCollector, library, read_counts
 
-MOST_SCRAPES = 4
-"""A scrape may wait for the database, so few of them share the listener with other clients."""
+MAX_SCRAPES = 4
+"""Scrapes may wait for the database, so they must not occupy all threads of the listener."""
 
 
 class Exporter:
-    """The metrics of one scheduler.
-
-    Args:
-        scheduler: of this process.
+    """Serve ``/metrics`` for one scheduler.
 
     Raises:
-        MetricsUnavailableError: the client library of Prometheus is not installed.
+        MetricsUnavailableError: the Prometheus client library is not installed.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.registry = library().CollectorRegistry(auto_describe=False)
-        names = Names(conf.options().METRICS_MAX_TASK_LABELS)
-        self._events = EventMetrics(self.registry, names)
-        self.registry.register(Memory(scheduler))
-        # A task that is gone gives its label to another one.
-        self._rows = Latest(lambda: read_rows(asked=names.known), scheduler.clock)
-        self.registry.register(Rows(self._rows, names))
-        self._scrapes = threading.BoundedSemaphore(MOST_SCRAPES)
+        labels = TaskLabels(conf.options().METRICS_MAX_TASK_LABELS)
+        self._events = EventMetrics(self.registry, labels)
+        self.registry.register(ProcessCollector(scheduler))
+        counts = CachedQuery(lambda: read_counts(asked=labels.used), scheduler.clock)
+        self.registry.register(DatabaseCollector(counts.get, labels))
+        self._scrapes = threading.BoundedSemaphore(MAX_SCRAPES)
         self._listener = Listener({"/metrics": self._page})
 
     @property
     def port(self) -> int:
-        """Return the number of the port it listens on."""
+        """Return the port number."""
         return self._listener.port
 
     def start(self, host: str, port: int) -> None:
-        """Count from now on, and answer until the process ends.
+        """Count from now on, and serve until the process ends.
 
         Raises:
             OSError: the address is not available.
@@ -52,9 +48,8 @@ class Exporter:
         self._events.start()
 
     def stop(self) -> None:
-        """Count no more, and look at no rows."""
+        """Stop counting."""
         self._events.stop()
-        self._rows.close()
 
     def _page(self) -> Answer:
         if not self._scrapes.acquire(blocking=False):

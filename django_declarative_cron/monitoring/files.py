@@ -1,4 +1,4 @@
-"""The files that come with the package: a dashboard for Grafana, alert rules for Prometheus."""
+"""The files of the package for Grafana (dashboard) and Prometheus (alert rules)."""
 
 from __future__ import annotations
 

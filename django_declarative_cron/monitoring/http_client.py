@@ -1,4 +1,4 @@
-"""One request to an address that the settings name; what it says of a failure has no address."""
+"""Post to an address from the settings, with retries; errors never contain the address."""
 
 from __future__ import annotations
 
@@ -11,63 +11,76 @@ from .. import __version__
 from ..exceptions import words_of
 from .delivery import DeliveryError
 
-_AGAIN = {408, 425, 429}
+RETRIES = 2
+BACKOFF = 1.0
+"""Factor of urllib3: the first retry is immediate, the second follows after two seconds."""
+
+_RETRIED = frozenset({408, 425, 429, *range(500, 600)})
 
 
-def ask(
+def post(
     url: str,
     timeout: timedelta,
     *,
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Post something.
+    """Post a body, and retry errors of the connection and of the server.
 
     Raises:
-        DeliveryError: it was not taken; without the address, which may be a secret.
+        DeliveryError: the receiver did not accept it, or urllib3 is not installed.
     """
-    http = _library()
+    http = _urllib3()
+    retries = http.Retry(
+        RETRIES,
+        backoff_factor=BACKOFF,
+        allowed_methods=None,
+        status_forcelist=_RETRIED,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
     sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
     try:
-        # Of its own each time: what comes rarely finds a kept connection closed.
-        with _exchanges() as pool:
-            answer = pool.request(
+        # Requests are rare, so a connection that was kept would be closed by the receiver.
+        with _pool() as pool:
+            response = pool.request(
                 "POST",
                 url,
                 body=body,
                 headers=sent,
                 timeout=http.Timeout(total=timeout.total_seconds()),
+                retries=retries,
                 redirect=False,
                 preload_content=False,
             )
-            status = answer.status
-            answer.close()
+            response.close()
     except Exception as error:
-        raise DeliveryError(_without(url, f"{type(error).__name__}: {words_of(error)}")) from None
-    if not 200 <= status < 300:
-        is_final = 300 <= status < 500 and status not in _AGAIN
-        raise DeliveryError(f"it answered {status}", is_final=is_final)
+        cause = getattr(error, "reason", None) or error
+        raise DeliveryError(
+            _without_address(url, f"{type(cause).__name__}: {words_of(cause)}")
+        ) from None
+    if not 200 <= response.status < 300:
+        raise DeliveryError(f"it answered {response.status}")
 
 
-def _without(url: str, words: str) -> str:
+def _without_address(url: str, text: str) -> str:
     parts = urlsplit(url)
     for secret in (url, f"{parts.path}?{parts.query}", parts.path):
         if len(secret) > 1:
-            words = words.replace(secret, "…")
-    return words
+            text = text.replace(secret, "…")
+    return text
 
 
-def _exchanges() -> Any:
+def _pool() -> Any:
     from ..runtime.exchange import Exchanges
 
     return Exchanges()
 
 
-def _library() -> Any:
+def _urllib3() -> Any:
     try:
         import urllib3
     except ImportError:
-        raise DeliveryError(
-            'urllib3 is not installed: install "django-declarative-cron[events]"', is_final=True
-        ) from None
+        text = 'urllib3 is not installed: install "django-declarative-cron[events]"'
+        raise DeliveryError(text) from None
     return urllib3

@@ -1,53 +1,50 @@
-"""Which tasks have a label of their own in metrics, and which are counted together."""
+"""Limit the cardinality of the label ``task``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from ..signals import tell_other
+from ..signals import log_line
 from .metric_defs import OTHER
 
 
-class Names:
-    """Labels of tasks: so many of them, and one for all others.
+class TaskLabels:
+    """Give the first tasks a label each, and all others one label together.
 
     Args:
-        most: how many have a label of their own.
-        first: names that come before others.
+        limit: the number of tasks that have their own label.
     """
 
-    def __init__(self, most: int, first: Iterable[str] = ()) -> None:
-        self._most = most
-        self._known: set[str] = set()
-        self._freed: list[Callable[[str], None]] = []
-        self._has_told = False
-        for name in first:
-            self.label(name)
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._labels: set[str] = set()
+        self._hooks: list[Callable[[str], None]] = []
+        self._has_warned = False
 
     @property
-    def known(self) -> Collection[str]:
-        """Return the names that have a label of their own now."""
-        return frozenset(self._known)
+    def used(self) -> Collection[str]:
+        """Return the tasks that have their own label."""
+        return frozenset(self._labels)
 
-    def on_freed(self, hook: Callable[[str], None]) -> None:
-        """Call a function with each name whose label is freed."""
-        self._freed.append(hook)
+    def on_release(self, hook: Callable[[str], None]) -> None:
+        """Call a function with each label that is released."""
+        self._hooks.append(hook)
 
-    def free(self, names: Iterable[str]) -> None:
-        """Return the labels of tasks that are gone to others."""
-        for name in self._known.intersection(names):
-            self._known.discard(name)
-            for hook in self._freed:
+    def release(self, names: Iterable[str]) -> None:
+        """Let other tasks use the labels of removed tasks."""
+        for name in self._labels.intersection(names):
+            self._labels.discard(name)
+            for hook in self._hooks:
                 hook(name)
 
     def label(self, name: str) -> str:
         """Return the label of a task."""
-        if name in self._known:
+        if name in self._labels:
             return name
-        if len(self._known) < self._most:
-            self._known.add(name)
+        if len(self._labels) < self._limit:
+            self._labels.add(name)
             return name
-        if not self._has_told:
-            self._has_told = True
-            tell_other(self._most)
+        if not self._has_warned:
+            self._has_warned = True
+            log_line("label_limit", limit=self._limit)
         return OTHER

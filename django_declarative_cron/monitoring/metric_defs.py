@@ -1,4 +1,4 @@
-"""Every metric there is: its name, its kind, its labels and what it says."""
+"""Define every metric: name, type, source, description and labels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Final, Literal
 
 PREFIX: Final = "declarative_cron_"
 
-Source = Literal["events", "memory", "rows"]
-
 OTHER: Final = "other"
-"""The label of all tasks that have none of their own."""
+"""The label of all tasks beyond the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,25 +16,41 @@ class Metric:
     """One metric.
 
     Args:
-        name: without the prefix, and without what Prometheus adds to counters.
-        kind: as Prometheus has it.
-        source: what it is made from: events of a scheduler's process, its memory, or the rows.
-        help: what it says.
-        labels: names of its labels.
+        name: without prefix, and without the suffix of counters.
+        kind: the type of Prometheus.
+        source: the events of a scheduler's process, its memory, or the rows of the database.
+        help: description.
+        labels: names of the labels.
         buckets: upper bounds of a histogram, in seconds.
     """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
-    source: Source
+    source: Literal["events", "memory", "rows"]
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
 
     @property
     def exposed(self) -> str:
-        """Return the name under which it is asked for in queries."""
+        """Return the full name, as queries use it."""
         return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
+
+
+def _counter(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name, "counter", "events", text, labels)
+
+
+def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Metric:
+    return Metric(name, "histogram", "events", text, labels, buckets)
+
+
+def _memory(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name, "gauge", "memory", text, labels)
+
+
+def _rows(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name, "gauge", "rows", text, labels)
 
 
 _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
@@ -44,88 +58,41 @@ _LATE: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600)
 _LONG: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400)
 
 METRICS: Final = (
-    Metric("runs", "counter", "events", "Runs that ended", ("task", "outcome")),
-    Metric("run_duration_seconds", "histogram", "events", "How long runs took", ("task",), _LONG),
-    Metric(
-        "run_lateness_seconds",
-        "histogram",
-        "events",
-        "How long after their occurrence runs were started",
-        ("task",),
-        _LATE,
-    ),
-    Metric(
-        "runs_late",
-        "counter",
-        "events",
-        "Runs that started more than a minute after their occurrence",
-        ("task",),
-    ),
-    Metric(
-        "occurrences_not_run",
-        "counter",
-        "events",
-        "Occurrences that were skipped or missed",
-        ("task", "outcome", "reason"),
-    ),
-    Metric(
-        "retries_exhausted", "counter", "events", "Failures that are not tried again", ("task",)
-    ),
-    Metric(
-        "tick_duration_seconds",
-        "histogram",
-        "events",
-        "How long ticks took that looked at due tasks",
-        (),
-        _SHORT,
-    ),
-    Metric("leading", "gauge", "memory", "Whether this process leads"),
-    Metric("live", "gauge", "memory", "Whether its loop turns"),
-    Metric("ready", "gauge", "memory", "Whether it leads, or would take over"),
-    Metric("declared_tasks", "gauge", "memory", "Tasks in its registration set"),
-    Metric("runs_in_progress", "gauge", "memory", "Runs whose callback has not ended"),
-    Metric("results_waiting", "gauge", "memory", "Results that wait to be written"),
-    Metric("last_tick_age_seconds", "gauge", "memory", "Time since its loop did something"),
-    Metric("pool_size", "gauge", "memory", "How many runs go on at once; 0: any", ("runner",)),
-    Metric("pool_busy", "gauge", "memory", "Runs that are being called", ("runner",)),
-    Metric("pool_queued", "gauge", "memory", "Runs that wait for their turn", ("runner",)),
-    Metric("pool_stuck", "gauge", "memory", "Runs that do not end when asked to", ("runner",)),
-    Metric(
-        "pool_oldest_wait_seconds",
-        "gauge",
-        "memory",
-        "How long the first in the queue has waited",
-        ("runner",),
-    ),
-    Metric(
-        "scrape_database_success",
-        "gauge",
-        "memory",
-        "Whether the rows could be read for this answer",
-    ),
-    Metric(
-        "scrape_database_age_seconds", "gauge", "memory", "How old is what follows from the rows"
-    ),
-    Metric("term", "gauge", "rows", "Term of the lead"),
-    Metric("has_leader", "gauge", "rows", "Whether a scheduler leads"),
-    Metric("leaderless_seconds", "gauge", "rows", "For how long nobody has led"),
-    Metric("schedulers", "gauge", "rows", "Instances that live"),
-    Metric("tasks", "gauge", "rows", "Tasks by their status word", ("status",)),
-    Metric("ended_last_hour", "gauge", "rows", "What ended within an hour", ("outcome",)),
-    Metric("events_waiting", "gauge", "rows", "Events that wait for their receiver"),
-    Metric("events_refused", "gauge", "rows", "Those of them that were refused"),
-    Metric("events_dead_lettered", "gauge", "rows", "Events that were refused for too long"),
-    Metric("events_oldest_seconds", "gauge", "rows", "For how long the oldest has waited"),
-    Metric("task_starts", "counter", "rows", "Runs that were started, in any process", ("task",)),
-    Metric("task_failures_in_row", "gauge", "rows", "Failures since the last success", ("task",)),
-    Metric(
-        "task_last_success_timestamp_seconds",
-        "gauge",
-        "rows",
-        "When its last success ended",
-        ("task",),
-    ),
-    Metric("task_next_run_timestamp_seconds", "gauge", "rows", "When it runs next", ("task",)),
+    _counter("runs", "Runs that ended", "task", "outcome"),
+    _histogram("run_duration_seconds", "Duration of runs", _LONG, "task"),
+    _histogram("run_lateness_seconds", "Time from occurrence to start", _LATE, "task"),
+    _counter("runs_late", "Runs that started more than one minute late", "task"),
+    _counter("occurrences_not_run", "Skipped or missed occurrences", "task", "outcome", "reason"),
+    _counter("retries_exhausted", "Failures without another retry", "task"),
+    _histogram("tick_duration_seconds", "Duration of ticks with due tasks", _SHORT),
+    _memory("leading", "Whether this process is the leader"),
+    _memory("live", "Whether the loop of this process runs"),
+    _memory("ready", "Whether this process is leader or standby"),
+    _memory("declared_tasks", "Tasks in the registration set"),
+    _memory("runs_in_progress", "Runs whose callback has not ended"),
+    _memory("results_waiting", "Results that are not stored yet"),
+    _memory("last_tick_age_seconds", "Time since the last activity of the loop"),
+    _memory("pool_size", "Limit of concurrent runs; 0 if unlimited", "runner"),
+    _memory("pool_busy", "Runs that execute", "runner"),
+    _memory("pool_queued", "Runs that wait for a free place", "runner"),
+    _memory("pool_stuck", "Runs that did not end when asked to", "runner"),
+    _memory("pool_oldest_wait_seconds", "Waiting time of the first queued run", "runner"),
+    _memory("scrape_database_success", "Whether this scrape read the database"),
+    _memory("scrape_database_age_seconds", "Age of the values from the database"),
+    _rows("term", "Term of the leader"),
+    _rows("has_leader", "Whether there is a leader"),
+    _rows("leaderless_seconds", "Time without a leader"),
+    _rows("schedulers", "Live instances"),
+    _rows("tasks", "Tasks by status", "status"),
+    _rows("ended_last_hour", "Runs that ended within one hour", "outcome"),
+    _rows("events_waiting", "Undelivered events"),
+    _rows("events_refused", "Undelivered events that were refused at least once"),
+    _rows("events_dead_lettered", "Dead-lettered events"),
+    _rows("events_oldest_seconds", "Age of the oldest undelivered event"),
+    Metric("task_starts", "counter", "rows", "Runs started, in any process", ("task",)),
+    _rows("task_failures_in_row", "Failures since the last success", "task"),
+    _rows("task_last_success_timestamp_seconds", "End of the last success", "task"),
+    _rows("task_next_run_timestamp_seconds", "Time of the next run", "task"),
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

@@ -1,37 +1,34 @@
-"""The metrics of a process for Prometheus, by its own client library.
+"""The metrics of a process for Prometheus, by its client library.
 
-A scheduler counts by the events it publishes, and answers for what it has in memory; what
-follows from the rows is the same in every process. Nothing is heard, and nothing is asked,
-where nobody asked for metrics.
+A scheduler counts the events that it publishes, and reports its memory at each scrape. The metrics
+from the database are the same in each process. Without an exporter nothing is counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
+
+from django.db import connections
 
 from .. import conf
 from ..core import events
 from ..runtime import probes
 from ..runtime.clock import Clock, system_clock
-from ..runtime.runners import Load
 from ..runtime.scheduler import Scheduler
 from ..signals import signal_of
 from ..store import database
 from ..store.guard import Standing
 from ..store.metrics_queries import Counts, counts_of
 from ..store.task_status import patience
-from .cached_query import Latest
-from .label_limit import Names
-from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX
-
-NAMESPACE = PREFIX.rstrip("_")
+from .label_limit import TaskLabels
+from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX, Metric
 
 
 class MetricsUnavailableError(RuntimeError):
-    """Tell that the client library of Prometheus is not installed."""
+    """Raise if the Prometheus client library is not installed."""
 
 
 def library() -> Any:
@@ -43,36 +40,20 @@ def library() -> Any:
     try:
         import prometheus_client
     except ImportError:
-        words = 'Metrics need prometheus-client: install "django-declarative-cron[metrics]".'
-        raise MetricsUnavailableError(words) from None
+        text = 'Metrics need prometheus-client: install "django-declarative-cron[metrics]".'
+        raise MetricsUnavailableError(text) from None
     return prometheus_client
 
 
 class EventMetrics:
-    """What is counted by the events that this process publishes.
+    """Count the events that this process publishes."""
 
-    Args:
-        registry: of the client library.
-        names: labels of tasks.
-    """
-
-    def __init__(self, registry: Any, names: Names) -> None:
-        prometheus = library()
-        self._names = names
-        names.on_freed(self._forget)
-        self._metrics: dict[str, Any] = {}
-        for each in METRICS:
-            if each.source != "events":
-                continue
-            given = {"registry": registry, "namespace": NAMESPACE}
-            if each.kind == "histogram":
-                made = prometheus.Histogram(
-                    each.name, each.help, each.labels, buckets=each.buckets, **given
-                )
-            else:
-                made = prometheus.Counter(each.name, each.help, each.labels, **given)
-            self._metrics[each.name] = made
-        self._hears = {
+    def __init__(self, registry: Any, labels: TaskLabels) -> None:
+        self._labels = labels
+        labels.on_release(self._remove)
+        counted = [each for each in METRICS if each.source == "events"]
+        self._metrics = {each.name: _client_metric(each, registry) for each in counted}
+        self._receivers = {
             events.TaskRunStarted: self._started,
             events.TaskRunCompleted: self._ended,
             events.TaskRunFailed: self._ended,
@@ -85,52 +66,61 @@ class EventMetrics:
 
     def start(self) -> None:
         """Count from now on."""
-        for kind, hear in self._hears.items():
-            signal_of(kind).connect(hear)
+        for kind, receiver in self._receivers.items():
+            signal_of(kind).connect(receiver)
 
     def stop(self) -> None:
-        """Count no more."""
-        for kind, hear in self._hears.items():
-            signal_of(kind).disconnect(hear)
+        """Stop counting."""
+        for kind, receiver in self._receivers.items():
+            signal_of(kind).disconnect(receiver)
 
-    def _forget(self, task: str) -> None:
+    def _remove(self, task: str) -> None:
         for name, metric in self._metrics.items():
             labels = BY_NAME[name].labels
             if "task" not in labels:
                 continue
-            found = [each.labels for family in metric.collect() for each in family.samples]
-            for values in {tuple(each[label] for label in labels) for each in found}:
+            samples = [each.labels for family in metric.collect() for each in family.samples]
+            for values in {tuple(each[label] for label in labels) for each in samples}:
                 if values[0] == task:
-                    # Another run may have ended meanwhile, and another scrape gone before.
-                    with suppress(KeyError):
+                    with suppress(KeyError):  # Another scrape may have removed it.
                         metric.remove(*values)
 
+    def _count(self, name: str, event: events.TaskEvent, *values: str, number: int = 1) -> None:
+        self._metrics[name].labels(self._labels.label(event.task_name), *values).inc(number)
+
+    def _observe(self, name: str, event: events.TaskEvent, seconds: float) -> None:
+        self._metrics[name].labels(self._labels.label(event.task_name)).observe(seconds)
+
     def _started(self, event: events.TaskRunStarted, **_: object) -> None:
-        if event.lateness is None:
-            return
-        task = self._names.label(event.task_name)
-        self._metrics["run_lateness_seconds"].labels(task).observe(event.lateness.total_seconds())
-        if event.is_late:
-            self._metrics["runs_late"].labels(task).inc()
+        if event.lateness is not None:
+            self._observe("run_lateness_seconds", event, event.lateness.total_seconds())
+            if event.is_late:
+                self._count("runs_late", event)
 
     def _ended(self, event: Any, **_: object) -> None:
-        task = self._names.label(event.task_name)
-        self._metrics["runs"].labels(task, _outcome(event)).inc()
-        self._metrics["run_duration_seconds"].labels(task).observe(event.duration)
+        self._count("runs", event, _outcome(event))
+        self._observe("run_duration_seconds", event, event.duration)
 
     def _interrupted(self, event: events.TaskRunInterrupted, **_: object) -> None:
-        self._metrics["runs"].labels(self._names.label(event.task_name), "interrupted").inc()
+        self._count("runs", event, "interrupted")
 
     def _not_run(self, event: events.TaskSkipped, **_: object) -> None:
-        task = self._names.label(event.task_name)
-        counter = self._metrics["occurrences_not_run"]
-        counter.labels(task, event.outcome, event.reason).inc(event.count)
+        self._count("occurrences_not_run", event, event.outcome, event.reason, number=event.count)
 
     def _exhausted(self, event: events.TaskRetriesExhausted, **_: object) -> None:
-        self._metrics["retries_exhausted"].labels(self._names.label(event.task_name)).inc()
+        self._count("retries_exhausted", event)
 
     def _polled(self, event: events.PollCompleted, **_: object) -> None:
         self._metrics["tick_duration_seconds"].observe(event.duration)
+
+
+def _client_metric(metric: Metric, registry: Any) -> Any:
+    prometheus = library()
+    options: dict[str, Any] = {"registry": registry, "namespace": PREFIX.rstrip("_")}
+    if metric.kind == "histogram":
+        options["buckets"] = metric.buckets
+        return prometheus.Histogram(metric.name, metric.help, metric.labels, **options)
+    return prometheus.Counter(metric.name, metric.help, metric.labels, **options)
 
 
 def _outcome(event: Any) -> str:
@@ -139,109 +129,85 @@ def _outcome(event: Any) -> str:
             return "succeeded"
         case events.TaskRunCancelled():
             return "cancelled"
-    # An error of the callback begins with the name of its class.
+    # The error of a callback starts with the name of its class.
     return "timed_out" if event.error.startswith("timed out") else "failed"
 
 
-class Memory:
-    """What a scheduler's process knows of itself, when it is asked.
-
-    Args:
-        scheduler: of this process.
-    """
+class ProcessCollector:
+    """Collect the metrics of a scheduler's memory."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def collect(self) -> Iterator[Any]:
-        """Return the metrics, for the client library."""
+        """Yield the metrics for the client library."""
         scheduler = self._scheduler
-        found = probes.report(scheduler)
-        numbers = {
-            "leading": scheduler.standing is Standing.LEADING,
-            "live": found.live,
-            "ready": found.ready,
-            "declared_tasks": len(scheduler.declarations),
-            "runs_in_progress": scheduler.running,
-            "results_waiting": scheduler.unrecorded,
-            "last_tick_age_seconds": scheduler.pulse.age(),
-        }
-        for name, value in numbers.items():
-            yield family(name, [((), value)])
-        loads: list[Load] = scheduler.loads
-        for name, field in _OF_POOLS.items():
-            yield family(name, [((load.runner,), getattr(load, field)) for load in loads])
+        health = probes.report(scheduler)
+        yield from _gauges(
+            {
+                "leading": scheduler.standing is Standing.LEADING,
+                "live": health.live,
+                "ready": health.ready,
+                "declared_tasks": len(scheduler.declarations),
+                "runs_in_progress": scheduler.running,
+                "results_waiting": scheduler.unrecorded,
+                "last_tick_age_seconds": scheduler.pulse.age(),
+            }
+        )
+        loads = scheduler.loads
+        for field in ("size", "busy", "queued", "stuck", "oldest_wait"):
+            name = "pool_oldest_wait_seconds" if field == "oldest_wait" else f"pool_{field}"
+            yield _family(name, [((load.runner,), getattr(load, field)) for load in loads])
 
 
-_OF_POOLS = {
-    "pool_size": "size",
-    "pool_busy": "busy",
-    "pool_queued": "queued",
-    "pool_stuck": "stuck",
-    "pool_oldest_wait_seconds": "oldest_wait",
-}
-
-
-class Rows:
-    """What the rows say, when it is asked.
+class DatabaseCollector:
+    """Collect the metrics from the database.
 
     Args:
-        latest: gives the newest counts, and how old they are.
-        names: labels of tasks.
+        counts: returns the counts, their age in seconds, and whether they are up to date.
+        labels: of tasks.
     """
 
-    def __init__(self, latest: Latest[Counts], names: Names) -> None:
-        self._latest = latest
-        self._names = names
+    def __init__(
+        self, counts: Callable[[], tuple[Counts | None, float, bool]], labels: TaskLabels
+    ) -> None:
+        self._counts = counts
+        self._labels = labels
 
     def collect(self) -> Iterator[Any]:
-        """Return the metrics, for the client library."""
-        counts, age, is_new = self._latest.get()
-        yield family("scrape_database_success", [((), is_new)])
-        if counts is None:
-            return
-        yield family("scrape_database_age_seconds", [((), age)])
-        self._names.free(counts.gone)
-        yield from of_lead(counts)
-        yield from of_tasks(counts, self._names)
+        """Yield the metrics for the client library."""
+        counts, age, is_new = self._counts()
+        yield from _gauges({"scrape_database_success": is_new})
+        if counts is not None:
+            yield from _gauges({"scrape_database_age_seconds": age})
+            self._labels.release(counts.gone)
+            yield from _of_deployment(counts)
+            yield from _of_tasks(counts, self._labels)
 
 
-def of_lead(counts: Counts) -> Iterator[Any]:
-    """Return the metrics of a deployment as a whole."""
+def _of_deployment(counts: Counts) -> Iterator[Any]:
     lead, leaderless = counts.lead, counts.lead.leaderless()
-    within = patience(conf.options().LEASE).total_seconds()
-    numbers: dict[str, float] = {
+    limit = patience(conf.options().LEASE).total_seconds()
+    values = {
         "term": lead.term,
         "has_leader": leaderless is None,
         "leaderless_seconds": leaderless or 0.0,
-        "schedulers": sum(silent <= within for silent in lead.present.values()),
+        "schedulers": sum(silent <= limit for silent in lead.present.values()),
     }
     if counts.events is not None:
         age = counts.events.age
-        numbers |= {
+        values |= {
             "events_waiting": counts.events.waiting,
             "events_refused": counts.events.refused,
             "events_dead_lettered": counts.events.dead_lettered,
             "events_oldest_seconds": 0.0 if age is None else age.total_seconds(),
         }
-    for name, value in numbers.items():
-        yield family(name, [((), value)])
-    yield family("tasks", [((str(word),), n) for word, n in counts.by_status.items()])
-    yield family("ended_last_hour", [((word,), n) for word, n in counts.by_outcome.items()])
+    yield from _gauges(values)
+    yield _family("tasks", [((str(word),), n) for word, n in counts.by_status.items()])
+    yield _family("ended_last_hour", [((word,), n) for word, n in counts.by_outcome.items()])
 
 
-def of_tasks(counts: Counts, names: Names) -> Iterator[Any]:
-    """Return the metrics of single tasks, of those that have a label of their own."""
-    labelled = [(names.label(task.name or ""), task) for task in counts.tasks]
-    own = [(label, task) for label, task in labelled if label != OTHER]
-    for name, field in _OF_TASKS.items():
-        samples = ((label, getattr(task, field)) for label, task in own)
-        yield family(
-            name, [((label,), _number(value)) for label, value in samples if value is not None]
-        )
-
-
-_OF_TASKS = {
+_TASK_COLUMNS = {
     "task_starts": "run_count",
     "task_failures_in_row": "failures",
     "task_last_success_timestamp_seconds": "last_success_at",
@@ -249,40 +215,48 @@ _OF_TASKS = {
 }
 
 
+def _of_tasks(counts: Counts, labels: TaskLabels) -> Iterator[Any]:
+    labelled = [(labels.label(task.name or ""), task) for task in counts.tasks]
+    own = [(label, task) for label, task in labelled if label != OTHER]
+    for name, column in _TASK_COLUMNS.items():
+        samples = ((label, getattr(task, column)) for label, task in own)
+        yield _family(name, [((label,), _number(it)) for label, it in samples if it is not None])
+
+
 def _number(value: Any) -> float:
     return float(value.timestamp() if isinstance(value, datetime) else value)
 
 
-def family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Any:
-    """Make a metric of the client library."""
+def _gauges(values: dict[str, float]) -> Iterator[Any]:
+    for name, value in values.items():
+        yield _family(name, [((), value)])
+
+
+def _family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Any:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     metric = BY_NAME[name]
     make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    found = make(PREFIX + name, metric.help, labels=metric.labels)
+    family = make(PREFIX + name, metric.help, labels=metric.labels)
     for labels, value in samples:
-        found.add_metric(labels, float(value))
-    return found
+        family.add_metric(labels, float(value))
+    return family
 
 
-def read_rows(clock: Clock = system_clock, asked: Collection[str] = ()) -> Counts | None:
-    """Count what the rows say of this project's deployment."""
-    options = conf.options()
-    using, deployment = database.alias(), options.DEPLOYMENT
-    return counts_of(
-        using, deployment, clock.now(), clock, options.METRICS_MAX_TASK_LABELS + 1, asked
-    )
+def read_counts(clock: Clock = system_clock, asked: Collection[str] = ()) -> Counts | None:
+    """Return the counts of this project's deployment, with a time limit for each statement."""
+    options, using = conf.options(), database.alias()
+    limit = options.METRICS_MAX_TASK_LABELS + 1
+    with database.reading(connections[using]):
+        return counts_of(using, options.DEPLOYMENT, clock.now(), clock, limit, asked)
 
 
 def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes, str]:
-    """Write what the rows say as Prometheus reads it.
-
-    Returns:
-        the text, and its content type.
-    """
+    """Return the metrics from the database as text for Prometheus, and its content type."""
     prometheus = library()
     registry = prometheus.CollectorRegistry(auto_describe=False)
-    registry.register(Rows(Latest.of(counts), Names(conf.options().METRICS_MAX_TASK_LABELS)))
+    labels = TaskLabels(conf.options().METRICS_MAX_TASK_LABELS)
+    registry.register(DatabaseCollector(lambda: (counts, 0.0, True), labels))
     if openmetrics:
         from prometheus_client.openmetrics import exposition as newer
 

@@ -1,8 +1,8 @@
-"""Telling people what needs them: by events, and by a look at the rows now and then.
+"""Notify operators: by the events of this process, and by polling the database.
 
-Events tell at once what happens in this process. A look finds what others recorded, such as
-the worker of an engine, and what no event tells: tasks that are overdue, and that nobody leads.
-The leader tells of tasks; that nobody leads is told by the living instance with the least id.
+Events report immediately what happens in this process. Polling finds results that another process
+recorded, overdue tasks, and a missing leader. The leader notifies of tasks; the live instance with
+the smallest id notifies that there is no leader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .. import conf
 from ..core import events
 from ..core.channels import Channel
 from ..core.declarations.declaration import Declaration
-from ..core.notifications import Ledger, Look, Message, Notice, Observer
+from ..core.notifications import Message, Notice, NoticeQueue, Observation, Observer
 from ..core.options import Options
 from ..runtime.clock import Clock, system_clock
 from ..runtime.connections import leave_pool, renew
@@ -30,14 +30,12 @@ from ..store.database import alias
 from ..store.guard import Member
 from ..store.task_status import patience
 from .channels import deliver
-from .delivery import Courier, Failure
+from .delivery import Delivery
 
-LOOK = 15.0
-"""Seconds between two looks at the rows."""
-
+POLL_INTERVAL = 15.0
 _JOIN = 1.0
 
-_HEARD = (
+_EVENTS = (
     events.TaskRunFailed,
     events.TaskCommitHookFailed,
     events.TaskRunCompleted,
@@ -49,87 +47,83 @@ _HEARD = (
 
 
 class Notifications:
-    """Hear events, look at rows, and tell people.
-
-    Args:
-        clock: by which limits are kept.
-    """
+    """Collect notices from events and polls, and send them to the channels."""
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
-        self._ledgers: list[Ledger] = []
-        self._couriers: dict[str, Courier] = {}
+        self._queues: list[NoticeQueue] = []
+        self._deliveries: dict[str, Delivery] = {}
         self._observer = Observer()
-        self._busy = threading.RLock()
+        self._lock = threading.RLock()
         self._woken = threading.Event()
         self._whose: Whose = lambda: None
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._looked: float | None = None
+        self._polled: float | None = None
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
-        """Tell people from now on, where the options name channels and this process may lead."""
+        """Start if the options name channels and this process may become the leader."""
         options = conf.options()
         if declarations is None or not options.NOTIFY:
             return
         self._whose = whose
-        with self._busy:
-            if [each.channel for each in self._ledgers] != list(options.NOTIFY):
-                self._ledgers = [Ledger(each, options.DEPLOYMENT) for each in options.NOTIFY]
-        for kind in _HEARD:
-            signal_of(kind).connect(self._hear)
+        with self._lock:
+            if [each.channel for each in self._queues] != list(options.NOTIFY):
+                self._queues = [NoticeQueue(each, options.DEPLOYMENT) for each in options.NOTIFY]
+        for kind in _EVENTS:
+            signal_of(kind).connect(self._receive)
         if self._thread is None or not self._thread.is_alive():
-            # Of its own: one before it that still waits for the database ends all the same.
+            # A new event, so that a former thread that waits for the database ends all the same.
             self._ending = threading.Event()
-            self._observer, self._looked = Observer(), None
+            self._observer, self._polled = Observer(), None
             self._thread = threading.Thread(
                 target=self._run, args=(self._ending,), name="declarative-cron-notify", daemon=True
             )
             self._thread.start()
 
     def end(self, seconds: float) -> None:
-        """Send what waits, and hear no more."""
-        for kind in _HEARD:
-            signal_of(kind).disconnect(self._hear)
+        """Stop, and send the notices that wait."""
+        for kind in _EVENTS:
+            signal_of(kind).disconnect(self._receive)
         self._ending.set()
         self._woken.set()
         until = self._clock.monotonic() + seconds
         if self._thread is not None:
             self._thread.join(min(seconds, _JOIN))
             self._thread = None
-        self._hand_out(hurry=True)
-        for courier in self._couriers.values():
-            courier.finish(until - self._clock.monotonic())
+        self._send_due(hurry=True)
+        for delivery in self._deliveries.values():
+            delivery.finish(max(until - self._clock.monotonic(), 0.0))
 
     def add(self, notice: Notice) -> None:
-        """Take in something that people are to be told."""
+        """Add a notice to the queue of each channel."""
         now = self._clock.monotonic()
-        with self._busy:
-            for ledger in self._ledgers:
-                ledger.add(notice, now)
+        with self._lock:
+            for queue in self._queues:
+                queue.add(notice, now)
         self._woken.set()
 
     # --- events ---
 
-    def _hear(self, event: Any, **_: object) -> None:
+    def _receive(self, event: Any, **_: object) -> None:
         match event:
             case events.TaskRunFailed(task_name=task):
-                with self._busy:
-                    self._observer.hear_failure(task)
+                with self._lock:
+                    self._observer.task_failed(task)
                 self.add(Notice("failure", task, event.at, event.error or "it failed"))
             case events.TaskCommitHookFailed(task_name=task):
-                words = f"it succeeded, and work after its commit failed: {event.error}"
-                self.add(Notice("failure", task, event.at, words))
+                text = f"it succeeded, and work after its commit failed: {event.error}"
+                self.add(Notice("failure", task, event.at, text))
             case events.TaskRunCompleted(task_name=task):
-                with self._busy:
-                    was_failing = self._observer.hear_success(task)
+                with self._lock:
+                    was_failing = self._observer.task_succeeded(task)
                 if was_failing:
                     self.add(Notice("recovery", task, event.at, "it succeeds again"))
             case events.TaskSkipped(task_name=task, outcome="missed"):
                 self.add(Notice("missed", task, event.at, _missed(event), event.count))
             case events.TaskPausedByFailures(task_name=task):
-                words = f"{event.failures} failures in a row paused it until someone resumes it"
-                self.add(Notice("failure", task, event.at, f"{words}: {event.error}"))
+                text = f"{event.failures} failures in a row paused it until someone resumes it"
+                self.add(Notice("failure", task, event.at, f"{text}: {event.error}"))
             case events.TaskBroken(task_name=task):
                 self.add(Notice("failure", task, event.at, f"it was set aside: {event.reason}"))
             case events.LeadershipGained():
@@ -142,71 +136,74 @@ class Notifications:
         while not ending.is_set():
             self._woken.clear()
             try:
-                self._look_now_and_then()
-                self._hand_out()
+                self._poll_if_due()
+                self._send_due()
             except BaseException as error:
                 renew(error)
-                report("A look for what people are to be told", error)
+                report("Polling for notifications", error)
             self._clock.wait(self._woken, self._pause())
         connections.close_all()
 
     def _pause(self) -> float:
-        with self._busy:
-            due = [ledger.due_at for ledger in self._ledgers]
+        with self._lock:
+            due = [queue.due_at for queue in self._queues]
         now = self._clock.monotonic()
-        looked = now if self._looked is None else self._looked
-        soonest = min([looked + LOOK, *(each for each in due if each is not None)])
-        return max(soonest - now, 0.05)
+        polled = now if self._polled is None else self._polled
+        next_at = min([polled + POLL_INTERVAL, *(each for each in due if each is not None)])
+        return max(next_at - now, 0.05)
 
-    def _look_now_and_then(self) -> None:
+    def _poll_if_due(self) -> None:
         now, member = self._clock.monotonic(), self._whose()
-        if member is None or (self._looked is not None and now - self._looked < LOOK):
+        if member is None or (self._polled is not None and now - self._polled < POLL_INTERVAL):
             return
-        self._looked = now
-        with self._busy:
-            self._observer.begin_look()
-        look = self._look(member, conf.options())
-        with self._busy:
-            found = [] if look is None else self._observer.compare(look)
+        self._polled = now
+        with self._lock:
+            self._observer.begin_poll()
+        observation = self._poll(member, conf.options())
+        with self._lock:
+            found = [] if observation is None else self._observer.compare(observation)
         for notice in found:
             self.add(notice)
 
-    def _look(self, member: Member, options: Options) -> Look | None:
+    def _poll(self, member: Member, options: Options) -> Observation | None:
         using, deployment = member.using, member.deployment
         lead = metrics_queries.lead_of(using, deployment, member.database_time)
         if lead is None:
             return None
-        at = self._clock.now()
+        at, limit = self._clock.now(), patience(options.LEASE).total_seconds()
         leaderless = lead.leaderless()
-        if leaderless is not None and leaderless < patience(options.LEASE).total_seconds():
+        if leaderless is not None and leaderless < limit:
             leaderless = None
-        lives = patience(options.LEASE).total_seconds()
-        living = [each for each, silent in lead.present.items() if silent <= lives]
-        speaks = member.instance == min(living, default=None)
+        live = [each for each, silent in lead.present.items() if silent <= limit]
+        speaks = member.instance == min(live, default=None)
         if lead.leader != member.instance:
-            return Look(at, leads=False, speaks=speaks, leaderless=leaderless)
+            return Observation(at, leads=False, speaks=speaks, leaderless=leaderless)
         troubles = metrics_queries.troubles_of(using, deployment, at)
-        news = self._observer.unknown(troubles.failing)
-        errors = metrics_queries.errors_of(using, deployment, news)
+        new = self._observer.unknown(troubles.failing)
+        errors = metrics_queries.errors_of(using, deployment, new)
         failing = {name: (n, errors.get(name, "")) for name, n in troubles.failing.items()}
-        return Look(at, True, speaks, leaderless, failing, troubles.overdue)
+        return Observation(at, True, speaks, leaderless, failing, troubles.overdue)
 
-    def _hand_out(self, *, hurry: bool = False) -> None:
+    def _send_due(self, *, hurry: bool = False) -> None:
         now = self._clock.monotonic()
-        with self._busy:
-            found = [(each.channel, each.due(now, hurry=hurry)) for each in self._ledgers]
+        with self._lock:
+            found = [(each.channel, each.due(now, hurry=hurry)) for each in self._queues]
         for channel, message in found:
             if message is not None:
                 self._send(channel, message)
 
     def _send(self, channel: Channel, message: Message) -> None:
-        courier = self._couriers.get(channel.name)
-        if courier is None:
-            tell = partial(_failed, self._clock, channel.name)
-            courier = Courier(f"declarative-cron-notify-{channel.name}", tell, self._clock)
-            self._couriers[channel.name] = courier
+        delivery = self._deliveries.get(channel.name)
+        if delivery is None:
+            failed = partial(self._failed, channel.name)
+            delivery = Delivery(f"declarative-cron-notify-{channel.name}", failed)
+            self._deliveries[channel.name] = delivery
         message_id = uuid.uuid4()
-        courier.send(lambda: deliver(channel, message, message_id, self._clock.now()))
+        delivery.send(lambda: deliver(channel, message, message_id, self._clock.now()))
+
+    def _failed(self, channel: str, error: str, failures: int) -> events.Event:
+        at = self._clock.now()
+        return events.NotificationFailed(at=at, channel=channel, error=error, failures=failures)
 
 
 def _missed(event: events.TaskSkipped) -> str:
@@ -214,9 +211,3 @@ def _missed(event: events.TaskSkipped) -> str:
     if event.reason == "too_late":
         return f"what was due at {at} was too old to be caught up"
     return f"no scheduler was there at {at}"
-
-
-def _failed(clock: Clock, channel: str, failure: Failure) -> events.Event:
-    return events.NotificationFailed(
-        at=clock.now(), channel=channel, error=failure.error, failures=failure.failures
-    )

@@ -17,7 +17,7 @@ from django.db import connections
 from .. import __version__
 from ..core import events
 from ..core.channels import signature_headers
-from ..core.event_sink import LONGEST_BACKOFF, LONGEST_PAUSE, TELLING, Sink, backoff
+from ..core.event_sink import LONGEST_BACKOFF, LONGEST_PAUSE, SOURCES, Sink, backoff
 from ..core.options import Options
 from ..exceptions import words_of
 from ..signals import publish, signal_of
@@ -157,7 +157,7 @@ AT_ONCE = 8
 _TASKS = 100
 _TIDY = 60.0
 _JOIN = 1.0
-_NEWS = tuple(map(signal_of, TELLING))
+_NEWS = tuple(map(signal_of, SOURCES))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from itertools import islice
 from ..core.events import Event, TaskRunStarted
 from ..core.options import Options
 from ..cron.zones import reload_zones
-from ..signals import report_zones
+from ..signals import log_line
 from ..store import high_water_marks, pruning
 from ..store.guard import Member
 from .clock import Clock
@@ -65,7 +65,7 @@ class ZoneWatch:
             reload_zones()
             high_water_marks.reconsider_all(member, now)
             self._known = found
-            report_zones()
+            log_line("zones_updated")
 
 
 ROOM = timedelta(milliseconds=100)

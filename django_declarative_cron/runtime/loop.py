@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db import connections
 
 from .. import signals
-from ..signals import report, tell_slow_pass
+from ..signals import log_line, report
 from ..store.database import alias
 from .clock import Clock
 from .connections import leave_pool
@@ -148,7 +148,7 @@ class Loop:
             self.pulse.end(sleep)
             if took >= SLOW and not self.pulse.last.refused:
                 # A refusal is told of by itself, and is what took so long.
-                tell_slow_pass(took)
+                log_line("slow_tick", seconds=took)
             self._clock.wait(self._woken, sleep)
         connections.close_all()
 

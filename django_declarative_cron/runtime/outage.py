@@ -7,7 +7,8 @@ from datetime import datetime
 from ..core import events
 from ..core.backoff import Backoff
 from ..exceptions import words_of
-from ..signals import publish, tell_recovery
+from ..formatting import format_count
+from ..signals import log_line, publish
 from .clock import Clock
 
 
@@ -46,4 +47,5 @@ class Outage:
         if self._failures:
             seconds = self._clock.monotonic() - self._began
             failures, self._failures = self._failures, 0
-            tell_recovery(failures, seconds)
+            refusals = format_count(failures, "refusal")
+            log_line("database_recovered", refusals=refusals, seconds=seconds)

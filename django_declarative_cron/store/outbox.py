@@ -21,12 +21,12 @@ from ..conf import job_keys
 from ..core import events
 from ..core.declarations.declaration import DEFAULT_QUEUE
 from ..core.declarations.runners import EXTERNAL
-from ..core.event_sink import TELLING, Sink, envelopes
+from ..core.event_sink import SOURCES, Sink, envelopes
 from ..core.events import Event, Facts, TaskEvent
 from ..core.http_api import job_id, run_of
 from ..fields import InstantField
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
-from ..signals import is_heard_outside, report
+from ..signals import is_sent_outside, report
 from . import database
 from .guard import Locked, Member
 from .rows import options_of
@@ -48,7 +48,7 @@ def tell(
     if not any(map(_is_fresh, told)):
         return told
     sink = conf.event_sink()
-    if sink is None and not is_heard_outside():
+    if sink is None and not is_sent_outside():
         named = _Named(runs, starts)
         return [named.name(event) for event in told]
     runs = [*runs, *_runs_named(using, told, with_blocking=sink is not None)]
@@ -68,7 +68,7 @@ def recall(
 
 
 def _is_fresh(event: Event) -> bool:
-    return isinstance(event, TELLING) and event.facts is None
+    return isinstance(event, SOURCES) and event.facts is None
 
 
 def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> list[TaskRun]:

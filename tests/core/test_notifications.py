@@ -10,9 +10,9 @@ import pytest
 from django_declarative_cron.core.channels import OCCASIONS, Channel, read_channels, remarks
 from django_declarative_cron.core.notifications import (
     GATHER,
-    MOST_LINES,
-    Ledger,
+    MAX_LINES,
     Notice,
+    NoticeQueue,
     trial_message,
 )
 
@@ -24,8 +24,8 @@ def failure(task: str = "water", words: str = "ValueError: no water") -> Notice:
     return Notice("failure", task, AT, words)
 
 
-def ledger(**how: Any) -> Ledger:
-    return Ledger(Channel("mail", **how), "default")
+def ledger(**how: Any) -> NoticeQueue:
+    return NoticeQueue(Channel("mail", **how), "default")
 
 
 def test_an_error_that_is_a_sentence_does_not_end_the_line() -> None:
@@ -86,8 +86,8 @@ def test_a_thousand_tasks_that_fail_together_make_one_message() -> None:
         book.add(failure(f"task-{number}"), 5.0)
     message = book.due(5.0 + GATHER)
     assert message is not None
-    assert len(message.lines) == MOST_LINES + 1
-    assert message.lines[-1] == f"And {1000 - MOST_LINES} more."
+    assert len(message.lines) == MAX_LINES + 1
+    assert message.lines[-1] == f"And {1000 - MAX_LINES} more."
     assert book.due(10.0) is None
 
 

@@ -51,7 +51,7 @@ def _receivers_of_the_examples_go_with_them() -> Iterator[None]:
     A signal holds it weakly, but a function and its module hold each other: it would live
     until the next collection, and be called until then.
     """
-    every = [*signals.SIGNALS.values(), *signals.TOLD_OUTSIDE.values()]
+    every = [*signals.SIGNALS.values(), *signals.EXTERNAL_SIGNALS.values()]
     before = [signal.receivers[:] for signal in every]
     yield
     for signal, receivers in zip(every, before, strict=True):

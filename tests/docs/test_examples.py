@@ -258,7 +258,7 @@ def test_the_receiver_of_envelopes_is_called(
 def test_no_receiver_of_an_example_outlives_its_test() -> None:
     names = [
         getattr(reference(), "__module__", "")
-        for signal in (*signals.SIGNALS.values(), *signals.TOLD_OUTSIDE.values())
+        for signal in (*signals.SIGNALS.values(), *signals.EXTERNAL_SIGNALS.values())
         for _, reference, *_ in signal.receivers
     ]
     assert "<run_path>" not in names

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from django_declarative_cron.monitoring import http_client
 from django_declarative_cron.store import metrics_queries
 from django_declarative_cron.testing import ManualClock, Simulation
 
@@ -27,7 +28,8 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(autouse=True)
-def _told_nobody() -> Iterator[None]:
+def _told_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(http_client, "BACKOFF", 0.0)
     cache.clear()
     yield
     cache.clear()
@@ -101,7 +103,7 @@ def test_programs_are_told_what_people_are(cron: Cron, channels: None, receiver:
     answer = cron("notify", "--check", "--format", "json")
     (notice,) = answer.data.pop("notices")
     assert notice["words"] == "no scheduler has ever checked in"
-    assert (answer.code, answer.data["healthy"], answer.data["told"]) == (1, False, 1)
+    assert (answer.code, answer.data["healthy"], answer.data["notified"]) == (1, False, 1)
     receiver.behave = lambda got: 404 if b"text" in got.body[:7] else 204
     tested = cron("notify", "--test", "--format", "json")
     assert tested.data == [
@@ -113,7 +115,7 @@ def test_programs_are_told_what_people_are(cron: Cron, channels: None, receiver:
     sim.initialize([("hourly", "0 * * * *", f"{HERE}.nothing", DELAY)])
     sim.poll()
     fine = cron("notify", "--check", "--format", "json", clock=sim.clock)
-    assert fine.data == {"healthy": True, "notices": [], "told": 0, "errors": []}
+    assert fine.data == {"healthy": True, "notices": [], "notified": 0, "errors": []}
     assert fine.code == 0
 
 
@@ -142,7 +144,7 @@ def test_silence_is_told_once_and_again_after_its_time(
     later = ManualClock(sim.clock.now() + timedelta(hours=1, minutes=2))
     answer = cron("notify", "--check", clock=later)
     assert answer.code == 1
-    assert "(2 channels told.)" in " ".join(answer.err.split())
+    assert "(2 channels notified.)" in " ".join(answer.err.split())
     hook, chat = bodies(receiver)
     assert [each["occasion"] for each in hook["notices"]] == ["no_leader", "overdue"]
     assert hook["notices"][1]["task"] == "hourly"
@@ -162,9 +164,9 @@ def test_what_was_not_taken_is_told_the_next_time(
     answer = cron("notify", "--check")
     assert answer.code == 1
     assert "hook: it answered 500" in answer.err
-    assert "(0 channels told.)" in " ".join(answer.err.split())
+    assert "(0 channels notified.)" in " ".join(answer.err.split())
     receiver.behave = lambda got: 204
-    assert "(1 channel told.)" in " ".join(cron("notify", "--check").err.split())
+    assert "(1 channel notified.)" in " ".join(cron("notify", "--check").err.split())
 
 
 def test_a_cache_that_fails_keeps_nobody_from_being_told(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import Scheduler
-from django_declarative_cron.monitoring import delivery, notifications
+from django_declarative_cron.monitoring import http_client, notifications
 from django_declarative_cron.runtime import watchers
 
 from ..receiver import Got, Receiver
@@ -57,9 +57,9 @@ def watched(
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Try again soon, look often, and let no watcher outlive its test."""
-    monkeypatch.setattr(delivery, "PAUSES", (0.01, 0.01))
-    monkeypatch.setattr(notifications, "LOOK", 0.05)
+    """Retry without a pause, poll often, and end each watcher with its test."""
+    monkeypatch.setattr(http_client, "BACKOFF", 0.0)
+    monkeypatch.setattr(notifications, "POLL_INTERVAL", 0.05)
     monkeypatch.setattr("django_declarative_cron.core.notifications.GATHER", 0.05)
     yield
     watchers.end(0.5)

@@ -6,7 +6,9 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
-from datetime import timedelta
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,13 +24,13 @@ from django_declarative_cron.http.authentication import rates
 from django_declarative_cron.monitoring import cached_query, exporter, metrics
 from django_declarative_cron.monitoring.exporter import Exporter
 from django_declarative_cron.monitoring.files import text_of
-from django_declarative_cron.monitoring.label_limit import Names
+from django_declarative_cron.monitoring.label_limit import TaskLabels
 from django_declarative_cron.monitoring.metric_defs import METRICS, OTHER, PREFIX
-from django_declarative_cron.monitoring.metrics import EventMetrics, exposition, read_rows
+from django_declarative_cron.monitoring.metrics import EventMetrics, exposition, read_counts
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.signals import SIGNALS
 from django_declarative_cron.store import access_tokens
-from django_declarative_cron.testing import Simulation
+from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..runtime.conftest import Heard
 from ..timeouts import TIMEOUT
@@ -36,13 +38,14 @@ from ..timeouts import TIMEOUT
 HERE = "tests.monitoring.callbacks"
 HOURLY = "0 * * * *"
 DELAY = timedelta(minutes=5)
+START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 
 @pytest.fixture
 def counted() -> Iterator[CollectorRegistry]:
     """Count what is published."""
     registry = CollectorRegistry()
-    counting = EventMetrics(registry, Names(3))
+    counting = EventMetrics(registry, TaskLabels(3))
     counting.start()
     yield registry
     counting.stop()
@@ -135,8 +138,8 @@ def test_tasks_beyond_the_limit_are_counted_together(
 
 @pytest.mark.django_db
 def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
-    registry, names = CollectorRegistry(), Names(2)
-    counting = EventMetrics(registry, names)
+    registry, labels = CollectorRegistry(), TaskLabels(2)
+    counting = EventMetrics(registry, labels)
     counting.start()
     sim = Simulation(start="2024-01-01T10:59:30Z")
     job = sim.job()
@@ -144,8 +147,8 @@ def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
     sim.advance_to("2024-01-01T11:00:30Z")
     assert value(registry, "runs_total", task="c", outcome="succeeded") is None
     sim.initialize([(each, HOURLY, job, DELAY) for each in "bc"])
-    rows = metrics.Rows(cached_query.Latest.of(read_rows(sim.clock, names.known)), names)
-    list(rows.collect())
+    counts = read_counts(sim.clock, labels.used)
+    list(metrics.DatabaseCollector(lambda: (counts, 0.0, True), labels).collect())
     sim.advance_to("2024-01-01T12:00:30Z")
     for name in ("runs_total", "run_duration_seconds_count", "run_lateness_seconds_count"):
         outcome = {"outcome": "succeeded"} if name == "runs_total" else {}
@@ -153,7 +156,7 @@ def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
         assert found[0] is None
         assert found[1:] == [found[1], 1]
         assert (found[1] or 0) >= 2
-    assert sorted(names.known) == ["b", "c"]
+    assert sorted(labels.used) == ["b", "c"]
     counting.stop()
     sim.stop()
 
@@ -172,7 +175,7 @@ def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
     ill = sim.job(["fail"])
     sim.initialize([("well", HOURLY, sim.job(), DELAY), ("ill", HOURLY, ill, DELAY)])
     sim.advance_to("2024-01-01T11:06:00Z")
-    found = samples(exposition(read_rows(sim.clock))[0].decode())
+    found = samples(exposition(read_counts(sim.clock))[0].decode())
     assert found[PREFIX + "has_leader"] == [({}, 1)]
     assert found[PREFIX + "term"] == [({}, 1)]
     by_status = {labels["status"]: number for labels, number in found[PREFIX + "tasks"]}
@@ -188,7 +191,7 @@ def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
 
 @pytest.mark.django_db
 def test_before_the_first_scheduler_there_is_little_to_tell() -> None:
-    found = samples(exposition(read_rows())[0].decode())
+    found = samples(exposition(read_counts())[0].decode())
     assert list(found) == [PREFIX + "scrape_database_success"]
 
 
@@ -225,51 +228,37 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
     assert expected - names == set()
 
 
-def test_where_the_database_is_silent_older_rows_are_shown(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+@pytest.mark.django_db
+def test_if_the_database_fails_the_last_values_are_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers: list[Any] = ["first"]
-    monkeypatch.setattr(cached_query, "PATIENCE", 0.2)
-    monkeypatch.setattr(cached_query, "FRESH", 60.0)
-
-    def read() -> Any:
-        if not answers:
-            raise RuntimeError("the database is gone")
-        return answers.pop()
-
-    known = cached_query.Latest(read)
-    request.addfinalizer(known.close)
-    monkeypatch.setattr(cached_query, "PATIENCE", 60.0)
-    value, age, is_new = known.get()
-    assert (value, is_new) == ("first", True)
-    monkeypatch.setattr(cached_query, "FRESH", 0.0)
-    monkeypatch.setattr(cached_query, "PATIENCE", 0.2)
-    value, later, is_new = known.get()
-    assert (value, is_new) == ("first", False)
-    assert later > age
+    monkeypatch.setattr(cached_query, "connections", SimpleNamespace(close_all=lambda: None))
+    clock, answers = ManualClock(START), ["first"]
+    query = cached_query.CachedQuery(lambda: answers.pop(), clock)
+    assert query.get() == ("first", 0.0, True)
+    clock.advance(START + timedelta(seconds=4))
+    assert query.get() == ("first", 4.0, True)
+    clock.advance(START + timedelta(seconds=8))
+    assert query.get() == ("first", 8.0, False)
+    assert "Reading rows for the metrics failed" in caplog.text
+    answers.append("second")
+    assert query.get() == ("second", 0.0, True)
 
 
-def test_who_asks_while_a_thread_leaves_gets_an_answer_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    leaves, gone = threading.Event(), threading.Event()
+def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_query, "connections", SimpleNamespace(close_all=lambda: None))
+    reads, may_end, clock = list[int](), threading.Event(), ManualClock(START)
 
-    class Slow:
-        def close_all(self) -> None:
-            leaves.set()
-            gone.wait(TIMEOUT)
+    def read() -> int:
+        reads.append(1)
+        assert may_end.wait(TIMEOUT)
+        return len(reads)
 
-    monkeypatch.setattr(cached_query, "connections", Slow())
-    monkeypatch.setattr(cached_query, "LINGER", 0.0)
-    monkeypatch.setattr(cached_query, "FRESH", 600.0)
-    monkeypatch.setattr(cached_query, "PATIENCE", TIMEOUT)
-    known = cached_query.Latest(iter([1, 2]).__next__)
-    assert known.get()[0] == 1
-    assert leaves.wait(TIMEOUT)
-    monkeypatch.setattr(known, "_read_at", None)
-    value, _, is_new = known.get()
-    gone.set()
-    assert (value, is_new) == (2, True)
+    query = cached_query.CachedQuery(read, clock)
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(query.get) for _ in range(4)]
+        may_end.set()
+        assert {each.result(TIMEOUT) for each in found} == {(1, 0.0, True)}
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import django
@@ -17,7 +16,7 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
 from django_declarative_cron.core.notifications import Notice, Observer
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
-from django_declarative_cron.monitoring import delivery, notifications
+from django_declarative_cron.monitoring import channels, notifications
 from django_declarative_cron.monitoring.notifications import Notifications
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
@@ -134,7 +133,7 @@ def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
         asked.set()
         answers.wait(TIMEOUT)
 
-    monkeypatch.setattr(Notifications, "_look_now_and_then", slow)
+    monkeypatch.setattr(Notifications, "_poll_if_due", slow)
     watch = Notifications()
     watch.begin([], lambda: None)
     first = watch._thread
@@ -180,10 +179,10 @@ def test_what_is_missed_or_paused_is_told_with_its_reason(
     monkeypatch.setattr(watch, "add", told.append)
     at = datetime(2024, 1, 1, 10, tzinfo=UTC)
     missed = {"task_name": "t", "scheduled_time": at, "outcome": "missed", "at": at}
-    watch._hear(events.TaskSkipped(reason="no_scheduler", **missed))
-    watch._hear(events.TaskSkipped(reason="too_late", **missed))
-    watch._hear(events.TaskPausedByFailures(at=at, task_name="t", failures=5, error="it broke"))
-    assert events.TaskPausedByFailures in notifications._HEARD
+    watch._receive(events.TaskSkipped(reason="no_scheduler", **missed))
+    watch._receive(events.TaskSkipped(reason="too_late", **missed))
+    watch._receive(events.TaskPausedByFailures(at=at, task_name="t", failures=5, error="it broke"))
+    assert events.TaskPausedByFailures in notifications._EVENTS
     assert [(each.occasion, each.words) for each in told] == [
         ("missed", "no scheduler was there at 2024-01-01 10:00 UTC"),
         ("missed", "what was due at 2024-01-01 10:00 UTC was too old to be caught up"),
@@ -191,28 +190,20 @@ def test_what_is_missed_or_paused_is_told_with_its_reason(
     ]
 
 
-def test_the_next_message_is_sent_whatever_closing_a_connection_raised(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("own", "seconds"), [(None, channels.MAIL_TIMEOUT), (3, 3)])
+def test_a_mail_server_that_hangs_has_a_timeout(
+    settings: Any, own: int | None, seconds: int
 ) -> None:
-    class Closed:
-        def close_all(self) -> None:
-            raise OSError("the socket is gone")
-
-    monkeypatch.setattr(delivery, "connections", Closed())
-    sent: list[int] = []
-    sends = delivery.Courier(
-        "test", lambda failure: notifications._failed(system_clock, "", failure)
-    )
-    for number in (1, 2):
-        sends.send(partial(sent.append, number))
-        assert sends.finish(TIMEOUT)
-    assert sent == [1, 2]
-    assert "Closing connections after sending failed" in caplog.text
+    if django.VERSION >= (6, 1):
+        settings.MAILERS = {"default": {"OPTIONS": {"host": "localhost", "timeout": own}}}
+    else:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_TIMEOUT = own
+    assert channels._mail_connection().timeout == seconds
 
 
 @pytest.mark.django_db
 def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
-    from django_declarative_cron.runtime.clock import system_clock
     from django_declarative_cron.store import metrics_queries
 
     using, clock = "default", system_clock

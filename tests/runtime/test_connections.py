@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
-from django_declarative_cron.monitoring.cached_query import Latest
+from django_declarative_cron.monitoring.cached_query import CachedQuery
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
@@ -105,7 +105,7 @@ def test_threads_that_ask_for_others_connect_outside_the_pool(
         return ()
 
     member: Any = SimpleNamespace(using="default")
-    Latest(look).get()
+    CachedQuery(look).get()
     monkeypatch.setattr(cancellation, "requested", look)
     monkeypatch.setattr(django_tasks_worker, "EVERY", 0.01)
     looked.clear()

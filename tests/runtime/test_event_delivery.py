@@ -9,7 +9,7 @@ import pytest
 
 from django_declarative_cron.core.event_sink import Sink
 from django_declarative_cron.monitoring.delivery import DeliveryError
-from django_declarative_cron.monitoring.http_client import ask
+from django_declarative_cron.monitoring.http_client import post
 from django_declarative_cron.runtime.event_delivery import Answer, Poster
 
 from ..timeouts import TIMEOUT
@@ -35,7 +35,7 @@ def trickle() -> Iterator[Callable[..., Trickle]]:
 
 def test_a_ping_or_message_is_not_taken(trickle: Callable[..., Trickle]) -> None:
     with pytest.raises(DeliveryError, match=r"took too long|timed out"):
-        ask(trickle().url, SOON, body=b"hello")
+        post(trickle().url, SOON, body=b"hello")
 
 
 def test_an_event_is_not_taken_and_comes_again(trickle: Callable[..., Trickle]) -> None:
@@ -49,4 +49,4 @@ def test_an_event_is_not_taken_and_comes_again(trickle: Callable[..., Trickle]) 
 def test_what_comes_behind_the_head_of_an_answer_is_not_waited_for(
     trickle: Callable[..., Trickle],
 ) -> None:
-    ask(trickle(HEAD).url, timedelta(seconds=TIMEOUT))
+    post(trickle(HEAD).url, timedelta(seconds=TIMEOUT))

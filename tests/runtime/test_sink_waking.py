@@ -13,7 +13,7 @@ import pytest
 
 from django_declarative_cron import conf
 from django_declarative_cron.core import events
-from django_declarative_cron.core.event_sink import TELLING, envelopes
+from django_declarative_cron.core.event_sink import SOURCES, envelopes
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.event_delivery import SinkThread
 from django_declarative_cron.signals import signal_of
@@ -78,7 +78,7 @@ def woken_by(idle: Idle, kind: type[events.Event]) -> bool:
 
 def test_it_is_woken_by_every_event_that_is_told(idle: Idle) -> None:
     told = {kind for kind in events.ALL if is_told(kind)}
-    assert {kind for kind in events.ALL if woken_by(idle, kind)} == told == set(TELLING)
+    assert {kind for kind in events.ALL if woken_by(idle, kind)} == told == set(SOURCES)
     assert {events.TaskRunFetched, events.TaskRunCancelRequested, events.TaskSkipped} <= told
     assert events.TaskPreserved not in told
 

@@ -44,7 +44,7 @@ def test_p70_a_pass_that_takes_long_is_told_with_its_length(
     _one_pass(90)
     (told,) = caplog.records
     assert told.levelname == "WARNING"
-    assert told.getMessage().startswith("A pass of the scheduler took 90.0 s: ")
+    assert told.getMessage().startswith("A tick of the scheduler took 90.0 s: ")
 
 
 def test_a_pass_of_usual_length_is_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:

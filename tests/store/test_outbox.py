@@ -49,10 +49,10 @@ def heard() -> Any:
     def listen(**values: Any) -> None:
         told.append(values)
 
-    for signal in signals.TOLD_OUTSIDE.values():
+    for signal in signals.EXTERNAL_SIGNALS.values():
         signal.connect(listen)
     yield told
-    for signal in signals.TOLD_OUTSIDE.values():
+    for signal in signals.EXTERNAL_SIGNALS.values():
         signal.disconnect(listen)
 
 

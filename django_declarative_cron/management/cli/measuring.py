@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from ...monitoring.files import FILES, text_of
-from ...monitoring.metrics import MetricsUnavailableError, exposition, read_rows
+from ...monitoring.metrics import MetricsUnavailableError, exposition, read_counts
 from .subcommand import Context, Options, Subcommand
 
 
@@ -35,7 +35,7 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.as_it_is(text_of(options["file"]))
         return
     try:
-        body, _ = exposition(read_rows())
+        body, _ = exposition(read_counts())
     except MetricsUnavailableError as error:
         raise CommandError(str(error), returncode=2) from error
     if is_json:

@@ -12,7 +12,7 @@ from ...core.channels import Channel
 from ...core.notifications import trial_message
 from ...formatting import format_count
 from ...monitoring.channels import deliver
-from ...monitoring.dead_man_switch import tell_absence
+from ...monitoring.dead_man_switch import check_and_notify
 from ...monitoring.delivery import DeliveryError
 from ...store import database
 from .author import system_user
@@ -39,13 +39,13 @@ def _answer(context: Context, options: Options) -> None:
     if options["test"]:
         _test(context, channels, options["author"] or system_user(), is_json)
         return
-    found = tell_absence(database.alias(), channels, context.clock)
+    found = check_and_notify(database.alias(), channels, context.clock)
     if is_json:
         context.terminal.data(
             {
                 "healthy": not found.notices,
                 "notices": [notice.as_data() for notice in found.notices],
-                "told": found.told,
+                "notified": found.notified,
                 "errors": list(found.errors),
             }
         )
@@ -54,8 +54,8 @@ def _answer(context: Context, options: Options) -> None:
             context.terminal.warn(error)
     if found.notices:
         lines = " ".join(notice.line for notice in found.notices)
-        told = format_count(found.told, "channel")
-        raise CommandError(f"Unhealthy: {lines} ({told} told.)", returncode=1)
+        told = format_count(found.notified, "channel")
+        raise CommandError(f"Unhealthy: {lines} ({told} notified.)", returncode=1)
     if not is_json:
         context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")
 

@@ -186,7 +186,7 @@ class TasksRunner(Pool):
             self._has_told_of_quiet = False
         elif not self._has_told_of_quiet:
             self._has_told_of_quiet = True
-            signals.tell_quiet(len(since), waited)
+            signals.log_line("no_worker", runs=len(since), seconds=waited)
 
 
 def _enqueue(work: Work, member: Member) -> Any:

@@ -106,7 +106,8 @@ class Pool:
         elif load.oldest_wait >= LATE:
             self._tell_once(load)
         for place in self._newly_stuck():
-            signals.tell_stuck(place.work.run.task_name, place.work.id, PATIENCE)
+            work = place.work
+            signals.log_line("stuck_thread", task=work.run.task_name, run=work.id, seconds=PATIENCE)
 
     def close(self) -> None:
         """Let the threads end; to be called when every run has ended."""
@@ -199,8 +200,13 @@ class Pool:
         """Tell of the first late start; of the next one when the queue was empty meanwhile."""
         if not self._has_told:
             self._has_told = True
-            signals.tell_starvation(
-                load.runner, load.size, load.busy, load.queued, waited or load.oldest_wait
+            signals.log_line(
+                "pool_exhausted",
+                runner=load.runner,
+                size=load.size,
+                busy=load.busy,
+                queued=load.queued,
+                seconds=waited or load.oldest_wait,
             )
 
 
