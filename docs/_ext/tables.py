@@ -196,8 +196,11 @@ def extras() -> str:
     """Write the table of the extras, with the comments of ``pyproject.toml``."""
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     section = project.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
-    found = re.findall(r'^(\w+) = \["([\w-]+)[^#\n]*# (.+)$', section, re.MULTILINE)
-    rows = ((_code(name), package, _sentence(text)) for name, package, text in found)
+    found = re.findall(r"^(\w+) = \[([^#\n]*)\] *# (.+)$", section, re.MULTILINE)
+    rows = (
+        (_code(name), ", ".join(re.findall(r'"([\w-]+)', packages)), _sentence(text))
+        for name, packages, text in found
+    )
     return _table(("extra", "installs", "purpose"), rows)
 
 

@@ -151,7 +151,7 @@ class Check(StrEnum):
     )
     SINK_LIBRARY = (
         "E050",
-        "`EVENT_SINK` is set and urllib3 is not installed",
+        "`EVENT_SINK` is set and the extra `events` is not installed",
         '`pip install "django-declarative-cron[events]"`',
     )
     WATCH_LIBRARY = (
