@@ -56,8 +56,7 @@ def check_and_notify(using: str, channels: Iterable[Channel], clock: Clock) -> C
             notified += 1
         except DeliveryError as error:
             errors.append(f"{channel.name}: {error}")
-            for each in fresh:
-                _forget(deployment, channel, each)
+            _forget(_key(deployment, channel, each) for each in fresh)
     return CheckResult(found, notified, tuple(errors))
 
 
@@ -88,11 +87,11 @@ def _remember(deployment: str, channel: Channel, notice: Notice) -> bool:
         return True
 
 
-def _forget(deployment: str, channel: Channel, notice: Notice) -> None:
+def _forget(keys: Iterable[str]) -> None:
     try:
-        cache.delete(_key(deployment, channel, notice))
+        cache.delete_many(list(keys))
     except Exception as error:
-        report("Removing an unsent notice from the cache", error, then="it is sent later")
+        report("Removing unsent notices from the cache", error, then="they are sent later")
 
 
 def _key(deployment: str, channel: Channel, notice: Notice) -> str:

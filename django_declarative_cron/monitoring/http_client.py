@@ -31,14 +31,6 @@ def post(
         DeliveryError: the receiver did not accept it, or urllib3 is not installed.
     """
     http = _urllib3()
-    retries = http.Retry(
-        RETRIES,
-        backoff_factor=BACKOFF,
-        allowed_methods=None,
-        status_forcelist=_RETRIED,
-        raise_on_status=False,
-        respect_retry_after_header=False,
-    )
     sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
     try:
         # Requests are rare, so a connection that was kept would be closed by the receiver.
@@ -49,7 +41,7 @@ def post(
                 body=body,
                 headers=sent,
                 timeout=http.Timeout(total=timeout.total_seconds()),
-                retries=retries,
+                retries=_retries(http),
                 redirect=False,
                 preload_content=False,
             )
@@ -61,6 +53,17 @@ def post(
         ) from None
     if not 200 <= response.status < 300:
         raise DeliveryError(f"it answered {response.status}")
+
+
+def _retries(http: Any) -> Any:
+    return http.Retry(
+        RETRIES,
+        backoff_factor=BACKOFF,
+        allowed_methods=None,
+        status_forcelist=_RETRIED,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
 
 
 def _without_address(url: str, text: str) -> str:
