@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
@@ -14,6 +15,7 @@ from typing import Any
 from django.core.management import load_command_class
 
 APP = "django_declarative_cron"
+_CHECKOUT = Path(__file__).parents[2]
 _DIRECTIVE = re.compile(r"^```\{generated\} (.+)\n```$", re.MULTILINE)
 
 
@@ -194,7 +196,7 @@ def _sentence(text: str) -> str:
 
 def extras() -> str:
     """Write the table of the extras, with the comments of ``pyproject.toml``."""
-    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    project = (_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
     section = project.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
     found = re.findall(r"^(\w+) = \[([^#\n]*)\] *# (.+)$", section, re.MULTILINE)
     rows = (
@@ -202,6 +204,16 @@ def extras() -> str:
         for name, packages, text in found
     )
     return _table(("extra", "installs", "purpose"), rows)
+
+
+def faults() -> str:
+    """Write the table of the faults of the mutation tests, and what detects them."""
+    recorded = json.loads((_CHECKOUT / "tests/simulation/catches.json").read_text("utf-8"))
+    rows = (
+        (name, str(each["caught"]), ", ".join(sorted(each["first"])))
+        for name, each in recorded.items()
+    )
+    return _table(("fault", "scenarios", "detected by"), rows)
 
 
 def conformance() -> str:
@@ -215,6 +227,6 @@ PARTS: dict[str, Callable[..., str]] = {
     each.__name__: each
     for each in (
         *(options, keys, job, retry, checks, events, metrics),
-        *(commands, runscheduler, extras, conformance),
+        *(commands, runscheduler, extras, faults, conformance),
     )
 }

@@ -265,10 +265,10 @@ def test_the_log_line_is_worded_as_shown(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_fields_of_run_are_those_of_the_code() -> None:
-    rows = DOCS["writing-callbacks.md"].table("field", "what")
+    rows = DOCS["writing-callbacks.md"].table("field", "description")
     assert [code(row["field"]) for row in rows] == [field.name for field in fields(Run)]
     (reason,) = (row for row in rows if code(row["field"]) == "reason")
-    assert codes(reason["what"]) == _reasons_in_order()
+    assert codes(reason["description"]) == _reasons_in_order()
 
 
 def _reasons_in_order() -> list[str]:
@@ -298,7 +298,7 @@ def test_the_layout_has_every_part_of_the_package() -> None:
 
 
 def test_every_part_of_a_simulation_is_described() -> None:
-    rows = DOCS["testing.md"].table("name", "what")
+    rows = DOCS["testing.md"].table("name", "description")
     internal = {"new_scheduler", "call", "deliver", "run_to_next_end", "forget", "act"}
     internal |= {"actions", "in_flight", "pace_of_heartbeats", "described", "stir", "withdraw"}
     public = {name for name in vars(Simulation) if not name.startswith("_")} - internal

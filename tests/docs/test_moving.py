@@ -88,6 +88,6 @@ def test_what_is_moved_becomes_what_is_shown(
 
 
 def test_every_rival_has_its_section_and_row() -> None:
-    rows = PAGE.table("from", "is read")
+    rows = PAGE.table("from", "source")
     assert [row["from"].strip("`") for row in rows] == list(READERS)
     assert {block.marker.split()[1] for block, _, _ in EXAMPLES} == {*READERS} - {"django-q"}

@@ -29,7 +29,9 @@ def test_every_public_name_is_on_the_page() -> None:
 
 
 def test_the_table_of_fixtures_is_that_of_the_plugin() -> None:
-    said = {code(row["fixture or option"]) for row in PAGE.table("fixture or option", "what")}
+    said = {
+        code(row["fixture or option"]) for row in PAGE.table("fixture or option", "description")
+    }
     fixtures = {
         name for name, value in vars(plugin).items() if isinstance(value, FixtureFunctionDefinition)
     }
