@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..conftest import CHECKOUT
 
-expand = runpy.run_path(str(CHECKOUT / "docs" / "_ext" / "tables.py"))["expand"]
+_TABLES = runpy.run_path(str(CHECKOUT / "docs" / "_ext" / "tables.py"))
+expand, generate = _TABLES["expand"], _TABLES["generate"]
 
 _MARKER = re.compile(r"<!-- (.+) -->")
 _FENCE = re.compile(r"```(\w*|\{[\w-]+\}.*)")
