@@ -1,8 +1,8 @@
 """The HTTP binding of Open Job Spec (002 Registration, Listing, and Removal); optional.
 
-Nothing imports it. A project includes its URLs at ``ojs/``::
+A project includes its URLs at ``ojs/``::
 
     path("ojs/", include("django_declarative_cron.http.urls"))
 
-Nobody may call until a token is created, or a user has the permissions.
+Each request needs an access token, or a user with the permissions.
 """

@@ -1,4 +1,4 @@
-"""Who calls, and what for: the bearer of a token, or a user with the permissions."""
+"""Authenticate a caller: the bearer of a token, or a user with permissions."""
 
 from __future__ import annotations
 
@@ -13,28 +13,22 @@ from ..conf import options
 from ..core.http_api import PERMISSIONS, Right
 from ..runtime.clock import system_clock
 from ..store import access_tokens
-from .guesses import Digests
+from . import throttling
 from .parsing import ACCEPTED, unsupported_type
 from .responses import RefusedError
-from .throttling import Rates
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="ojs"'}
-_FAILURES: Final = 60
-"""How many refused requests a minute one address has."""
-
-rates: Final = Rates()
-digests: Final = Digests()
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls.
+    """An authenticated caller.
 
     Args:
         name: for the history.
-        key: by which requests are counted.
-        rights: everything the caller may do.
-        user_key: primary key of the user, where it is one.
+        key: identifies the caller for the limit of requests.
+        rights: of the token or user.
+        user_key: primary key of the user, if it is one.
     """
 
     name: str
@@ -44,7 +38,7 @@ class Caller:
 
     @property
     def may_read(self) -> bool:
-        """Return whether answers may show the caller how a task is declared."""
+        """Return whether responses may contain declarations."""
         return Right.READ in self.rights
 
 
@@ -53,17 +47,17 @@ class _Csrf(CsrfViewMiddleware):
         return reason
 
 
-def admit(request: HttpRequest, right: Right) -> Caller:
-    """Let a caller in.
+def authenticate(request: HttpRequest, right: Right) -> Caller:
+    """Return the caller.
 
     Raises:
-        RefusedError: 401 for nobody, 403 without the right or without a CSRF token beside a
-            session, 429 after too many requests.
+        RefusedError: 401 without valid credentials, 403 without the right or without the CSRF
+            token of a session, 429 after too many requests.
     """
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     is_token = scheme.lower() == "bearer"
     caller = _bearer(request, credentials.strip()) if is_token else _user(request)
-    rates.spend(caller.key, options().HTTP_RATE, system_clock.monotonic())
+    throttling.count_request(caller.key, options().HTTP_RATE)
     if right not in caller.rights:
         message = f"{caller.name!r} lacks the right {str(right)!r}."
         raise RefusedError(403, "forbidden", message, details={"right": str(right)})
@@ -71,42 +65,38 @@ def admit(request: HttpRequest, right: Right) -> Caller:
 
 
 def _bearer(request: HttpRequest, credentials: str) -> Caller:
-    is_guess = _has_failed_too_often(request) and not digests.may_have(credentials)
+    is_guess = throttling.is_guess(_address(request), credentials)
     row = None if is_guess else access_tokens.bearer(credentials, system_clock.now())
     if row is None:
-        raise _nobody(request, "The access token is not valid.")
+        raise _unauthenticated(request, "The access token is not valid.")
     return Caller(f"token {row.name}", f"token {row.key}", access_tokens.rights_of(row))
 
 
 def _user(request: HttpRequest) -> Caller:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated or not user.is_active:
-        raise _nobody(request, "An access token is needed: Authorization: Bearer …")
+        raise _unauthenticated(request, "An access token is needed: Authorization: Bearer …")
     if request.method not in ("GET", "HEAD"):
         _require_csrf_token(request)
-    # ADMIN_ACTIONS leaves people nothing but looking, here as in the admin.
+    # Without ADMIN_ACTIONS users may only read, as in the admin.
     possible = Right if options().ADMIN_ACTIONS else (Right.READ,)
     rights = frozenset(right for right in possible if user.has_perm(PERMISSIONS[right]))
     return Caller(user.get_username(), f"user {user.pk}", rights, str(user.pk))
 
 
-def _nobody(request: HttpRequest, message: str) -> RefusedError:
-    rates.spend(_nobody_at(request), _FAILURES, system_clock.monotonic())
+def _unauthenticated(request: HttpRequest, message: str) -> RefusedError:
+    throttling.count_failure(_address(request))
     return RefusedError(401, "unauthenticated", message, headers=_CHALLENGE)
 
 
-def _has_failed_too_often(request: HttpRequest) -> bool:
-    return rates.is_spent(_nobody_at(request), _FAILURES, system_clock.monotonic())
-
-
-def _nobody_at(request: HttpRequest) -> str:
-    return f"nobody {request.META.get('REMOTE_ADDR', '')}"
+def _address(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def _require_csrf_token(request: HttpRequest) -> None:
-    """Hold a session to what Django's own forms are held to; a token is exempt from it."""
+    """Raise if a session has no CSRF token; access tokens need none."""
     if request.method == "POST" and request.content_type not in ACCEPTED:
-        # Django would read a form before it says no.
+        # Django would parse a form before it rejects the request.
         raise unsupported_type()
     check = _Csrf(lambda request: None)  # type: ignore[arg-type]
     check.process_request(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -29,16 +30,16 @@ from . import serializers
 from .authentication import Caller
 from .pagination import page_of
 from .parsing import read_object
-from .responses import RefusedError, answer, invalid, not_found
+from .responses import RefusedError, invalid, not_found, respond
 
 _NAME_KEYS = ("field", "reason", "expression")
 
 
 def register(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Register a task or bring it up to date: 201 where it is new, else 200 (CRON-26).
+    """Register a task (201) or update it (200) (CRON-26).
 
     Raises:
-        RefusedError: 400 with everything that is wrong, 409 for a task of settings.
+        RefusedError: 400 with all problems, 409 for a task of the settings.
     """
     entry, flaws = entry_of(read_object(request))
     owned = _of_settings(entry.get("name"))
@@ -50,60 +51,60 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     declaration, problems = conf.posted(entry)
     if declaration is None or flaws:
         errors = [each for each in problems if each.check.level == "E"]
-        raise _refused([*map(_flawed, flaws), *errors])
+        raise _invalid([*map(_flaw_problem, flaws), *errors])
     if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
         raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
         posted = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
-        return _unchanged(request, caller, _row(error.name), entry)
+        return _unchanged(request, caller, _task(error.name), entry)
     body = serializers.both(posted.row, may_read=caller.may_read)
-    warnings = [_told(each) for each in (*problems, *_advice(declaration, entry))]
+    warnings = [_problem_data(each) for each in (*problems, *_advice(declaration, entry))]
     if warnings:
         body["warnings"] = warnings
     place = f"{request.path.rstrip('/')}/{quote(posted.row.name or '', safe='')}"
-    return answer(request, body, 201 if posted.is_new else 200, {"Location": place})
+    return respond(request, body, 201 if posted.is_new else 200, {"Location": place})
 
 
 def _advice(declaration: Declaration, entry: dict[str, Any]) -> Iterator[Problem]:
-    """Yield what the checks say of a sound declaration in settings."""
+    """Yield the warnings that the checks report for such a task in the settings."""
     declared = Declared(declaration, "cron_job", 0, "timezone" in entry)
     return advise([declared], system_clock.now(), conf.project_zone())
 
 
 def _of_settings(name: Any) -> ScheduledTask | None:
-    row = None
-    if isinstance(name, str) and flaw_of_text(name) is None:
-        try:
-            row = posted_tasks.read(name)
-        except AbsentError:
-            return None
-    return row if row is not None and row.origin == Origin.SETTINGS else None
+    if not isinstance(name, str) or flaw_of_text(name) is not None:
+        return None
+    try:
+        row = posted_tasks.read(name)
+    except AbsentError:
+        return None
+    return row if row.origin == Origin.SETTINGS else None
 
 
 def _unchanged(
     request: HttpRequest, caller: Caller, row: ScheduledTask, entry: dict[str, Any]
 ) -> HttpResponse:
-    """Answer to a registration of what settings declare: fine where it is the same."""
-    if serializers.says_the_same(row, entry):
-        return answer(request, serializers.both(row, may_read=caller.may_read))
+    """Respond to the registration of a task of the settings: success if it is the same."""
+    if serializers.is_same(row, entry):
+        return respond(request, serializers.both(row, may_read=caller.may_read))
     raise owned(OwnedError(row.name or ""))
 
 
 def owned(error: OwnedError) -> RefusedError:
-    """Refuse to touch what settings declare."""
+    """Return the error for a change of a task of the settings."""
     message = f"{error.name!r} is declared in settings, and changed there only."
     details = {"name": error.name, "origin": Origin.SETTINGS}
     return RefusedError(409, "duplicate", message, details=details)
 
 
-def _refused(problems: list[Problem]) -> RefusedError:
+def _invalid(problems: list[Problem]) -> RefusedError:
     first = problems[0]
     fields = {} if first.error is None else first.error.details
     details: dict[str, Any] = {
         key: echoed(fields[key]) for key in _NAME_KEYS if isinstance(fields.get(key), str)
     }
-    details["problems"] = [_told(each) for each in problems[:MOST_PROBLEMS]]
+    details["problems"] = [_problem_data(each) for each in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         details["more_problems"] = len(problems) - MOST_PROBLEMS
     if first.check == Check.TOO_LONG:
@@ -111,39 +112,39 @@ def _refused(problems: list[Problem]) -> RefusedError:
     return invalid(first.message, **details)
 
 
-def _flawed(flaw: Flaw) -> Problem:
+def _flaw_problem(flaw: Flaw) -> Problem:
     error = InvalidRegistrationError(flaw.field, None, flaw.reason)
     message = f"`{echoed(flaw.field)}` {flaw.reason}."
     return Problem(check=Check.KEY_VALUE, place="cron_job", message=message, error=error)
 
 
-def _told(problem: Problem) -> dict[str, str]:
+def _problem_data(problem: Problem) -> dict[str, str]:
     return {"id": str(problem.check), "message": problem.message, "hint": problem.hint}
 
 
-def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return the tasks, a page at a time (002 List CronJobs)."""
-    page = page_of(request, posted_tasks.tasks())
+def list_tasks(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Return a page of tasks (002 List CronJobs)."""
+    rows, pagination = page_of(request, posted_tasks.tasks())
     body = {
-        "cron_jobs": [serializers.cron_job(row) for row in page.rows],
-        "count": len(page.rows),
-        "crons": [serializers.cron(row) for row in page.rows],
-        "pagination": page.pagination,
+        "cron_jobs": [serializers.cron_job(row) for row in rows],
+        "count": len(rows),
+        "crons": [serializers.cron(row) for row in rows],
+        "pagination": pagination,
     }
-    return answer(request, body)
+    return respond(request, body)
 
 
-def shown(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+def show(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Return one task (002 Get a CronJob)."""
     try:
-        row = _row(name)
-    except RefusedError:
-        raise _removed(name) or _absent(name) from None
-    return answer(request, serializers.both(row, may_read=caller.may_read))
+        row = _task(name)
+    except RefusedError as absent:
+        raise _removed(name) or absent from None
+    return respond(request, serializers.both(row, may_read=caller.may_read))
 
 
 def _removed(name: str) -> RefusedError | None:
-    """Return the answer for a task of which only the history is left."""
+    """Return the error for a task of which only the history is left."""
     if flaw_of_text(name) is not None:
         return None
     removal = removal_of(database.alias(), conf.options().DEPLOYMENT, name)
@@ -158,34 +159,24 @@ def _removed(name: str) -> RefusedError | None:
     return not_found(f"The task {name!r} was removed; its history is kept.", **details)
 
 
-def switched(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+def switch(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Enable or disable one task (002 Toggle a CronJob, CRON-28)."""
     body = read_object(request)
     if set(body) != {"enabled"} or not isinstance(body["enabled"], bool):
         raise invalid('The body must be {"enabled": true} or {"enabled": false}.', field="enabled")
-    _row(name)
-    try:
+    _task(name)
+    with _translated_errors(name):
         row = posted_tasks.switch(name, body["enabled"], _act(caller))
-    except AbsentError:
-        raise _absent(name) from None
-    except OwnedError as error:
-        raise owned(error) from None
-    except DamagedError as error:
-        raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
-    return answer(request, serializers.both(row, may_read=caller.may_read))
+    return respond(request, serializers.both(row, may_read=caller.may_read))
 
 
-def removed(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+def remove(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Remove one task (002 Remove a CronJob, CRON-27)."""
-    row = _row(name)
-    try:
+    row = _task(name)
+    with _translated_errors(name):
         posted_tasks.remove(name, _act(caller))
-    except AbsentError:
-        raise _absent(name) from None
-    except OwnedError as error:
-        raise owned(error) from None
-    gone = serializers.both(row, may_read=caller.may_read)["cron"]
-    return answer(request, {"deleted": True, "name": name, "cron": gone})
+    removed = serializers.both(row, may_read=caller.may_read)["cron"]
+    return respond(request, {"deleted": True, "name": name, "cron": removed})
 
 
 def _act(caller: Caller) -> Act:
@@ -193,13 +184,23 @@ def _act(caller: Caller) -> Act:
     return Act(author=caller.name, at=at, author_key=caller.user_key, note="HTTP")
 
 
-def _row(name: str) -> ScheduledTask:
+def _task(name: str) -> ScheduledTask:
     if flaw_of_text(name) is not None:
         raise _absent(name)
-    try:
+    with _translated_errors(name):
         return posted_tasks.read(name)
+
+
+@contextmanager
+def _translated_errors(name: str) -> Iterator[None]:
+    try:
+        yield
     except AbsentError:
         raise _absent(name) from None
+    except OwnedError as error:
+        raise owned(error) from None
+    except DamagedError as error:
+        raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
 
 
 def _absent(name: str) -> RefusedError:

@@ -1,9 +1,9 @@
-"""From a request to an answer: who calls, which method, and whatever goes wrong in between."""
+"""Turn functions into a view: methods, authentication, and errors as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from django.core.signals import got_request_exception
 from django.db import Error as DatabaseError
@@ -16,62 +16,56 @@ from ..exceptions import echoed
 from ..signals import report
 from ..store import database
 from ..store.tables import why_unavailable
-from .authentication import Caller, admit
-from .responses import VERSION, RefusedError, answer, refusal
+from .authentication import authenticate
+from .responses import VERSION, RefusedError, respond, respond_error
 
-Act = Callable[..., HttpResponse]
 View = Callable[..., HttpResponse]
+Method = tuple[Right, View]
 
 _MAJOR: Final = VERSION.partition(".")[0]
 
 
-class Method(NamedTuple):
-    """What a method of an endpoint does.
+def endpoint(**methods: Method) -> View:
+    """Return a view that responds in the protocol, also after an error.
 
     Args:
-        right: what its caller must be allowed to do.
-        act: does it; takes the request, the caller, and what the URL says.
+        methods: for each HTTP method, the right that it requires and its function, which takes
+            the request, the caller and the arguments of the URL.
     """
-
-    right: Right
-    act: Act
-
-
-def endpoint(**methods: Method) -> View:
-    """Make a view that answers in the protocol, whatever happens."""
     if "GET" in methods:
         methods["HEAD"] = methods["GET"]
-    allowed = ", ".join(sorted({*methods, "OPTIONS"}))
 
-    def view(request: HttpRequest, **said: Any) -> HttpResponse:
+    def view(request: HttpRequest, **arguments: Any) -> HttpResponse:
         try:
-            return _served(request, methods, allowed, said)
+            return _dispatch(request, methods, arguments)
         except RefusedError as error:
-            return refusal(request, error)
+            return respond_error(request, error)
         except DatabaseError as error:
-            report("A request over HTTP", error, "its caller was told so")
-            return refusal(request, _unavailable())
+            report("An HTTP request", error, "the caller got an error response")
+            return respond_error(request, _unavailable())
         except Exception as error:
-            # Whoever watches a Django project for errors is to see this one too.
+            # Error reporters receive this signal for each unhandled exception.
             got_request_exception.send(sender=None, request=request)
-            report("A request over HTTP", error, "its caller was told so")
-            return refusal(request, RefusedError(500, "internal_error", "Something went wrong."))
+            report("An HTTP request", error, "the caller got an error response")
+            internal = RefusedError(500, "internal_error", "Something went wrong.")
+            return respond_error(request, internal)
 
     return csrf_exempt(transaction.non_atomic_requests(view))
 
 
-def _served(
-    request: HttpRequest, methods: dict[str, Method], allowed: str, said: dict[str, Any]
+def _dispatch(
+    request: HttpRequest, methods: Mapping[str, Method], arguments: dict[str, Any]
 ) -> HttpResponse:
+    allowed = sorted({*methods, "OPTIONS"})
+    headers = {"Allow": ", ".join(allowed)}
     if request.method == "OPTIONS":
-        return answer(request, {"allow": allowed.split(", ")}, headers={"Allow": allowed})
-    method = methods.get(request.method or "")
-    if method is None:
+        return respond(request, {"allow": allowed}, headers=headers)
+    if request.method not in methods:
         message = f"{request.method} is not allowed here."
-        raise RefusedError(405, "method_not_allowed", message, headers={"Allow": allowed})
+        raise RefusedError(405, "method_not_allowed", message, headers=headers)
     _require_version(request)
-    caller: Caller = admit(request, method.right)
-    return method.act(request, caller, **said)
+    right, function = methods[request.method]
+    return function(request, authenticate(request, right), **arguments)
 
 
 def _require_version(request: HttpRequest) -> None:
@@ -82,14 +76,14 @@ def _require_version(request: HttpRequest) -> None:
 
 
 def _unavailable() -> RefusedError:
-    # An answer of the database may be lost after it has committed: nobody knows which.
+    # The connection may fail after the commit, so the outcome is unknown.
     why = why_unavailable(database.alias()) or "The database did not confirm it."
     message = f"{why} Ask again; it is safe to repeat."
     return RefusedError(503, "backend_error", message, headers={"Retry-After": "1"})
 
 
 @csrf_exempt
-def nowhere(request: HttpRequest, **said: Any) -> HttpResponse:
-    """Answer for every path that is none of the protocol's."""
+def nowhere(request: HttpRequest, **_: Any) -> HttpResponse:
+    """Return the error for a path that is not part of the protocol."""
     message = f"Nothing is at {echoed(request.path)}."
-    return refusal(request, RefusedError(404, "not_found", message))
+    return respond_error(request, RefusedError(404, "not_found", message))

@@ -1,4 +1,4 @@
-"""What a server says of itself: what it can do, and whether its scheduler is there."""
+"""The endpoints about the server itself: capabilities, health, and description."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..store.instance_status import Attendance, attendance
 from ..store.task_status import patience
 from .authentication import Caller
 from .openapi import document
-from .pagination import LIMIT, MOST
+from .pagination import LIMIT, MAX_LIMIT
 from .parsing import ACCEPTED
-from .responses import VERSION, answer
+from .responses import VERSION, respond
 
 
 def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return what this server can do."""
+    """Return the capabilities of this server."""
     options = conf.options()
     body = {
         "specversion": VERSION,
@@ -49,15 +49,15 @@ def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
             "body_bytes": options.HTTP_MAX_BODY,
             "requests_per_minute": options.HTTP_RATE,
             "page": LIMIT,
-            "largest_page": MOST,
+            "largest_page": MAX_LIMIT,
         },
         "types": handlers.known(),
     }
-    return answer(request, body)
+    return respond(request, body)
 
 
 def health(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return whether a scheduler is there: 200, or 503."""
+    """Return 200 if a scheduler is at work, else 503."""
     using, options = database.alias(), conf.options()
     began = system_clock.monotonic()
     found = attendance(using, options.DEPLOYMENT, system_clock.now(), system_clock.database_time())
@@ -77,7 +77,7 @@ def health(request: HttpRequest, caller: Caller) -> HttpResponse:
     }
     if not is_fine:
         body["reason"] = "no scheduler was heard of lately"
-    return answer(request, body, 200 if is_fine else 503)
+    return respond(request, body, 200 if is_fine else 503)
 
 
 def _uptime(found: Attendance | None) -> timedelta:
@@ -86,5 +86,5 @@ def _uptime(found: Attendance | None) -> timedelta:
 
 
 def openapi(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return the description of this server for programs."""
-    return answer(request, document(request.path.removesuffix("/openapi.json").rstrip("/")))
+    """Return the OpenAPI description of this server."""
+    return respond(request, document(request.path.removesuffix("/openapi.json").rstrip("/")))

@@ -1,7 +1,6 @@
-"""The metrics that follow from the rows, as a view to include: for a web process.
+"""A view that serves the metrics from the database in a web process.
 
-Nobody may see them until there is a token with the right to read, or a user who may view
-scheduled tasks.
+It requires a token with the right to read, or the permission to view scheduled tasks.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from ..core.http_api import Right
 from ..monitoring.metrics import MetricsUnavailableError, exposition, read_counts
 from ..store import database
 from ..store.tables import AWAY, why_unavailable
-from .authentication import admit
+from .authentication import authenticate
 from .responses import RefusedError
 
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus."""
+    """Serve the metrics to Prometheus."""
     try:
-        admit(request, Right.READ)
+        authenticate(request, Right.READ)
         newer = "application/openmetrics-text" in request.headers.get("Accept", "")
         body, kind = exposition(read_counts(), openmetrics=newer)
     except RefusedError as error:

@@ -1,10 +1,8 @@
-"""Lists in pages: a filter, a limit, and a cursor that says where the next page begins."""
+"""Split a list into pages: a filter, a limit, and a cursor to the next page (CRON-S06)."""
 
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
@@ -15,64 +13,44 @@ from ..models import ScheduledTask
 from .responses import invalid
 
 LIMIT: Final = 50
-MOST: Final = 100
+MAX_LIMIT: Final = 100
 
 _ENABLED: Final = Q(enabled=True, paused_since=None)
-_FILTERS: Final = {"true": _ENABLED, "false": ~_ENABLED}
+_FILTERS: Final = {None: Q(), "true": _ENABLED, "false": ~_ENABLED}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of tasks.
-
-    Args:
-        rows: the tasks on it.
-        pagination: what its reader is told of the others.
-    """
-
-    rows: list[ScheduledTask]
-    pagination: dict[str, Any]
-
-
-def page_of(request: HttpRequest, tasks: QuerySet[ScheduledTask]) -> Page:
-    """Choose the page that a request asks for (CRON-S06).
+def page_of(
+    request: HttpRequest, tasks: QuerySet[ScheduledTask]
+) -> tuple[list[ScheduledTask], dict[str, Any]]:
+    """Return the tasks of the requested page, and its ``pagination``.
 
     Raises:
-        RefusedError: 400 for a value that means nothing.
+        RefusedError: 400 for an invalid parameter.
     """
     limit, after = _limit(request), _cursor(request)
-    tasks = tasks.filter(_filter(request))
-    following = tasks.order_by("name")
-    if after is not None:
-        following = following.filter(name__gt=after)
-    rows = list(following[: limit + 1])
+    enabled = request.GET.get("enabled")
+    if enabled not in _FILTERS:
+        raise invalid("`enabled` must be true or false.", field="enabled")
+    tasks = tasks.filter(_FILTERS[enabled])
+    following = tasks if after is None else tasks.filter(name__gt=after)
+    rows = list(following.order_by("name")[: limit + 1])
     has_more = len(rows) > limit
     rows = rows[:limit]
-    return Page(
-        rows,
-        {
-            "total": tasks.count(),
-            "limit": limit,
-            "has_more": has_more,
-            "next_cursor": _written(rows) if has_more else None,
-        },
-    )
-
-
-def _filter(request: HttpRequest) -> Q:
-    given = request.GET.get("enabled")
-    if given is None:
-        return Q()
-    if given not in _FILTERS:
-        raise invalid("`enabled` must be true or false.", field="enabled")
-    return _FILTERS[given]
+    pagination = {
+        "total": tasks.count(),
+        "limit": limit,
+        "has_more": has_more,
+        "next_cursor": _encoded(rows[-1].name or "") if has_more else None,
+    }
+    return rows, pagination
 
 
 def _limit(request: HttpRequest) -> int:
     given = request.GET.get("limit", str(LIMIT))
-    # Digits of other scripts are digits to `isdigit`.
-    if not (given.isascii() and given.isdigit() and len(given) < 6 and 1 <= int(given) <= MOST):
-        raise invalid(f"`limit` must be a number from 1 to {MOST}.", field="limit")
+    # ``isdigit`` also accepts digits of other scripts.
+    is_number = given.isascii() and given.isdigit() and len(given) < 6
+    if not is_number or not 1 <= int(given) <= MAX_LIMIT:
+        raise invalid(f"`limit` must be a number from 1 to {MAX_LIMIT}.", field="limit")
     return int(given)
 
 
@@ -84,12 +62,11 @@ def _cursor(request: HttpRequest) -> str | None:
         padding = "=" * (-len(given) % 4)
         name = b64decode(given + padding, altchars=b"-_", validate=True).decode()
     except ValueError:
-        raise invalid("`cursor` is none of this server's.", field="cursor") from None
+        name = "\0"
     if flaw_of_text(name) is not None:
         raise invalid("`cursor` is none of this server's.", field="cursor")
     return name
 
 
-def _written(rows: Iterable[ScheduledTask]) -> str:
-    *_, last = rows
-    return urlsafe_b64encode((last.name or "").encode()).decode().rstrip("=")
+def _encoded(name: str) -> str:
+    return urlsafe_b64encode(name.encode()).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Bodies of requests: of the right type, not too large, and JSON without second meanings."""
+"""Parse the body of a request: strict JSON of limited size."""
 
 from __future__ import annotations
 
@@ -20,23 +20,19 @@ ACCEPTED: Final = (CONTENT_TYPE, "application/json")
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:
-    """Read the body of a request as a JSON object.
+    """Return the body of a request, a JSON object.
 
     Raises:
-        RefusedError: 415 for another content type, 413 for too much, 400 for all that is no
-            object of strict JSON: keys that stand twice, ``NaN``, numbers without end, nesting
-            without measure, texts that no database stores.
+        RefusedError: 415 for another content type, 413 for a body that is too large, 400 for
+            anything but one object of strict JSON: duplicate keys, ``NaN``, infinite numbers,
+            excessive nesting, or text that a database cannot store.
     """
     if request.content_type not in ACCEPTED:
         raise unsupported_type()
     text = _text(request)
     try:
-        found = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_float=_float,
-        )
+        hooks: Any = {"object_pairs_hook": _object, "parse_constant": _constant}
+        found = json.loads(text, parse_float=_float, **hooks)
     except RecursionError:
         raise invalid("The body is nested too deep.") from None
     except ValueError as error:
@@ -50,7 +46,7 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def unsupported_type() -> RefusedError:
-    """Refuse a body of another content type."""
+    """Return the error for a body of another content type."""
     message = f"The content type must be {CONTENT_TYPE} or application/json."
     return RefusedError(415, "unsupported_media_type", message)
 
@@ -65,7 +61,7 @@ def _text(request: HttpRequest) -> str:
     if isinstance(request, WSGIRequest) and not request.META.get("CONTENT_LENGTH"):
         _refuse_chunks(request)
     try:
-        # What a length promises may be more than comes, and where there is none, anything may.
+        # Content-Length may be missing or wrong, so limit the bytes that are read.
         body = request.read(most + 1)
         if len(body) > most:
             raise too_large
@@ -79,7 +75,7 @@ def _text(request: HttpRequest) -> str:
 
 
 def _refuse_chunks(request: HttpRequest) -> None:
-    # Django reads nothing of such a body under WSGI.
+    # Django does not read chunked bodies under WSGI.
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         message = "The body must have a Content-Length: chunked bodies are not read under WSGI."
         raise RefusedError(411, "invalid_request", message)

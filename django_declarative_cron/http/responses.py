@@ -1,4 +1,4 @@
-"""Answers: JSON with the headers of the protocol, errors in their envelope, never HTML."""
+"""Build responses: JSON with the headers of the protocol, and errors in its envelope."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
 class RefusedError(Exception):
-    """End a request with an error.
+    """End a request with an error response.
 
     Args:
-        status: of the answer.
-        code: of the protocol's vocabulary.
+        status: of the response.
+        code: of the protocol.
         message: for people.
         details: for programs, JSON-native.
-        headers: of the answer, besides those that each has.
+        headers: additional ones.
     """
 
     def __init__(
@@ -43,24 +43,19 @@ class RefusedError(Exception):
         self.details = dict(details or {})
         self.headers = dict(headers or {})
 
-    @property
-    def is_retryable(self) -> bool:
-        """Return whether the same request may succeed later."""
-        return self.status in (429, 503)
-
 
 def invalid(message: str, **details: Any) -> RefusedError:
-    """Refuse a request that is wrong in itself."""
+    """Return the error for an invalid request."""
     return RefusedError(400, "invalid_request", message, details=details)
 
 
 def not_found(message: str, **details: Any) -> RefusedError:
-    """Refuse a request for what is not there."""
+    """Return the error for a resource that does not exist."""
     return RefusedError(404, "not_found", message, details=details)
 
 
 def request_id(request: HttpRequest) -> str:
-    """Return the name of a request: the caller's own, where it is a sound one."""
+    """Return the id of a request: the one of the caller if it is valid, else a new one."""
     known: str | None = request.META.get("ddc.request_id")
     if known is None:
         given = request.headers.get("X-Request-Id", "")
@@ -69,34 +64,36 @@ def request_id(request: HttpRequest) -> str:
     return known
 
 
-def answer(
+def respond(
     request: HttpRequest,
     body: Mapping[str, Any],
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Answer with JSON."""
+    """Return a JSON response."""
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    response = HttpResponse(content, status=status, content_type=CONTENT_TYPE)
-    response["OJS-Version"] = VERSION
-    response["X-Request-Id"] = request_id(request)
-    response["Cache-Control"] = "no-store"
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Length"] = str(len(content))
-    for name, value in (headers or {}).items():
-        response[name] = value
-    if request.method == "HEAD":
-        response.content = b""
-    return response
+    fixed = {
+        "OJS-Version": VERSION,
+        "X-Request-Id": request_id(request),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Length": str(len(content)),
+    }
+    return HttpResponse(
+        b"" if request.method == "HEAD" else content,
+        status=status,
+        content_type=CONTENT_TYPE,
+        headers={**fixed, **(headers or {})},
+    )
 
 
-def refusal(request: HttpRequest, error: RefusedError) -> HttpResponse:
-    """Answer with an error in its envelope."""
+def respond_error(request: HttpRequest, error: RefusedError) -> HttpResponse:
+    """Return an error response."""
     envelope = {
         "code": error.code,
         "message": error.message,
-        "retryable": error.is_retryable,
+        "retryable": error.status in (429, 503),
         "details": error.details,
         "request_id": request_id(request),
     }
-    return answer(request, {"error": envelope}, error.status, error.headers)
+    return respond(request, {"error": envelope}, error.status, error.headers)

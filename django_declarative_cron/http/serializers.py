@@ -1,4 +1,4 @@
-"""A task as clients know it: as the CronJob of 002, and as the other known servers show it."""
+"""Serialize a task: as the CronJob of 002, and in the form of other known servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECLARED: Final = ("name", "cron", "type", *_DEFAULTS)
 
 
 def is_enabled(row: ScheduledTask) -> bool:
-    """Return whether a task fires: enabled by its declaration, and paused by nobody."""
+    """Return whether a task is enabled by its declaration and not paused."""
     return row.enabled and row.paused_since is None
 
 
@@ -59,7 +59,7 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
 
 
 def _next_run(row: ScheduledTask) -> str | None:
-    # What is not enabled has no next run (CRON-28), though a pause may have an end.
+    # A task that is not enabled has no next run (CRON-28), even if its pause has an end.
     start = next_start_of(row) if is_enabled(row) else None
     return None if start is None else iso8601(start.at)
 
@@ -72,18 +72,18 @@ def cron(row: ScheduledTask) -> dict[str, Any]:
 
 
 def both(row: ScheduledTask, *, may_read: bool) -> dict[str, Any]:
-    """Return a task in both envelopes, side by side."""
-    told = {"cron_job": cron_job(row), "cron": cron(row)}
+    """Return a task in both forms; without the right to read, only its state."""
+    forms = {"cron_job": cron_job(row), "cron": cron(row)}
     if may_read:
-        return told
-    return {form: {key: job[key] for key in _STATE} for form, job in told.items()}
+        return forms
+    return {form: {key: job[key] for key in _STATE} for form, job in forms.items()}
 
 
-def says_the_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry declares what a task is declared as already."""
+def is_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry equals the declaration of a task."""
     if not set(entry) <= set(DECLARED):
         return False
-    # Who posts what was shown says what is shown of secrets.
+    # A client may post the entry that it got, in which secrets are masked.
     return any(
         _agrees({**known, "enabled": row.enabled}, entry)
         for known in (_cron_job(row), cron_job(row))

@@ -1,54 +1,96 @@
-"""How many requests a caller has: a bucket of its own in each process, and no database."""
+"""Limit the requests of each caller per minute, counted in Django's cache.
+
+A cache that the web processes share counts for all of them; the default cache of Django counts for
+each process. If the cache fails, requests are allowed, because tokens are still checked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-import threading
 from typing import Final
 
+from django.core.cache import cache
+
+from ..core.http_api import read_token
+from ..runtime.clock import system_clock
+from ..signals import report
+from ..store import access_tokens
 from .responses import RefusedError
 
-MINUTE: Final = 60.0
-_MOST: Final = 10_000
+MINUTE: Final = 60
+MAX_FAILURES: Final = 60
+"""Failed authentications per minute from one address, before further ones cost no query."""
+
+_DIGESTS_FOR: Final = 5
 
 
-class Rates:
-    """Count the requests of callers; each may save up those of one minute."""
+def count_request(caller: str, limit: int) -> None:
+    """Count a request.
 
-    def __init__(self) -> None:
-        self._book = threading.Lock()
-        self._left: dict[str, tuple[float, float]] = {}
+    Raises:
+        RefusedError: 429 beyond the limit, with the seconds to wait.
+    """
+    if _incremented(_key(caller, MINUTE)) > limit:
+        wait = math.ceil(MINUTE - _now() % MINUTE) or MINUTE
+        message = f"Too many requests: at most {limit} a minute."
+        details, headers = {"retry_after": wait}, {"Retry-After": str(wait)}
+        raise RefusedError(429, "rate_limited", message, details=details, headers=headers)
 
-    def spend(self, caller: str, per_minute: int, now: float) -> None:
-        """Count one request.
 
-        Raises:
-            RefusedError: 429, with the seconds to wait.
-        """
-        pace = per_minute / MINUTE
-        with self._book:
-            left = self._has(caller, per_minute, now)
-            self._left.pop(caller, None)
-            allowed = left >= 1
-            # Put back at the end: whoever was silent longest is forgotten first.
-            self._left[caller] = (left - 1 if allowed else left, now)
-            if len(self._left) > _MOST:
-                self._left.pop(next(iter(self._left)))
-        if not allowed:
-            wait = max(math.ceil((1 - left) / pace), 1)
-            raise RefusedError(
-                429,
-                "rate_limited",
-                f"Too many requests: at most {per_minute} a minute.",
-                details={"retry_after": wait},
-                headers={"Retry-After": str(wait)},
-            )
+def count_failure(address: str) -> None:
+    """Count a failed authentication.
 
-    def is_spent(self, caller: str, per_minute: int, now: float) -> bool:
-        """Return whether the next request would be refused, and count none."""
-        with self._book:
-            return self._has(caller, per_minute, now) < 1
+    Raises:
+        RefusedError: 429 beyond the limit.
+    """
+    count_request(f"failures {address}", MAX_FAILURES)
 
-    def _has(self, caller: str, per_minute: int, now: float) -> float:
-        left, since = self._left.get(caller, (float(per_minute), now))
-        return min(per_minute, left + max(now - since, 0.0) * per_minute / MINUTE)
+
+def is_guess(address: str, credentials: str) -> bool:
+    """Return whether credentials can be rejected without a query.
+
+    That is so if the address failed too often, and the token was not valid some seconds ago.
+    """
+    try:
+        failures = cache.get(_key(f"failures {address}", MINUTE), 0)
+        return failures >= MAX_FAILURES and not _was_valid(credentials)
+    except Exception as error:
+        _report(error)
+        return False
+
+
+def _was_valid(credentials: str) -> bool:
+    token = read_token(credentials)
+    if token is None:
+        return False
+    key = _key("digests", _DIGESTS_FOR)
+    digests = cache.get(key)
+    if digests is None:
+        digests = access_tokens.digests(system_clock.now())
+        cache.set(key, digests, _DIGESTS_FOR)
+    return token.fits(digests.get(token.key))
+
+
+def _incremented(key: str) -> int:
+    try:
+        cache.add(key, 0, 2 * MINUTE)
+        return int(cache.incr(key))
+    except ValueError:
+        return 1  # The entry was evicted, or the cache stores nothing.
+    except Exception as error:
+        _report(error)
+        return 0
+
+
+def _key(name: str, seconds: int) -> str:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"declarative-cron-http-{digest}-{int(_now() // seconds)}"
+
+
+def _now() -> float:
+    return system_clock.now().timestamp()
+
+
+def _report(error: Exception) -> None:
+    report("Counting requests in the cache", error, then="the request is allowed")

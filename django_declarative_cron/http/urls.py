@@ -1,6 +1,6 @@
-"""The paths of the protocol, to be included at ``ojs/``; every other one below is answered too.
+"""The URLs of the protocol, to include at ``ojs/``, with an error response for all other paths.
 
-Each stands with and without a slash at its end, so that no middleware redirects.
+Each path is matched with and without a trailing slash, so that no middleware redirects.
 """
 
 from __future__ import annotations
@@ -9,47 +9,37 @@ from django.urls import URLPattern, re_path
 
 from ..core.http_api import Right
 from . import cron, meta, worker_api
-from .endpoints import Method, endpoint, nowhere
+from .endpoints import endpoint, nowhere
 
 app_name = "ojs"
 
+_ENDPOINTS = {
+    "manifest": (r"manifest/?", endpoint(GET=(Right.READ, meta.manifest))),
+    "openapi": (r"openapi\.json", endpoint(GET=(Right.READ, meta.openapi))),
+    "health": (r"v1/health/?", endpoint(GET=(Right.READ, meta.health))),
+    "cron": (
+        r"v1/cron/?",
+        endpoint(GET=(Right.READ, cron.list_tasks), POST=(Right.REGISTER, cron.register)),
+    ),
+    "cron-job": (
+        r"v1/cron/(?P<name>(?s:.)+?)/?",
+        endpoint(
+            GET=(Right.READ, cron.show),
+            PATCH=(Right.REGISTER, cron.switch),
+            DELETE=(Right.REGISTER, cron.remove),
+        ),
+    ),
+    "fetch": (r"v1/workers/fetch/?", endpoint(POST=(Right.WORK, worker_api.fetch))),
+    "ack": (r"v1/workers/ack/?", endpoint(POST=(Right.WORK, worker_api.ack))),
+    "nack": (r"v1/workers/nack/?", endpoint(POST=(Right.WORK, worker_api.nack))),
+    "heartbeat": (r"v1/workers/heartbeat/?", endpoint(POST=(Right.WORK, worker_api.heartbeat))),
+    "job": (
+        r"v1/jobs/(?P<job>[^/]+)/?",
+        endpoint(GET=(Right.READ, worker_api.show), DELETE=(Right.REGISTER, worker_api.cancel)),
+    ),
+}
+
 urlpatterns: list[URLPattern] = [
-    re_path(r"^manifest/?\Z", endpoint(GET=Method(Right.READ, meta.manifest)), name="manifest"),
-    re_path(r"^openapi\.json\Z", endpoint(GET=Method(Right.READ, meta.openapi)), name="openapi"),
-    re_path(r"^v1/health/?\Z", endpoint(GET=Method(Right.READ, meta.health)), name="health"),
-    re_path(
-        r"^v1/cron/?\Z",
-        endpoint(
-            GET=Method(Right.READ, cron.listed),
-            POST=Method(Right.REGISTER, cron.register),
-        ),
-        name="cron",
-    ),
-    re_path(
-        r"^v1/cron/(?P<name>(?s:.)+?)/?\Z",
-        endpoint(
-            GET=Method(Right.READ, cron.shown),
-            PATCH=Method(Right.REGISTER, cron.switched),
-            DELETE=Method(Right.REGISTER, cron.removed),
-        ),
-        name="cron-job",
-    ),
-    *(
-        re_path(rf"^v1/workers/{name}/?\Z", endpoint(POST=Method(Right.WORK, act)), name=name)
-        for name, act in (
-            ("fetch", worker_api.fetch),
-            ("ack", worker_api.ack),
-            ("nack", worker_api.nack),
-            ("heartbeat", worker_api.heartbeat),
-        )
-    ),
-    re_path(
-        r"^v1/jobs/(?P<job>[^/]+)/?\Z",
-        endpoint(
-            GET=Method(Right.READ, worker_api.shown),
-            DELETE=Method(Right.REGISTER, worker_api.cancelled),
-        ),
-        name="job",
-    ),
+    *(re_path(rf"^{path}\Z", view, name=name) for name, (path, view) in _ENDPOINTS.items()),
     re_path(r"^", nowhere),
 ]

@@ -1,7 +1,9 @@
-"""The endpoints of external workers: fetch, ack, nack, heartbeat; and of single jobs."""
+"""The endpoints of external workers (fetch, ack, nack, heartbeat) and of single jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -25,11 +27,11 @@ from ..store.task_status import shown_end, shown_outcome
 from .authentication import Caller
 from .cron import owned
 from .parsing import read_object
-from .responses import RefusedError, answer, invalid, not_found
+from .responses import RefusedError, invalid, not_found, respond
 
-_MOST: Final = 100
-_LONGEST: Final = 24 * 60 * 60 * 1000
-_STATE: Final = ("id", "state", "attempt", "cancel_requested", "started_at", "completed_at")
+_MAX_ITEMS: Final = 100
+_MAX_MILLISECONDS: Final = 24 * 60 * 60 * 1000
+_STATE_KEYS: Final = ("id", "state", "attempt", "cancel_requested", "started_at", "completed_at")
 _STATES: Final = {
     Outcome.WAITING: "available",
     Outcome.RUNNING: "active",
@@ -42,55 +44,49 @@ _STATES: Final = {
 def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Reserve jobs for a worker."""
     body = _body(request)
-    queues = body.get("queues", ["default"])
-    if not isinstance(queues, list) or not all(isinstance(queue, str) for queue in queues):
-        raise invalid("`queues` must be a list of texts.", field="queues")
-    if len(queues) > _MOST:
-        raise invalid(f"`queues` must have at most {_MOST} entries.", field="queues")
-    count = body.get("count", body.get("max_jobs", 1))
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST:
-        raise invalid(f"`count` must be a number from 1 to {_MOST}.", field="count")
+    queues = _texts(body, "queues", ["default"])
+    count = _integer(body, "count" if "count" in body else "max_jobs", 1, 1, _MAX_ITEMS)
     found = external_jobs.fetch(
         list(dict.fromkeys(queues)),
         count,
         _text(body, "worker_id"),
-        _visibility(body),
+        _visibility_timeout(body),
         system_clock.database_time(),
     )
-    return answer(request, {"jobs": [shape(run) for run in found]})
+    return respond(request, {"jobs": [serialize(run) for run in found]})
 
 
 def ack(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Record that a job is done."""
+    """Record the success of a job."""
     body = _body(request)
-    run, _ = _ended(body, Report(value=body.get("result")))
-    told = {
+    run, _ = _end(body, Report(value=body.get("result")))
+    answer = {
         "acknowledged": True,
         "job_id": _id(run),
         "state": _state(run),
         "completed_at": iso8601(run.finished_at),
     }
-    return answer(request, told)
+    return respond(request, answer)
 
 
 def nack(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Record that a job failed; the retry policy of its task says what follows."""
+    """Record the failure of a job; the retry policy of its task decides about a retry."""
     body = _body(request)
-    run, event = _ended(body, _report(body.get("error")))
-    following = event.next_retry_at if isinstance(event, events.TaskRunFailed) else None
+    run, event = _end(body, _report(body.get("error")))
+    retry_at = event.next_retry_at if isinstance(event, events.TaskRunFailed) else None
     is_cancelled = run.outcome == Outcome.CANCELLED
-    state = "cancelled" if is_cancelled else "retryable" if following else "discarded"
-    told = {
+    state = "cancelled" if is_cancelled else "retryable" if retry_at else "discarded"
+    answer = {
         "acknowledged": True,
         "job_id": _id(run),
         "state": state,
         "attempt": run.attempt,
         "max_attempts": (run.job or {}).get("max_attempts"),
-        "next_attempt_at": iso8601(following),
+        "next_attempt_at": iso8601(retry_at),
     }
     if state == "discarded":
-        told["discarded_at"] = iso8601(run.finished_at)
-    return answer(request, told)
+        answer["discarded_at"] = iso8601(run.finished_at)
+    return respond(request, answer)
 
 
 def _report(error: Any) -> Report:
@@ -113,74 +109,64 @@ def _report(error: Any) -> Report:
 
 
 def heartbeat(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Keep the jobs of a worker reserved, and tell it which of them are to end."""
+    """Extend the reservation of jobs, and return those that the worker should cancel."""
     body = _body(request)
-    given = body.get("active_jobs", [])
-    if not isinstance(given, list) or not all(isinstance(job, str) for job in given):
-        raise invalid("`active_jobs` must be a list of job ids.", field="active_jobs")
-    if len(given) > _MOST:
-        raise invalid(f"`active_jobs` must have at most {_MOST} entries.", field="active_jobs")
+    jobs = _texts(body, "active_jobs", [])
     if "job_id" in body:
-        given = [*given, _text(body, "job_id")]
-    claimant = Claimant(_reservations(body), _text(body, "worker_id"))
-    kept = external_jobs.extend(given, claimant, _visibility(body), system_clock.database_time())
-    told = {
+        jobs = [*jobs, _text(body, "job_id")]
+    reservations = _texts(body, "reservations", [])
+    if "reservation" in body:
+        reservations = [*reservations, _text(body, "reservation")]
+    claims = [_reservation(text, "reservations") for text in reservations]
+    claimant = Claimant(claims, _text(body, "worker_id"))
+    timeout = _visibility_timeout(body)
+    kept = external_jobs.extend(jobs, claimant, timeout, system_clock.database_time())
+    answer = {
         "state": "running",
         "directive": "continue",
         "jobs_extended": [_id(run) for run in kept],
         "jobs_to_cancel": [_id(run) for run in kept if run.cancel_requested_at is not None],
         "server_time": iso8601(system_clock.now()),
     }
-    return answer(request, told)
+    return respond(request, answer)
 
 
-def shown(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
-    """Return one job: any run of the deployment, of a worker's or of this project's own."""
-    try:
-        return answer(request, {"job": _seen(external_jobs.find(job))})
-    except NoJobError:
-        raise _absent(job) from None
+def show(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
+    """Return one job, which is any run of the deployment."""
+    with _translated_errors(job, "show"):
+        return respond(request, {"job": _public(external_jobs.find(job))})
 
 
-def cancelled(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
-    """Cancel one job: at once where it waits, else its worker is asked to end it."""
+def cancel(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
+    """Cancel a waiting job, or ask the worker of an active one to end it."""
     act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
-    try:
+    with _translated_errors(job, "cancel"):
         run = external_jobs.cancel(job, act, system_clock.database_time())
-    except NoJobError:
-        raise _absent(job) from None
-    except OwnedError as error:
-        raise owned(error) from None
-    except StateError as error:
-        raise _conflict(error.run, "cancel") from None
-    seen = _seen(run)
+    shown = _public(run)
     if not caller.may_read:
-        seen = {key: seen[key] for key in _STATE}
-    return answer(request, {"job": seen})
+        shown = {key: shown[key] for key in _STATE_KEYS}
+    return respond(request, {"job": shown})
 
 
-def _seen(run: TaskRun) -> dict[str, Any]:
-    """Return a run for a caller that does not do it: no reservation, and secrets masked."""
-    job = shape(run)
+def _public(run: TaskRun) -> dict[str, Any]:
+    """Return a run without its reservation and with masked secrets."""
+    job = serialize(run)
     job.pop("reservation", None)
     return {**job, "args": masked(job["args"]), "meta": masked(job["meta"])}
 
 
-def shape(run: TaskRun) -> dict[str, Any]:
-    """Return a run as a job of Open Job Spec, to the worker that does it."""
+def serialize(run: TaskRun) -> dict[str, Any]:
+    """Return a run as a job of Open Job Spec, for its worker."""
     job, now = run.job or {}, system_clock.now()
     triggered = iso8601(run.scheduled_for)
+    meta = {**job.get("meta", {}), "cron_name": run.task_name, "cron_triggered_at": triggered}
     found = {
         "specversion": "1.0",
         "id": _id(run),
         "type": job.get("type", run.task_name),
         "queue": job.get("queue", "default"),
         "args": job.get("args", []),
-        "meta": {
-            **job.get("meta", {}),
-            "cron_name": run.task_name,
-            "cron_triggered_at": triggered,
-        },
+        "meta": meta,
         "tags": job.get("tags", []),
         "priority": 0,
         "state": _state(run, shown_outcome(run, now)),
@@ -202,18 +188,31 @@ def shape(run: TaskRun) -> dict[str, Any]:
     return found
 
 
-def _ended(body: dict[str, Any], report: Report) -> tuple[TaskRun, events.Event | None]:
+def _end(body: dict[str, Any], report: Report) -> tuple[TaskRun, events.Event | None]:
     job = _text(body, "job_id")
     if not job:
         raise invalid("`job_id` is missing.", field="job_id")
     reservation = _reservation(_text(body, "reservation"), "reservation")
     claimant = Claimant([reservation], _text(body, "worker_id"))
-    try:
+    with _translated_errors(job, "end"):
         return external_jobs.end(job, claimant, report, system_clock.database_time())
+
+
+@contextmanager
+def _translated_errors(job: str, verb: str) -> Iterator[None]:
+    try:
+        yield
     except NoJobError:
-        raise _absent(job) from None
+        safe = job.encode("utf-8", "replace").decode()
+        message = f"There is no job {safe!r}."
+        raise not_found(message, resource_type="job", resource_id=safe) from None
+    except OwnedError as error:
+        raise owned(error) from None
     except StateError as error:
-        raise _conflict(error.run, "end") from None
+        state = _state(error.run)
+        message = f"Cannot {verb} this job: it is {state}, or reserved by another worker."
+        details = {"job_id": _id(error.run), "current_state": state}
+        raise RefusedError(409, "invalid_request", message, details=details) from None
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
@@ -232,29 +231,32 @@ def _text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-def _visibility(body: dict[str, Any]) -> timedelta:
-    value = body.get("visibility_timeout_ms")
-    if value is None:
+def _texts(body: dict[str, Any], key: str, default: list[str]) -> list[str]:
+    value = body.get(key, default)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise invalid(f"`{key}` must be a list of texts.", field=key)
+    if len(value) > _MAX_ITEMS:
+        raise invalid(f"`{key}` must have at most {_MAX_ITEMS} entries.", field=key)
+    return value
+
+
+def _integer(body: dict[str, Any], key: str, default: int, least: int, most: int) -> int:
+    value = body.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise invalid(f"`{key}` must be a number from {least} to {most}.", field=key)
+    return value
+
+
+def _visibility_timeout(body: dict[str, Any]) -> timedelta:
+    key = "visibility_timeout_ms"
+    if body.get(key) is None:
         return options().VISIBILITY_TIMEOUT
-    if isinstance(value, bool) or not isinstance(value, int) or not 1000 <= value <= _LONGEST:
-        message = f"`visibility_timeout_ms` must be a number from 1000 to {_LONGEST}."
-        raise invalid(message, field="visibility_timeout_ms")
-    return timedelta(milliseconds=value)
-
-
-def _reservations(body: dict[str, Any]) -> list[UUID]:
-    given = body.get("reservations", [])
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise invalid("`reservations` must be a list of texts.", field="reservations")
-    if len(given) > _MOST:
-        raise invalid(f"`reservations` must have at most {_MOST} entries.", field="reservations")
-    alone = [_text(body, "reservation")] if "reservation" in body else []
-    return [_reservation(text, "reservations") for text in [*given, *alone]]
+    return timedelta(milliseconds=_integer(body, key, 0, 1000, _MAX_MILLISECONDS))
 
 
 def _reservation(text: str, field: str) -> UUID:
     if not text:
-        raise invalid(f"`{field}` is missing: send what came with the job.", field=field)
+        raise invalid(f"`{field}` is missing: send the value that came with the job.", field=field)
     try:
         return UUID(text)
     except ValueError:
@@ -271,16 +273,3 @@ def _state(run: TaskRun, outcome: str = "") -> str:
 
 def _id(run: TaskRun) -> str:
     return str(name_of(run.pk, run.scheduled_for))
-
-
-def _absent(job: str) -> RefusedError:
-    safe = job.encode("utf-8", "replace").decode()
-    return not_found(f"There is no job {safe!r}.", resource_type="job", resource_id=safe)
-
-
-def _conflict(run: TaskRun, what: str) -> RefusedError:
-    state = _state(run)
-    message = f"Cannot {what} this job: it is {state}, or reserved by another worker."
-    return RefusedError(
-        409, "invalid_request", message, details={"job_id": _id(run), "current_state": state}
-    )

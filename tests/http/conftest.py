@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.http.authentication import digests, rates
+from django_declarative_cron.http import throttling
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import access_tokens
 from django_declarative_cron.testing import Simulation
 
 from .client import Caller
 from .reports import tasks as reports
+
+NOW = 1_800_000_012.5
+"""12.5 seconds after the start of a minute."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +44,11 @@ def simulation(db: None) -> Iterator[Callable[..., Simulation]]:
 
 
 @pytest.fixture
-def binding(settings: Any, db: None) -> None:
-    """Include the binding in the project, and forget who called before."""
+def binding(settings: Any, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Include the binding in the project, with the counts of one minute that does not end."""
     settings.ROOT_URLCONF = "tests.http.urls"
-    rates._left.clear()
-    digests.forget()
+    cache.clear()
+    monkeypatch.setattr(throttling, "_now", lambda: NOW)
 
 
 @pytest.fixture

@@ -18,6 +18,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+import django_declarative_cron
+from django_declarative_cron.core.declarations.values import LONGEST_DESCRIPTION, LONGEST_NAME
+from django_declarative_cron.cron import LONGEST_EXPRESSION
+from django_declarative_cron.http import pagination, worker_api
 from django_declarative_cron.http.openapi import document
 from django_declarative_cron.http.urls import urlpatterns
 from django_declarative_cron.runtime.scheduler import Scheduler
@@ -93,3 +97,19 @@ def test_a_client_that_is_nobody_is_refused_as_described(server: Caller) -> None
     for operation in OPERATIONS.values():
         answer = Caller().send(operation.method.upper(), operation.path, ENTRY)
         assert answer.status == 401
+
+
+def test_the_limits_of_the_description_are_those_of_the_code() -> None:
+    served = document("/ojs")
+    assert served["info"]["version"] == django_declarative_cron.__version__
+    assert served["servers"] == [{"url": "/ojs"}]
+    posted = served["components"]["schemas"]["Posted"]["properties"]
+    assert posted["cron"]["maxLength"] == posted["expression"]["maxLength"] == LONGEST_EXPRESSION
+    assert posted["description"]["maxLength"] == LONGEST_DESCRIPTION
+    assert posted["name"]["maxLength"] == LONGEST_NAME
+    query = {each["name"]: each for each in served["paths"]["/v1/cron"]["get"]["parameters"]}
+    limit = query["limit"]["schema"]
+    assert (limit["default"], limit["maximum"]) == (pagination.LIMIT, pagination.MAX_LIMIT)
+    fetch = served["components"]["schemas"]["Fetch"]["properties"]
+    assert fetch["count"]["maximum"] == worker_api._MAX_ITEMS
+    assert fetch["visibility_timeout_ms"]["maximum"] == worker_api._MAX_MILLISECONDS

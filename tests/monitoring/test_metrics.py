@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
 from prometheus_client import CollectorRegistry
@@ -20,7 +21,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.http.authentication import rates
 from django_declarative_cron.monitoring import cached_query, exporter, metrics
 from django_declarative_cron.monitoring.exporter import Exporter
 from django_declarative_cron.monitoring.files import text_of
@@ -302,7 +302,7 @@ def test_nobody_listens_where_nobody_asked() -> None:
 @pytest.fixture
 def view(settings: Any, db: None) -> Client:
     settings.ROOT_URLCONF = "tests.monitoring.urls"
-    rates._left.clear()
+    cache.clear()
     return Client()
 
 
