@@ -60,11 +60,12 @@ def _dispatch(
     headers = {"Allow": ", ".join(allowed)}
     if request.method == "OPTIONS":
         return respond(request, {"allow": allowed}, headers=headers)
-    if request.method not in methods:
+    method = methods.get(request.method or "")
+    if method is None:
         message = f"{request.method} is not allowed here."
         raise RefusedError(405, "method_not_allowed", message, headers=headers)
     _require_version(request)
-    right, function = methods[request.method]
+    right, function = method
     return function(request, authenticate(request, right), **arguments)
 
 
