@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 PACKAGE = "django_declarative_cron"
 
@@ -127,22 +130,31 @@ class Source:
         return self.name.partition("/")[0].removesuffix(".py")
 
     @cached_property
-    def nodes(self) -> list[ast.AST]:
-        return list(ast.walk(ast.parse(self.text)))
+    def nodes(self) -> dict[type[ast.AST], list[Any]]:
+        """Every node by its type."""
+        found: dict[type[ast.AST], list[Any]] = defaultdict(list)
+        for node in ast.walk(ast.parse(self.text)):
+            found[type(node)].append(node)
+        return found
+
+    def of(self, *kinds: type[ast.AST]) -> Iterator[Any]:
+        """Yield the nodes of some types."""
+        return chain.from_iterable(self.nodes[kind] for kind in kinds)
 
     @cached_property
     def imports(self) -> list[tuple[int, str]]:
         """Every import as line and absolute dotted name."""
-        return [found for node in self.nodes for found in self._imported(node)]
+        nodes = self.of(ast.Import, ast.ImportFrom, ast.Call)
+        return [found for node in nodes for found in self._imported(node)]
 
     @cached_property
     def origins(self) -> dict[str, str]:
         """What the names bound by imports stand for."""
         origins: dict[str, str] = {}
-        for node in self.nodes:
+        for node in self.of(ast.Import, ast.ImportFrom):
             if isinstance(node, ast.Import):
                 origins.update({name.asname: name.name for name in node.names if name.asname})
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 base = self._absolute(node)
                 origins.update(
                     {name.asname or name.name: f"{base}.{name.name}" for name in node.names}
@@ -224,8 +236,8 @@ def purity(source: Source) -> Iterator[str]:
         is_pure = dotted.startswith(PURE_ALL_THE_SAME)
         if dotted.partition(".")[0] in NOT_PURE and not is_pure:
             yield f"{line}: {source.part} is pure and imports {dotted}"
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and _dotted(node.func) in {"open", "print", "input"}:
+    for node in source.of(ast.Call):
+        if _dotted(node.func) in {"open", "print", "input"}:
             yield f"{node.lineno}: {source.part} is pure and calls {_dotted(node.func)}()"
 
 
@@ -233,10 +245,11 @@ def clock(source: Source) -> Iterator[str]:
     """Leave the time to the clock object, and the waiting to the runtime."""
     forbidden = WALL_CLOCK | DATABASE_CLOCK | (SECONDS if source.part != "runtime" else set())
     seen = set()
-    for node in source.nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)) and source.resolve(node) in forbidden:
-            seen.add((node.lineno, source.resolve(node)))
-        if isinstance(node, ast.keyword) and node.arg in {"auto_now", "auto_now_add"}:
+    for node in source.of(ast.Name, ast.Attribute):
+        if (name := source.resolve(node)) in forbidden:
+            seen.add((node.lineno, name))
+    for node in source.of(ast.keyword):
+        if node.arg in {"auto_now", "auto_now_add"}:
             seen.add((node.lineno, node.arg))
     for line, name in sorted(seen):
         yield f"{line}: {name} is for the clock"
@@ -254,8 +267,8 @@ def writes(source: Source) -> Iterator[str]:
     if source.part in {"store", "migrations"}:
         return
     querysets = _queryset_names(source)
-    for node in source.nodes:
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+    for node in source.of(ast.Call):
+        if not isinstance(node.func, ast.Attribute):
             continue
         name = node.func.attr
         if name in WRITES or (name in QUERYSET_WRITES and _is_queryset(node.func.value, querysets)):
@@ -265,11 +278,11 @@ def writes(source: Source) -> Iterator[str]:
 def _queryset_names(source: Source) -> set[str]:
     """Return the names that are bound to querysets somewhere in the file."""
     found = set(MANAGERS)
-    for node in source.nodes:
-        if isinstance(node, ast.arg) and node.annotation:
-            if re.search(r"\bQuerySet\b|\bManager\b", ast.unparse(node.annotation)):
-                found.add(node.arg)
-        elif isinstance(node, ast.Assign) and _is_queryset(node.value, found):
+    for node in source.of(ast.arg):
+        if node.annotation and re.search(r"\bQuerySet\b|\bManager\b", ast.unparse(node.annotation)):
+            found.add(node.arg)
+    for node in source.of(ast.Assign):
+        if _is_queryset(node.value, found):
             found.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return found
 
@@ -285,8 +298,8 @@ def _is_queryset(node: ast.AST, names: set[str]) -> bool:
 
 def log(source: Source) -> Iterator[str]:
     """Let one file word the log lines."""
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    for node in source.of(ast.Call):
+        if isinstance(node.func, ast.Attribute):
             speaker = _last(node.func.value).strip("_")
             if node.func.attr in LEVELS and speaker in {"logger", "log", "logging"}:
                 yield f"{node.lineno}: log lines are worded by signals"
@@ -299,12 +312,10 @@ def sizes(source: Source) -> Iterator[str]:
     length = source.text.count("\n")
     if length > LONGEST_FILE:
         yield f"1: {length} lines, {LONGEST_FILE} at most"
-    for node in source.nodes:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            assert node.end_lineno
-            length = node.end_lineno - node.lineno + 1
-            if length > LONGEST_FUNCTION:
-                yield f"{node.lineno}: {node.name} has {length} lines, {LONGEST_FUNCTION} at most"
+    for node in source.of(ast.FunctionDef, ast.AsyncFunctionDef):
+        length = node.end_lineno - node.lineno + 1
+        if length > LONGEST_FUNCTION:
+            yield f"{node.lineno}: {node.name} has {length} lines, {LONGEST_FUNCTION} at most"
 
 
 def unsafe(source: Source) -> Iterator[str]:
@@ -312,8 +323,8 @@ def unsafe(source: Source) -> Iterator[str]:
     for line, dotted in source.imports:
         if dotted.partition(".")[0] in UNSAFE_MODULES:
             yield f"{line}: {dotted} is unsafe"
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and _dotted(node.func) in UNSAFE_CALLS:
+    for node in source.of(ast.Call):
+        if _dotted(node.func) in UNSAFE_CALLS:
             yield f"{node.lineno}: {_dotted(node.func)}() is unsafe"
 
 

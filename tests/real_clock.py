@@ -37,17 +37,24 @@ def is_controlled() -> bool:
     return bool(api.freeze_factories) or time_machine.escape_hatch.is_travelling()
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the test where the package reads the real clock on its behalf."""
-    real = SystemClock.now
+_now = SystemClock.now
+_is_refused = False
 
-    def now(clock: SystemClock) -> datetime:
-        if not is_controlled():
-            # It is no ``Exception``, so that code that outlives errors does not hide it.
-            pytest.fail(REFUSED)
-        return real(clock)
 
-    monkeypatch.setattr(SystemClock, "now", now)
+def refuse(*, unless: bool) -> None:
+    """Fail the tests from now on where the package reads the real clock on their behalf."""
+    global _is_refused
+    _is_refused = not unless
+
+
+def _guarded(clock: SystemClock) -> datetime:
+    if _is_refused and not is_controlled():
+        # It is no ``Exception``, so that code that outlives errors does not hide it.
+        pytest.fail(REFUSED)
+    return _now(clock)
+
+
+SystemClock.now = _guarded  # type: ignore[method-assign]
 
 
 def stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
