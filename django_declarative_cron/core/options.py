@@ -169,7 +169,7 @@ class Options:
         default=True,
         metadata=_read(
             _truth,
-            "start a process that reports a crash, and that Python is blocked",
+            "start a watchdog process, which reports a crash immediately",
         ),
     )
     ADMIN_ACTIONS: bool = field(
@@ -217,7 +217,11 @@ class Options:
         default=256 * 1024, metadata=_read(_whole, "largest body of an HTTP request, in bytes")
     )
     HTTP_RATE: int = field(
-        default=600, metadata=_read(_whole, "maximum number of HTTP requests per minute and caller")
+        default=600,
+        metadata=_read(
+            _whole,
+            "maximum number of HTTP requests per minute and caller, counted in the default cache",
+        ),
     )
     EXTERNAL_WORKERS: bool = field(
         default=False,
