@@ -5,7 +5,7 @@ There is one signal for every event of ``core.events``, named in snake case
 fields as keyword arguments, and the event itself as ``event``::
 
     @receiver(signals.task_run_failed)
-    def tell(sender, task_name, error, **kwargs): ...
+    def alert(sender, task_name, error, **kwargs): ...
 
 The events for other programs have signals too: ``cron_triggered``, ``cron_skipped``,
 ``job_completed`` and so on, one for each type of ``core.event_sink``. Their receivers get the

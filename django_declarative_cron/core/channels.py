@@ -188,7 +188,7 @@ class Channel:
     timeout: timedelta = timedelta(seconds=10)
 
     def wants(self, occasion: str, task: str) -> bool:
-        """Return whether it tells of something."""
+        """Return whether the channel sends notices of this occasion and task."""
         if occasion not in self.on:
             return False
         return not task or any(fnmatchcase(task, pattern) for pattern in self.tasks)

@@ -1,9 +1,9 @@
-"""A CronJob object as it comes over HTTP, brought into the form of a dict entry; pure.
+"""Convert CronJob objects to dict entries, and define job ids and access tokens; pure.
 
-Clients of Open Job Spec differ: the expression is called ``cron`` or ``expression``, and
-what runs stands beside it or in ``job_template``. Here each becomes the form that
-``SCHEDULED_TASKS`` has, so that one reader judges both. What a caller from outside may not
-say, such as an import path, is refused by name before that.
+Clients of Open Job Spec differ: the expression is called ``cron`` or ``expression``, and the job is
+at the top level or in ``job_template``. Each form is converted to a dict entry as in
+``SCHEDULED_TASKS``, so that both have the same validation. Keys that only settings may contain,
+such as an import path, are refused before.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ IGNORED: Final = (
     "last_job_id",
     "specversion",
 )
-"""Keys that only the scheduler sets (CRON-06), as the known clients spell them."""
+"""Keys that only the scheduler sets (CRON-06), in the spellings of the known clients."""
 
 FORBIDDEN: Final = ("callback", "command", "dialect", "retry_delay", "runner", "atomic", "monitor")
-"""Keys of a dict entry that decide on code and addresses, and are for those who have it."""
+"""Keys that select code or addresses, which only the settings may do."""
 
 _INTO_OPTIONS: Final = ("queue", "timeout", "timeout_ms", "retry", "tags", "meta")
 _TEMPLATE: Final = "job_template"
@@ -42,11 +42,11 @@ _MOST_MILLISECONDS: Final = 10**12
 
 
 class Flaw(NamedTuple):
-    """Say what is wrong before the reader of entries sees an object.
+    """A problem of an object, found before its validation as an entry.
 
     Args:
-        field: the key that is wrong.
-        reason: what is wrong, readable after the name of the key.
+        field: the key.
+        reason: the problem, as a phrase after the name of the key.
     """
 
     field: str
@@ -54,11 +54,10 @@ class Flaw(NamedTuple):
 
 
 def entry_of(posted: Mapping[str, Any]) -> tuple[dict[str, Any], list[Flaw]]:
-    """Return the dict entry that a posted object stands for (002 Complete CronJob Object).
+    """Return the dict entry for a posted object (002 Complete CronJob Object).
 
     Returns:
-        the entry, without what is wrong; and what it says twice, or what nobody may say
-        from outside.
+        the entry without invalid keys, and the problems: contradictions and refused keys.
     """
     gathering = _Gathering(posted)
     gathering.template()
@@ -72,14 +71,14 @@ def entry_of(posted: Mapping[str, Any]) -> tuple[dict[str, Any], list[Flaw]]:
 
 
 class _Gathering:
-    """Bring one object into the form of an entry, and note what does not go into it."""
+    """Convert one object to an entry, and collect the problems."""
 
     def __init__(self, posted: Mapping[str, Any]) -> None:
         self.entry = {key: value for key, value in posted.items() if key not in IGNORED}
         self.flaws: list[Flaw] = []
 
     def template(self) -> None:
-        """Take out what a client nests, as if it stood beside the rest."""
+        """Move the keys of ``job_template`` to the top level."""
         template = self.entry.pop(_TEMPLATE, None)
         if not isinstance(template, dict | None):
             self.flaws.append(Flaw(_TEMPLATE, "must be an object"))
@@ -91,14 +90,14 @@ class _Gathering:
                 self.put(self.entry, key, value, f"{_TEMPLATE}.{key}")
 
     def put(self, into: dict[str, Any], key: str, value: Any, said_as: str) -> None:
-        """Write down what may stand in two places, where both say the same."""
+        """Set a key that may occur in two places, if both values are equal."""
         if into.get(key) is not None and into[key] != value:
             self.flaws.append(Flaw(said_as, f"contradicts `{key}`: one of them says it"))
         else:
             into[key] = value
 
     def forbid(self) -> None:
-        """Take out what is not for callers from outside."""
+        """Remove the keys that are refused over HTTP."""
         for key in FORBIDDEN:
             if key in self.entry:
                 del self.entry[key]
@@ -106,7 +105,7 @@ class _Gathering:
                 self.flaws.append(Flaw(key, reason))
 
     def options(self) -> None:
-        """Bring what clients write beside ``options`` into it, with durations as 002 has them."""
+        """Move job options into ``options``, with durations as 002 defines them."""
         beside = {key: self.entry.pop(key) for key in _INTO_OPTIONS if key in self.entry}
         given = self.entry.get("options")
         if not isinstance(given, dict | None):
@@ -154,7 +153,7 @@ _ROUNDS: Final = range(8)
 
 
 def job_id(run: int, scheduled_for: datetime, key: bytes) -> UUID:
-    """Return the name of a run for clients of Open Job Spec.
+    """Return the job id of a run for clients of Open Job Spec: a UUID that cannot be guessed.
 
     Raises:
         ValueError: the id is no id of a row, or the occurrence lies before 1970.
@@ -172,10 +171,10 @@ def job_id(run: int, scheduled_for: datetime, key: bytes) -> UUID:
 
 
 def run_of(name: UUID | str, key: bytes) -> int | None:
-    """Return the id of the row that a name may stand for, ``None`` if it stands for none.
+    """Return the primary key for a job id, or ``None``.
 
-    A name that was made with another key may give the id of another row: make the name of
-    that row and compare.
+    A job id that was made with another key may return the primary key of another row, so the caller
+    has to compute the job id of that row and compare.
     """
     try:
         value = (name if isinstance(name, UUID) else UUID(name)).int
@@ -198,11 +197,11 @@ def _mixed(place: int, time: int, half: int, key: bytes) -> int:
 PREFIX: Final = "ddc"
 
 _TOKEN: Final = re.compile(PREFIX + r"_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-_NOBODYS: Final = "0" * 64
+_NO_DIGEST: Final = "0" * 64
 
 
 class Right(StrEnum):
-    """What may be granted to a caller."""
+    """The rights of a caller."""
 
     READ = "read"
     REGISTER = "register"
@@ -214,15 +213,15 @@ PERMISSIONS: Final[Mapping[Right, str]] = {
     Right.REGISTER: "django_declarative_cron.register_scheduledtask",
     Right.WORK: "django_declarative_cron.work_taskrun",
 }
-"""The permission that gives a user each right."""
+"""The permission that grants each right to a user."""
 
 
 class Token(NamedTuple):
-    """An access token, taken apart.
+    """An access token.
 
     Args:
-        key: the public part, by which its row is found.
-        secret: the part that nobody stores.
+        key: the public part, which identifies the row.
+        secret: the part that is not stored.
     """
 
     key: str
@@ -233,18 +232,18 @@ class Token(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return what is stored in place of the secret.
+        """Return the hash of the secret, which is stored.
 
-        The secret is 256 random bits, so a slow hash would protect nothing more.
+        A slow hash is not necessary, because the secret has 256 random bits.
         """
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
     def fits(self, digest: str | None) -> bool:
-        """Return whether the secret is the one of a digest, in a time that tells nothing."""
-        return hmac.compare_digest(self.digest, digest or _NOBODYS) and digest is not None
+        """Return whether the secret has the digest, in constant time."""
+        return hmac.compare_digest(self.digest, digest or _NO_DIGEST) and digest is not None
 
 
 def read_token(text: str) -> Token | None:
-    """Take an access token apart, ``None`` where a text is none."""
+    """Return the access token in a text, or ``None``."""
     found = _TOKEN.fullmatch(text)
     return None if found is None else Token(found[1], found[2])

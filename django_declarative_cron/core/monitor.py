@@ -1,9 +1,9 @@
-"""Which tasks are watched from outside, by what, and what a monitor is told of a schedule; pure.
+"""Read the options of external monitors, and derive the definition of each monitor; pure.
 
-A monitor expects a check-in at each occurrence and raises an alarm where none comes. The
-option ``MONITOR`` says where check-ins go, the key ``monitor`` of a task whether, and what is
-its own. Monitors speak cron of five fields; a schedule that has no such words is a heartbeat:
-an interval that is never longer than its longest rest.
+A monitor expects a check-in at each occurrence and alerts if it is missing. The option ``MONITOR``
+names the receivers of check-ins; the key ``monitor`` of a task enables or overrides it. Monitors
+support cron with five fields only. Any other schedule becomes a heartbeat: an interval as long as
+the longest time between two occurrences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .declarations.declaration import Declaration
 
 LONGEST_SLUG: Final = 50
-"""Characters that every monitor takes for the name of a check."""
+"""Characters that every monitor accepts in the slug of a check."""
 
 _MINUTE = timedelta(minutes=1)
 _YEAR = timedelta(days=366)
@@ -36,17 +36,17 @@ _PLACE: Final = "{slug}"
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """The option ``MONITOR``: where check-ins go.
+    """The option ``MONITOR``.
 
     Args:
-        sentry: by the project's Sentry SDK.
-        ping: address that is asked for at each start and end, with ``{slug}`` in it.
-        api: address of the management API that keeps the definitions of ``ping``.
-        api_key: for it.
-        every_task: tasks without the key ``monitor`` are watched too.
-        margin: how late a check-in may be.
-        max_runtime: how long a run may take, where its task has no ``timeout``.
-        timeout: how long an address may take to answer.
+        sentry: send check-ins by the Sentry SDK of the project.
+        ping: URL that is requested at each start and end; contains ``{slug}``.
+        api: URL of the management API for the checks of ``ping``.
+        api_key: for ``api``.
+        every_task: monitor tasks without the key ``monitor`` too.
+        margin: accepted delay of a check-in.
+        max_runtime: of tasks without ``timeout``.
+        timeout: for one request.
     """
 
     sentry: bool = False
@@ -60,23 +60,23 @@ class Monitoring:
 
     @property
     def needs_http(self) -> bool:
-        """Return whether addresses are asked for."""
+        """Return whether HTTP requests are sent."""
         return bool(self.ping or self.api)
 
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """The key ``monitor`` of a task: what is its own; ``None`` leaves it to the option.
+    """The key ``monitor`` of a task; ``None`` means the value of the option.
 
     Args:
-        is_wanted: whether it is watched.
-        sentry: by Sentry.
-        ping: an address of its own.
-        slug: name of its check.
-        margin: how late a check-in may be.
-        max_runtime: how long a run may take.
-        failures: failed check-ins in a row that raise an alarm.
-        recoveries: good ones in a row that end it.
+        is_wanted: whether the task is monitored.
+        sentry: send check-ins by the Sentry SDK.
+        ping: URL of the check of this task.
+        slug: of the check.
+        margin: accepted delay of a check-in.
+        max_runtime: of one run.
+        failures: number of failed check-ins in a row that raises an alert.
+        recoveries: number of successful ones in a row that ends it.
     """
 
     is_wanted: bool = True
@@ -91,19 +91,19 @@ class Monitor:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a monitor is told of a task.
+    """The definition of the monitor of a task.
 
     Args:
-        slug: name of the check.
+        slug: of the check.
         cron: five fields, empty for a heartbeat.
         every: the interval of a heartbeat.
         timezone: IANA name.
-        margin: how late a check-in may be.
-        max_runtime: how long a run may take.
-        failures: failed check-ins in a row that raise an alarm.
-        recoveries: good ones in a row that end it.
-        sentry: check-ins go to Sentry.
-        ping: address that is asked for, empty for none.
+        margin: accepted delay of a check-in.
+        max_runtime: of one run.
+        failures: number of failed check-ins in a row that raises an alert.
+        recoveries: number of successful ones in a row that ends it.
+        sentry: send check-ins by the Sentry SDK.
+        ping: URL of the check, or empty.
     """
 
     slug: str
@@ -119,12 +119,12 @@ class Definition:
 
     @property
     def is_heartbeat(self) -> bool:
-        """Return whether the monitor knows an interval only."""
+        """Return whether the monitor expects an interval."""
         return not self.cron
 
 
 def define(declaration: Declaration, option: Monitoring | None, now: datetime) -> Definition | None:
-    """Return what a monitor is told of a task, ``None`` where nobody watches it."""
+    """Return the definition for a task, ``None`` if it is not monitored."""
     own, common = declaration.monitor, option or Monitoring()
     if own is None:
         own = Monitor(is_wanted=common.every_task)
@@ -137,7 +137,7 @@ def define(declaration: Declaration, option: Monitoring | None, now: datetime) -
     limit = declaration.timeout
     longest = own.max_runtime or (common.max_runtime if limit is None else limit + margin)
     schedule = declaration.schedule
-    # What is later than its expression, or leaves days out, has no words in five fields.
+    # A spread and excluded days cannot be expressed in five fields.
     is_plain = not schedule.offset and schedule.is_complete
     cron = five_fields(schedule.expression) if is_plain else None
     return Definition(
@@ -155,7 +155,7 @@ def define(declaration: Declaration, option: Monitoring | None, now: datetime) -
 
 
 def slug_of(name: str) -> str:
-    """Return the name of a task's check: its own, or one that no other task has."""
+    """Return the slug for a task: its name, or a unique one derived from it."""
     if _SLUG.fullmatch(name) and len(name) <= LONGEST_SLUG:
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -164,9 +164,9 @@ def slug_of(name: str) -> str:
 
 
 def five_fields(expression: CronExpression) -> str | None:
-    """Write an expression in the cron that every monitor reads, ``None`` where that has no words.
+    """Return an expression in the syntax of all monitors, ``None`` if that is impossible.
 
-    Steps, names and macros of our languages become lists of numbers.
+    Steps, names and macros become lists of numbers.
     """
     cannot = expression.every is not None or expression.seconds != {0}
     if cannot or expression.day_rules or expression.weekday_rules:
@@ -181,7 +181,7 @@ def five_fields(expression: CronExpression) -> str | None:
         (weekdays, 0, 6),
     )
     written = [_field(values, first, last) for values, first, last in fields]
-    # A star would make an alternative of the two day fields a demand for both.
+    # With a star in one day field, cron requires both fields to match instead of either.
     if expression.restricted_both:
         written[2] = "1-31" if written[2] == "*" else written[2]
         written[4] = "0-6" if written[4] == "*" else written[4]
@@ -222,10 +222,10 @@ def _field(values: Iterable[int], first: int, last: int) -> str:
 
 
 def read_monitoring(given: object) -> Monitoring:
-    """Understand the option ``MONITOR``.
+    """Return the option ``MONITOR``.
 
     Raises:
-        ValueError: it is refused; the message has no address and no key.
+        ValueError: it is invalid; the message contains no address and no key.
     """
     found = Monitoring(**read_keys(given, _OPTION, {}, "a dict or None"))
     if not (found.sentry or found.ping):
@@ -236,10 +236,10 @@ def read_monitoring(given: object) -> Monitoring:
 
 
 def read_monitor(given: object) -> Monitor:
-    """Understand the key ``monitor`` of a task.
+    """Return the key ``monitor`` of a task.
 
     Raises:
-        ValueError: it is refused; the message has no address.
+        ValueError: it is invalid; the message contains no address.
     """
     if isinstance(given, bool):
         return Monitor(is_wanted=given)
