@@ -44,7 +44,7 @@ from django_declarative_cron import Run, Scheduler, conf
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import Runner
-from django_declarative_cron.runtime.runners.processes import ProcessRunner
+from django_declarative_cron.runtime.runners.process import ProcessRunner
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.operator_actions import Act

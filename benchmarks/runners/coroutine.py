@@ -18,6 +18,6 @@ class Case(Handing):
     def runner(self) -> Runner:
         """Make the runner."""
         from django_declarative_cron.runtime.clock import system_clock
-        from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
+        from django_declarative_cron.runtime.runners.asyncio import CoroutineRunner
 
         return CoroutineRunner(system_clock)

@@ -18,6 +18,6 @@ class Case(Handing):
     def runner(self) -> Runner:
         """Make the runner."""
         from django_declarative_cron.runtime.clock import system_clock
-        from django_declarative_cron.runtime.runners.processes import ProcessRunner
+        from django_declarative_cron.runtime.runners.process import ProcessRunner
 
         return ProcessRunner(WORKERS, system_clock)

@@ -16,6 +16,6 @@ class Case(Handing):
     def runner(self) -> Runner:
         """Make the runner."""
         from django_declarative_cron.runtime.clock import system_clock
-        from django_declarative_cron.runtime.runners.threads import ThreadRunner
+        from django_declarative_cron.runtime.runners.thread import ThreadRunner
 
         return ThreadRunner(WORKERS, system_clock)

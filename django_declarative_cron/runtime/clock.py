@@ -12,10 +12,10 @@ from django.db.models.expressions import BaseExpression
 from ..store.database import DatabaseNow
 
 HELD_UP = 5.0
-"""Seconds after which a pass is older than its own instant may be."""
+"""Seconds after which the instant of a pass is out of date."""
 
 TOGETHER = 0.1
-"""Seconds within which two clocks have been read at once."""
+"""Seconds within which two readings count as simultaneous."""
 
 _READINGS = 5
 
@@ -72,7 +72,7 @@ class Moment(NamedTuple):
 
 
 def moment(clock: Clock) -> Moment:
-    """Read both clocks at once: a process halted between them takes the halt for a leap."""
+    """Read both clocks together: a halt between the readings would look like a step."""
     for _ in range(_READINGS):
         read = Moment(clock.monotonic(), clock.now())
         if clock.monotonic() - read.monotonic < TOGETHER:
@@ -81,10 +81,10 @@ def moment(clock: Clock) -> Moment:
 
 
 def later(clock: Clock, began: Moment) -> datetime:
-    """Return the instant of a pass: the one it began with, or a later one where it was held up.
+    """Return the instant of a pass: that of its beginning, or a later one after a halt.
 
-    A process that is halted in the middle, and still leads, knows of ends that came meanwhile: a
-    start of the instant before them would be dated before the end of the run before it.
+    A process that is halted in the middle and still leads reads ends of runs that came
+    meanwhile: a start dated before the halt would precede the end of the run before it.
     """
     passed = clock.monotonic() - began.monotonic
     return began.at if passed < HELD_UP else began.at + timedelta(seconds=passed)

@@ -1,31 +1,38 @@
-"""Database connections around a callback: none grows old, none stays broken."""
+"""Database connections: their state around a callback, and outages of the database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from django.db import Error, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..core import events
+from ..core.backoff import Backoff
+from ..exceptions import words_of
+from ..formatting import format_count
+from ..signals import log_line, publish
 from ..store.database import spoils_connection
+from .clock import Clock
 
 CONNECTING = 10
-"""Seconds that an attempt to connect takes at most, where the project says nothing."""
+"""Seconds that an attempt to connect takes at most, unless the project sets a limit."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class TransactionLeftOpenError(RuntimeError):
-    """Tell that a callback returned inside a transaction, whose work is lost."""
+    """Report that a callback returned inside a transaction, whose writes are lost."""
 
 
 def refresh() -> None:
     """Close the connections of this thread that are too old or unusable.
 
-    One that is in a transaction is somebody's: a test's, or a caller's.
+    A connection in a transaction belongs to a test or a caller, so it stays.
     """
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
@@ -33,16 +40,16 @@ def refresh() -> None:
 
 
 def limit_connecting(alias: str) -> None:
-    """Let no attempt to connect last for ever, in this process; a project's own limit stays."""
+    """Limit the time of attempts to connect in this process; a project's own limit stays."""
     connection = connections[alias]
     if connection.vendor in ("postgresql", "mysql"):
-        # It is the driver's own, and not told to the server: poolers do not mind.
+        # The driver keeps to it and does not send it to the server, so poolers accept it.
         options = connection.settings_dict.setdefault("OPTIONS", {})
         options.setdefault("connect_timeout", CONNECTING)
 
 
 def leave_pool(alias: str) -> None:
-    """Let this thread connect outside the project's pool, so that it waits behind no callback."""
+    """Let this thread connect outside the project's pool, so that no callback delays it."""
     connection = connections[alias]
     options = connection.settings_dict.get("OPTIONS", {})
     if not options.get("pool") or connection.in_atomic_block:
@@ -53,7 +60,7 @@ def leave_pool(alias: str) -> None:
 
 
 def renew(error: BaseException) -> None:
-    """Go on with new connections in this thread after an error that makes one doubtful.
+    """Open new connections in this thread after an error that makes one doubtful.
 
     A server that was made read-only by a failover still answers: asking it whether the
     connection is usable would keep the connection for ever.
@@ -67,10 +74,10 @@ def renew(error: BaseException) -> None:
 
 
 def clean_up() -> None:
-    """Let nothing of a callback reach the next one in this thread.
+    """Close every connection of this thread, and drop Django's objects for them.
 
-    Every connection is closed, and the object that Django has for it goes too: a tenant, a
-    setting of the session or a cursor for debugging may be left on either.
+    A callback may leave a tenant, a setting of the session or a debugging cursor on either,
+    which must not reach the next callback.
 
     Raises:
         TransactionLeftOpenError: the callback left a transaction open; it is rolled back.
@@ -87,7 +94,7 @@ def clean_up() -> None:
 
 
 def close_every() -> None:
-    """Close every connection, those that a pool keeps too: a child must not share one."""
+    """Close every connection, also those of a pool: a child process must not share one."""
     for connection in connections.all(initialized_only=True):
         connection.close()
         if hasattr(connection, "close_pool"):
@@ -95,7 +102,7 @@ def close_every() -> None:
 
 
 def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call in a thread of a pool, and leave no connection there."""
+    """Call in a thread of a pool, and close the connections of that thread."""
     try:
         return function(*args, **kwargs)
     finally:
@@ -103,7 +110,7 @@ def then_close(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    with suppress(Error):  # One that is lost has nothing pending.
+    with suppress(Error):  # A lost connection has nothing pending.
         _close_for_good(connection)
         if connection.connection is not None and not connection.in_atomic_block:
             # A database in memory lasts as long as its connection.
@@ -114,7 +121,7 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
 
 
 def _close_for_good(connection: BaseDatabaseWrapper) -> None:
-    """Close a connection, also one that a pool would hand out again as it was left."""
+    """Close a connection, also one that a pool would reuse as it was left."""
     if getattr(connection, "pool", None) and connection.connection:
         connection.connection.close()
     connection.close()
@@ -125,3 +132,40 @@ def _is_broken(connection: BaseDatabaseWrapper) -> bool:
         return True
     wanted = connection.settings_dict["AUTOCOMMIT"]
     return connection.connection is not None and connection.autocommit != wanted
+
+
+class Outage:
+    """Report the first refusal, then at intervals that double to a minute, and the recovery.
+
+    Args:
+        clock: by which the intervals are measured.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._began = 0.0
+        self._backoff = Backoff()
+        self._is_over = True
+
+    def fails(self, doing: str, error: Exception, now: datetime) -> None:
+        """Count a refusal, and report it where it is time."""
+        monotonic = self._clock.monotonic()
+        if not self._failures:
+            self._began, self._backoff = monotonic, Backoff()
+        self._failures += 1
+        self._is_over = False
+        if self._backoff.line(monotonic):
+            text = f"{type(error).__name__}: {words_of(error)}"
+            failures = self._failures
+            publish([events.PersistenceFailed(at=now, doing=doing, error=text, failures=failures)])
+
+    def ends(self) -> None:
+        """Take note of a pass that succeeded; the second one without a refusal is a recovery."""
+        if not self._is_over:
+            self._is_over = True
+        elif self._failures:
+            failures, self._failures = self._failures, 0
+            refusals = format_count(failures, "refusal")
+            seconds = self._clock.monotonic() - self._began
+            log_line("database_recovered", refusals=refusals, seconds=seconds)

@@ -1,23 +1,34 @@
-"""The run whose callback is being called here, for user code and for log formatters."""
+"""The run whose callback is being called here: for user code, log formatters, and its log."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from ..core.declarations.declaration import Declaration
+from ..core.declarations.values import in_short
 from ..core.events import TaskRunStarted
+from ..core.tracebacks import traceback_of
+from ..exceptions import shortened
+
+LENGTH = 16 * 1024
+"""Characters of log lines that are kept of a run."""
+
+LINE_LENGTH = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a callback that takes ``run`` is told.
+    """The argument of a callback that takes ``run``.
 
     Args:
         task_name: of the task.
@@ -27,11 +38,11 @@ class Run:
         reason: ``due``, ``boot``, ``retry``, ``orphaned`` or ``manual``.
         timezone: IANA name of the task's zone.
         stopping: set when the scheduler begins to stop; long work should come to an end.
-        cancelled: set when this run is to end: its time is over, or somebody cancelled it.
+        cancelled: set when this run is to end: its time is over, or it was cancelled.
         id: of its row.
-        meta: what ``options["meta"]`` of its task says, with ``cron_name`` and
-            ``cron_triggered_at`` (CRON-20).
-        max_attempts: how many attempts there may be, ``None`` where nothing limits them.
+        meta: ``options["meta"]`` of its task, with ``cron_name`` and ``cron_triggered_at``
+            (CRON-20).
+        max_attempts: the most attempts, ``None`` without a limit.
     """
 
     task_name: str
@@ -55,7 +66,7 @@ class Run:
         cancelled: threading.Event | None = None,
         row: int = 0,
     ) -> Run:
-        """Tell a callback about a committed start.
+        """Return the argument for a committed start.
 
         Args:
             started: the event of the start.
@@ -83,20 +94,20 @@ _run: ContextVar[Run | None] = ContextVar("declarative_cron_run", default=None)
 
 
 def current_run() -> Run | None:
-    """Give the run whose callback is being called here; ``None`` outside of one.
+    """Return the run whose callback is being called here; ``None`` outside of one.
 
-    It is known in what the callback calls, in its coroutines, and in ``asyncio.to_thread``
-    and ``sync_to_async``; a thread that the callback starts by hand does not know it.
+    It is known in all functions and coroutines that the callback calls, and in
+    ``asyncio.to_thread`` and ``sync_to_async``, but not in threads that the callback starts.
     """
     return _run.get()
 
 
 @contextmanager
 def running(run: Run) -> Iterator[None]:
-    """Let a run be the current one.
+    """Make a run the current one within a block.
 
     Args:
-        run: whose callback is called meanwhile.
+        run: the run.
     """
     token = _run.set(run)
     try:
@@ -106,15 +117,120 @@ def running(run: Run) -> Iterator[None]:
 
 
 class NameRun(logging.Filter):
-    """Give log records ``scheduled_task`` and ``scheduled_run``: both empty outside of runs."""
+    """Add ``scheduled_task`` and ``scheduled_run`` to log records, both empty outside of runs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Name the current run in a record, and let it through.
+        """Add the current run to a record, and let it pass.
 
         Args:
-            record: as it is to be logged.
+            record: the log record.
         """
         run = current_run()
         record.scheduled_task = "" if run is None else run.task_name
         record.scheduled_run = "" if run is None else run.id
         return True
+
+
+# --- the end of its log ---
+
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+class Tail:
+    """The last lines of a long text.
+
+    Args:
+        length: the most characters to keep.
+    """
+
+    def __init__(self, length: int = LENGTH) -> None:
+        self._length = length
+        self._lines: deque[str] = deque()
+        self._kept = 0
+        self._lock = threading.Lock()
+        self._is_cut = False
+
+    def add(self, line: str) -> None:
+        """Add a piece of text, and drop the oldest pieces."""
+        with self._lock:
+            self._lines.append(line[-self._length :])
+            self._kept += len(self._lines[-1])
+            while self._kept > self._length:
+                self._kept -= len(self._lines.popleft())
+                self._is_cut = True
+
+    def __str__(self) -> str:
+        with self._lock:
+            return ("…\n" if self._is_cut else "") + "".join(self._lines)
+
+
+class _Taking:
+    """Take the records of one run."""
+
+    def __init__(self, take: Callable[[str], object]) -> None:
+        self.take = take
+        self.newest: logging.LogRecord | None = None
+
+
+_taking: ContextVar[_Taking | None] = ContextVar("declarative_cron_log", default=None)
+_lock = threading.Lock()
+
+
+@contextmanager
+def kept(take: Callable[[str], object]) -> Iterator[None]:
+    """Pass on every record that is logged within a block, at INFO and above, as a line."""
+    _wrap_factory()
+    token = _taking.set(_Taking(take))
+    try:
+        yield
+    finally:
+        _taking.reset(token)
+
+
+def _wrap_factory() -> None:
+    """Wrap the record factory, unless the wrapper is the outermost one already.
+
+    Records are taken as they are made, so neither levels nor handlers of the project change:
+    records that its configuration drops are not kept either.
+    """
+    with _lock:
+        inner = logging.getLogRecordFactory()
+        if getattr(inner, "_takes_tail", False):
+            return
+
+        def make(*args: Any, **kwargs: Any) -> logging.LogRecord:
+            record = inner(*args, **kwargs)
+            taking = _taking.get()
+            if taking is not None and record.levelno >= logging.INFO:
+                _take(taking, record)
+            return record
+
+        make._takes_tail = True  # type: ignore[attr-defined]
+        logging.setLogRecordFactory(make)
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock of the lines may be held by a thread that the child does not have.
+    os.register_at_fork(after_in_child=lambda: _taking.set(None))
+
+
+def _take(taking: _Taking, record: logging.LogRecord) -> None:
+    # Two wrappers may be in use, with a factory of the project between.
+    if record is taking.newest:
+        return
+    taking.newest = record
+    try:
+        line = _FORMAT.format(_bounded(record))
+    except Exception:
+        # ``logging`` itself reports arguments that do not fit.
+        line = f"{record.levelname} {record.name}: {in_short(record.msg)}"
+    taking.take(line[:LINE_LENGTH] + "\n")
+
+
+def _bounded(record: logging.LogRecord) -> logging.LogRecord:
+    """Return a copy whose text is cut before it is formatted."""
+    short = copy(record)
+    short.msg, short.args = shortened(record.getMessage(), LINE_LENGTH), None
+    if record.exc_info and record.exc_info[1] is not None:
+        short.exc_text = traceback_of(record.exc_info[1], LINE_LENGTH)
+    return short

@@ -1,125 +1,101 @@
-"""One pass of the scheduler: record what ended, start what is due, say when to look again."""
+"""One pass of the scheduler: record results, poll, claim, publish, call, say when to look again."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
 
+from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..core.liveness import Watch
 from ..core.options import Options
 from ..signals import publish
-from ..store import claims
+from ..store import claims, liveness, recovery
 from ..store.guard import Bid, Member, Standing
 from ..store.poll_query import Peek, peek
-from ..store.recovery import unanswered
-from . import announce
-from .calls import Calls
 from .clock import Clock, Moment, later
-from .connections import renew
-from .fencing import Admission, Resignation, Trust
-from .housekeeping import Housekeeping
-from .lifecycle import Lifecycle
-from .observation import Audit, Pace, Vigil, is_orphaned, patience_for, told_of
-from .outage import Outage
-from .recording import Recording
+from .connections import Outage, renew
+from .executor import Executor
+from .fencing import Fence, LeaseValidity, ObservedWindow
+from .housekeeping import Housekeeping, RowAudit
 from .runners import Runner
 from .runners.registry import Runners
 from .tracing import traced_tick
+from .work import Work
 
-ACTS = timedelta(seconds=1)
-"""How long a person's act, or another process's, may go unseen."""
+POLL_INTERVAL = timedelta(seconds=1)
+"""How often the database is polled while nothing is due: operators act from other processes."""
+
+STANDBY_INTERVAL = timedelta(seconds=0.5)
+"""How often a standby looks whether the lead is free."""
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """What an instance knows of its deployment, for as long as it holds one registration set."""
+
+    member: Member
+    declarations: dict[str, Declaration]
+    standing: Standing
+    seen: Peek | None = None
+    next_wake: datetime | None = None
+    audit: RowAudit = field(default_factory=RowAudit)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Return whether there is a task to poll for: others are registered over HTTP."""
+        return bool(self.declarations or self.next_wake)
+
+    @property
+    def next_start(self) -> datetime | None:
+        return self.next_wake if self.standing is Standing.LEADING else None
+
+    def is_due(self, now: datetime) -> bool:
+        return self.next_start is not None and self.next_start <= now
+
+    def shows_silence(self, watched: Watch | None) -> bool:
+        return self.seen is not None and self.seen.shows_silence(self.member, watched)
+
+    def is_to_claim(self, now: datetime, watched: Watch | None) -> bool:
+        if not self.has_tasks:
+            return False
+        if self.standing is Standing.STANDBY:
+            return self.seen is not None and self.seen.is_vacant
+        is_leading = self.standing is Standing.LEADING
+        return self.is_due(now) or (is_leading and self.shows_silence(watched))
 
 
 class Engine:
-    """The steps of one scheduler instance; it owns no thread and never sleeps.
+    """The passes of one scheduler instance; it owns no thread and never sleeps.
 
     Args:
         clock: the only source of time.
-        life: of the scheduler on whose behalf it calls.
+        owner: the scheduler whose callbacks it calls.
         options: of that scheduler.
         runner: calls every callback; the runner of each task unless given.
     """
 
     def __init__(
-        self, clock: Clock, life: Lifecycle, options: Options, runner: Runner | None = None
+        self, clock: Clock, owner: object, options: Options, runner: Runner | None = None
     ) -> None:
         self.clock = clock
-        self.woken, self.stopping = threading.Event(), threading.Event()
-        self.gate, self.standing = threading.RLock(), Standing.STANDBY
-        self.runners = Runners(options, clock, lambda: self._member, runner)
-        self.trust = Trust(clock)
-        admission = Admission(clock, self.trust, lambda: self._member, self.refused)
-        self._calls = Calls(clock, self.runners, life, self.woken.set, admission)
-        self._life, self._housekeeping = life, Housekeeping(options, clock)
-        self._declarations: dict[str, Declaration] = {}
-        self._member: Member | None = None
-        self._recording = Recording(self._calls, lambda: self._member)
-        self._known_wake: datetime | None = None
-        self._seen: Peek | None = None
-        self._audit, self._outage, self._is_in_doubt = Audit(), Outage(clock), False
-        self._pace, self._vigil, self._resignation = Pace(), Vigil(), Resignation()
-
-    # --- what the scheduler tells the engine ---
-
-    def adopt(
-        self, member: Member, declarations: Sequence[Declaration], standing: Standing
-    ) -> None:
-        """Evaluate another registration set from now on."""
-        with self.gate:
-            self._member, self.standing = member, standing
-            self._declarations = {each.name: each for each in declarations}
-            self._known_wake, self._seen, self._audit = None, None, Audit()
-        self.runners.prepare(declarations)
-        self.woken.set()
-
-    def replace(self, declarations: Sequence[Declaration]) -> None:
-        """Call the callables of an equal set from now on."""
-        with self.gate:
-            self._declarations = {each.name: each for each in declarations}
-        self.runners.prepare(declarations)
-
-    @property
-    def member(self) -> Member | None:
-        """Return who this instance is, once it has a registration set."""
-        return self._member
-
-    @property
-    def declarations(self) -> Sequence[Declaration]:
-        """Return the registration set it evaluates."""
-        return list(self._declarations.values())
-
-    @property
-    def has_tasks(self) -> bool:
-        """Return whether there is a task to look for, as far as is known."""
-        return bool(self._declarations or self._known_wake)
-
-    def request_stop(self) -> None:
-        """Start nothing more; what was started before is called and recorded."""
-        self.stopping.set()
-        self.woken.set()
-
-    def write_down_stop(self, now: datetime) -> None:
-        """Give up the lead, and let people see that a stop was asked for."""
-        self._resignation.hand_in(self._member, now)
-
-    @property
-    def unfinished(self) -> int:
-        """Count the runs that have not ended and the results not yet recorded."""
-        return self._calls.unfinished
-
-    @property
-    def running(self) -> int:
-        """Count the runs whose callback has not ended."""
-        return self._calls.running
-
-    def patience(self) -> float:
-        """Return the most seconds until the next pass; a standby looks closer at the lead."""
-        is_calm = self.standing is Standing.STANDBY and not self._is_in_doubt
-        return patience_for(self._seen if is_calm else None, self._housekeeping.patience(ACTS))
+        self.woken, self.stopping, self.gate = (
+            threading.Event(),
+            threading.Event(),
+            threading.RLock(),
+        )
+        self.validity, self.window = LeaseValidity(clock), ObservedWindow()
+        self.runners = Runners(options, clock, lambda: self.member, runner)
+        fence = Fence(clock, self.validity, self.refused)
+        self.executor = Executor(clock, self.runners, owner, fence, self.woken.set)
+        self._housekeeping, self._outage = Housekeeping(options, clock), Outage(clock)
+        self._view: View | None = None
+        self._is_in_doubt = self._is_stop_written = False
 
     # --- one pass ---
 
@@ -127,183 +103,269 @@ class Engine:
         """Do one pass.
 
         Returns:
-            when something is to be done next, as far as is known.
+            when the next one is needed, as far as is known.
         """
-        now = began.at
         try:
-            if self._pace.notice(self._member, began):
-                self._known_wake = None
-            self._record(now)
-            following = self._evaluate(later(self.clock, began))
+            self._follow_clock_steps(began)
+            self._record_results(began.at)  # step 1: record results
+            now, following = later(self.clock, began), None
+            if (view := self._view) is not None and not self.stopping.is_set():
+                self._poll(view, now)  # step 2: poll
+                considered = None
+                if view.is_to_claim(now, self.window.watched):
+                    considered = self._start_due_tasks(view, now)  # steps 3 to 5
+                following = self._next_pass(view, now, considered)  # step 6: when to look again
         except BaseException as error:
-            self._is_in_doubt = True  # What a project puts around statements may fail behind one.
+            # An answer of the database may be lost behind a commit, whatever raised here.
+            self._is_in_doubt = True
             if not isinstance(error, DatabaseError):
                 raise
-            self.refused("evaluating", error, now)
-            return now + ACTS
+            self.refused("evaluating", error, began.at)
+            return began.at + POLL_INTERVAL
         self._outage.ends()
-        return now if self._recording.is_behind else following
+        return began.at if self.executor.is_behind else following
+
+    @traced_tick
+    def _start_due_tasks(self, view: View, now: datetime) -> int:
+        """Claim, publish and call, batch by batch; return how many tasks were considered."""
+        began, started, considered = self.clock.monotonic(), 0, 0
+        is_more, reaping = True, view.shows_silence(self.window.watched)
+        tasks = len(view.declarations)
+        publish([events.PollStarted(at=now, poll_time=now, scheduled_task_count=tasks)])
+        while is_more:
+            with self.gate:
+                if self.stopping.is_set() or view is not self._view:
+                    break
+                claimed = self._claim(view, now, reaping=reaping)  # step 3: claim
+                work = self.executor.take(view.member, claimed.claims, self.stopping)
+            self._publish_and_call(claimed.events, work)  # steps 4 and 5: publish, call
+            self._take_role(view, claimed.standing)
+            started, considered = started + len(work), considered + claimed.considered
+            is_more, reaping = claimed.more, False
+            if claimed.strangers:
+                view.audit.suspect()
+            self._housekeeping.note(claimed.events)
+        completed = events.PollCompleted(
+            at=now,
+            poll_time=now,
+            tasks_evaluated=considered,
+            tasks_executed=started,
+            duration=self.clock.monotonic() - began,
+        )
+        publish([completed])
+        return considered
+
+    def _claim(self, view: View, now: datetime, *, reaping: bool) -> claims.Claimed:
+        return claims.claim_due(
+            view.member,
+            view.declarations,
+            now,
+            reaping=reaping,
+            bid=self.bid,
+            busy=self.executor.running > 0,
+            unrecorded=self.executor.unrecorded,
+        )
+
+    def _publish_and_call(self, told: Sequence[events.Event], work: Sequence[Work]) -> None:
+        # Outside of the gate: a receiver may initialize or stop the scheduler.
+        try:
+            publish(told)
+        finally:
+            self.executor.call(work)
+
+    def _next_pass(self, view: View, now: datetime, considered: int | None) -> datetime | None:
+        if considered is not None:
+            self._look(view)
+        if view is not self._view:
+            return now  # Another registration set was adopted during the pass.
+        if not view.has_tasks:
+            return None
+        if view.standing is Standing.LEADING:
+            self._housekeeping.use_the_quiet(view.member, now, view.next_wake)
+        if considered == 0:
+            return now + POLL_INTERVAL  # Another transaction holds the rows that are due.
+        return None if self.stopping.is_set() else view.next_start
+
+    # --- results ---
 
     def record(self, now: datetime) -> None:
-        """Write every result that is waiting; what cannot be written stays waiting.
+        """Write every result that is waiting.
 
         Raises:
             django.db.Error: the results are kept.
         """
         self.runners.look()
-        self._recording.write_all(now)
-        self._known_wake = None
+        if self._view is not None:
+            self.executor.record_all(self._view.member, now)
+            self._view.next_wake = None
 
-    def _record(self, now: datetime) -> None:
+    def _record_results(self, now: datetime) -> None:
         self.runners.look()
-        is_due = self._is_known_to_lead_into_work(now)
-        if self._recording.write(now, is_due=is_due) and not is_due:
-            # An end may ask for an earlier look; what is due already stays so.
-            self._known_wake = None
+        if (view := self._view) is None:
+            return
+        is_due = view.is_due(now) and not self.stopping.is_set()
+        if self.executor.record(view.member, now, is_due=is_due) and not is_due:
+            view.next_wake = None  # A retry may be due earlier than the next known start.
+
+    # --- polling ---
+
+    def _poll(self, view: View, now: datetime) -> None:
+        if self._is_in_doubt:
+            self._call_unanswered(view)
+        if not view.is_due(now):  # Else the claim shows all that a look would.
+            self._look(view)
+
+    def _look(self, view: View) -> None:
+        """Query who leads and when the next task is due."""
+        view.seen = seen = peek(view.member)
+        if seen is None or view is not self._view:
+            return
+        view.next_wake = seen.next_wake
+        self.window.extend(view.member, seen.database_now)
+        if not seen.has_instance:
+            view.audit.suspect()
+        if seen.cancels:
+            self.executor.cancel(view.member)
+        self._take_role(view, seen.standing(view.member), seen)
+
+    def _call_unanswered(self, view: View) -> None:
+        """Call starts that were committed although the database did not answer."""
+        with self.gate:
+            if self.stopping.is_set() or view is not self._view:
+                return
+            found = recovery.unanswered(view.member, self.executor.known, view.declarations)
+            work = self.executor.take(view.member, found, self.stopping)
+            self._is_in_doubt = False
+        self._publish_and_call([claim.started for claim in found], work)
 
     def next_wake(self) -> datetime | None:
-        """Return when the next task is to be considered, after a look where that is unknown."""
-        if self._known_wake is None and self._member is not None:
-            self._look(self._member)
-        return self._known_wake
-
-    def _coming(self) -> datetime | None:
-        """Return the next instant that may bring starts: of none that stops, or does not lead."""
-        is_to_start = self.standing is Standing.LEADING and not self.stopping.is_set()
-        return self._known_wake if is_to_start else None
-
-    def _evaluate(self, now: datetime) -> datetime | None:
-        member = self._member
-        if member is None or self.stopping.is_set():
+        """Return when the next task is to be considered; poll where that is unknown."""
+        if self._view is None:
             return None
-        if not self._declarations:
-            self._look(member)  # Others may have been registered from outside.
-        if not self.has_tasks:
-            return None
-        if self._is_in_doubt:
-            self._call_what_was_not_answered(member)
-        if not self._is_known_to_lead_into_work(now):
-            self._look(member)
-        held_up = False
-        if self._is_to_claim(member, now):
-            held_up = not self._claim(member, now)
-            self._look(member)
-        if member is not self._member:
-            return now  # Another set was adopted meanwhile: to be looked at at once.
-        if self.standing is Standing.LEADING:
-            self._housekeeping.use_the_quiet(member, now, self._known_wake)
-        return now + ACTS if held_up else self._coming()  # Or somebody else holds what is due.
+        if self._view.next_wake is None:
+            self._look(self._view)
+        return self._view.next_wake
 
-    def _is_known_to_lead_into_work(self, now: datetime) -> bool:
-        """Return whether a claim follows anyway, so that a look before it says nothing new."""
-        return (coming := self._coming()) is not None and coming <= now
+    def longest_sleep(self) -> float:
+        """Return the most seconds until the next pass."""
+        view = self._view
+        is_calm = view is not None and view.standing is Standing.STANDBY and not self._is_in_doubt
+        seen = view.seen if view is not None and is_calm else None
+        return longest_sleep(seen, self._housekeeping.longest_sleep(POLL_INTERVAL))
 
-    def _look(self, member: Member) -> None:
-        """Ask in one query who leads and when the next task is to be considered."""
-        seen = peek(member)
-        with self.gate:
-            if member is not self._member:
-                return  # Another set was adopted meanwhile; this was seen of the old one.
-            self._seen = seen
-            self._known_wake = self._known_wake if seen is None else seen.next_wake
-        if seen is not None:
-            self._vigil.look(member, seen.database_now)
-            if not seen.has_instance:
-                self._audit.suspect()
-            if seen.cancels:
-                self._calls.cancel(member)
-            self._stand(member, seen.standing(member), seen)
+    # --- registration set, role, stop ---
 
-    def _is_to_claim(self, member: Member, now: datetime) -> bool:
-        if self.standing is Standing.STANDBY:
-            return self._seen is not None and self._seen.is_vacant
-        due = self._is_known_to_lead_into_work(now)
-        return due or (self.standing is Standing.LEADING and self._finds_silence(member))
+    @property
+    def member(self) -> Member | None:
+        """Return this instance, ``None`` before it has a registration set."""
+        return None if self._view is None else self._view.member
 
-    def _finds_silence(self, member: Member) -> bool:
-        return self._seen is not None and self._seen.shows_silence(member, self.watched())
+    @property
+    def standing(self) -> Standing:
+        return Standing.STANDBY if self._view is None else self._view.standing
 
-    @traced_tick
-    def _claim(self, member: Member, now: datetime) -> int:
-        """Start what is due; give the number of tasks that were considered."""
-        began = self.clock.monotonic()
-        started, considered, more, reaping = 0, 0, True, self._finds_silence(member)
-        announce.poll_started(now, len(self._declarations))
-        while more:
-            with self.gate:
-                if self.stopping.is_set() or member is not self._member:
-                    break
-                claimed = claims.claim_due(
-                    member,
-                    self._declarations,
-                    now,
-                    reaping=reaping,
-                    bid=self.bid,
-                    busy=self.running > 0,
-                    unrecorded=self._recording.unrecorded,
-                )
-                work = self._calls.take(claimed.claims, self.stopping)
-            # Without the gate: a receiver may ask for another set, or for a stop.
-            try:
-                publish(claimed.events)
-            finally:
-                self._calls.call(work)
-            self._stand(member, claimed.standing, None)
-            started += len(claimed.claims)
-            considered += claimed.considered
-            more, reaping = claimed.more, False
-            if claimed.strangers:
-                self._audit.suspect()
-            self._housekeeping.note(claimed.events)
-        announce.poll_completed(now, considered, started, self.clock.monotonic() - began)
-        return considered
+    @property
+    def declarations(self) -> Sequence[Declaration]:
+        return [] if self._view is None else list(self._view.declarations.values())
 
-    def _call_what_was_not_answered(self, member: Member) -> None:
-        """After a refusal, look whether starts were committed all the same."""
-        with self.gate:
-            if self.stopping.is_set() or member is not self._member:
-                return
-            found = unanswered(member, self._calls.known, self._declarations)
-            work = self._calls.take(found, self.stopping)
-            self._is_in_doubt = False
-        try:
-            publish([claim.started for claim in found])
-        finally:
-            self._calls.call(work)
-
-    # --- what it notices ---
-
-    def _stand(self, member: Member, standing: Standing, seen: Peek | None) -> None:
-        with self.gate:
-            if member is not self._member:
-                return
-            before, self.standing = self.standing, standing
-        publish(told_of(before, standing, seen, member, self.clock.now()))
-
-    def is_to_activate_again(self, now: datetime) -> bool:
-        """Return whether the own set must be activated anew: rows or all other holders are gone."""
-        match self._member, self.standing:
-            case Member() as member, Standing.SUPERSEDED:
-                return is_orphaned(member, self.watched())
-            case Member() as own, Standing.LEADING:
-                return self._audit.finds_loss(own, len(self._declarations), now, self._known_wake)
-        return False
-
-    def watched(self) -> Watch | None:
-        """Return from when to when it has watched the others without a gap."""
-        return self._vigil.watched
+    @property
+    def has_tasks(self) -> bool:
+        return self._view is not None and self._view.has_tasks
 
     @property
     def bid(self) -> Bid:
-        """Return on what grounds it leads: no longer than it is asked to stop."""
-        return Bid(self.watched(), lambda: not self.stopping.is_set())
+        """Return the grounds on which it leads; it gives up the lead when it is to stop."""
+        return Bid(self.window.watched, lambda: not self.stopping.is_set())
+
+    def adopt(
+        self, member: Member, declarations: Sequence[Declaration], standing: Standing
+    ) -> None:
+        """Evaluate another registration set from now on."""
+        with self.gate:
+            self._view = View(member, {each.name: each for each in declarations}, standing)
+        self.runners.prepare(declarations)
+        self.woken.set()
+
+    def replace(self, declarations: Sequence[Declaration]) -> None:
+        """Call the callables of an equal registration set from now on."""
+        if self._view is not None:
+            self._view.declarations = {each.name: each for each in declarations}
+        self.runners.prepare(declarations)
+
+    def request_stop(self) -> None:
+        """Start nothing more; runs that were started are called and recorded."""
+        self.stopping.set()
+        self.woken.set()
+
+    def write_down_stop(self, now: datetime) -> None:
+        """Give up the lead, once; where the database refuses, the next call tries again."""
+        if self.member is not None and not self._is_stop_written:
+            with suppress(DatabaseError):
+                liveness.stop_requested(self.member, now)
+                self._is_stop_written = True
+
+    def is_to_activate_again(self, now: datetime) -> bool:
+        """Return whether rows were deleted, or no living instance holds the active set."""
+        if (view := self._view) is None:
+            return False
+        if view.standing is Standing.SUPERSEDED:
+            return _is_orphaned(view.member, self.window.watched)
+        is_leading = view.standing is Standing.LEADING
+        tasks = len(view.declarations)
+        return is_leading and view.audit.finds_loss(view.member, tasks, now, view.next_wake)
 
     def refused(self, doing: str, error: Exception, now: datetime) -> None:
-        """Tell of a refusal of the database that is outlived."""
+        """Report a refusal of the database and go on."""
         renew(error)
-        self._vigil.refuse()
+        self.window.interrupt()
         self._is_in_doubt = True
-        leader = self._member if self.standing is Standing.LEADING else None
-        if leader is not None and not self.trust.holds(leader.lease):
-            self._stand(leader, Standing.STANDBY, self._seen)
+        view = self._view
+        is_leading = view is not None and view.standing is Standing.LEADING
+        if view is not None and is_leading and not self.validity.holds(view.member.lease):
+            self._take_role(view, Standing.STANDBY, view.seen)
         self._outage.fails(doing, error, now)
+
+    def _follow_clock_steps(self, began: Moment) -> None:
+        view = self._view
+        stepped = self._housekeeping.follow_clock_steps(self.member, began)
+        if stepped and view is not None:
+            view.next_wake = None
+
+    def _take_role(self, view: View, standing: Standing, seen: Peek | None = None) -> None:
+        with self.gate:
+            if view is not self._view:
+                return
+            before, view.standing = view.standing, standing
+        publish(_change_of_role(before, view, seen, self.clock.now()))
+
+
+def _change_of_role(
+    before: Standing, view: View, seen: Peek | None, now: datetime
+) -> list[events.Event]:
+    """Return the event of a change of role that no transaction of the store reports."""
+    term, instance = 0 if seen is None else seen.term, str(view.member.instance)
+    match before, view.standing:
+        case ((Standing.LEADING | Standing.STANDBY), Standing.SUPERSEDED) if seen is not None:
+            return [events.SchedulerSuperseded(at=now, generation=seen.generation)]
+        case Standing.LEADING, Standing.STANDBY:
+            return [events.LeadershipLost(at=now, term=term, instance=instance)]
+        case Standing.STANDBY, Standing.LEADING if seen is not None:
+            # It had stopped to rely on its lease while the database was away.
+            return [events.LeadershipGained(at=now, term=term, instance=instance)]
+    return []
+
+
+def _is_orphaned(member: Member, watched: Watch | None) -> bool:
+    """Return whether every instance that holds the active registration set is dead."""
+    seen = peek(member)
+    if seen is None:
+        return True
+    now = seen.database_now
+    return not recovery.has_living_holder(member, seen.digest, seen.watched, watched, now)
+
+
+def longest_sleep(seen: Peek | None, seconds: float) -> float:
+    """Return the most seconds until the next poll; a standby polls before the lease ends."""
+    if seen is None:
+        return seconds
+    return min(seconds, STANDBY_INTERVAL.total_seconds(), max(seen.lapses_in, 0.02))

@@ -1,25 +1,56 @@
-"""How long a process may believe what the database told it last: that it lives, that it leads.
+"""Identity of this instance, and for how long it may rely on its last heartbeat.
 
-A sign of life is good from the instant at which it *began*, not at which it was answered:
-the database dated it some time between the two. Once the time is over, others may have
-taken over, and nothing is believed that is not asked.
+A heartbeat is valid from the instant at which it *began*, not at which it was answered: the
+database dated it some time between the two. When the time is over, another instance may have
+taken over, and nothing is relied on without a query.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import Error as DatabaseError
 
-from ..store import liveness, results
+from ..core.liveness import Watch, gap_between
+from ..core.options import Options
+from ..store import database, results
 from ..store.guard import Member
+from ..store.liveness import Process
 from .clock import Clock, Moment, moment
 
+_AGAIN = 1.0
+_GAP = timedelta(seconds=2)
 
-class Trust:
-    """Remember when the newest sign of life that was taken down began.
+Refused = Callable[[str, Exception, datetime], None]
+
+
+def member_of(
+    options: Options, clock: Clock, instance: UUID, digest: str = "", deployment: str | None = None
+) -> Member:
+    """Return an instance with the options' times; without a digest it never leads."""
+    return Member(
+        using=database.alias(),
+        deployment=options.DEPLOYMENT if deployment is None else deployment,
+        instance=instance,
+        digest=digest,
+        lease=options.LEASE,
+        renew=options.RENEW,
+        dead_after=options.DEAD_AFTER,
+        database_time=clock.database_time(),
+    )
+
+
+def this_process(options: Options) -> Process:
+    return Process(socket.gethostname(), os.getpid(), options.RELEASE)
+
+
+class LeaseValidity:
+    """When the newest heartbeat that the database confirmed began.
 
     Args:
         clock: gives both kinds of time.
@@ -29,62 +60,51 @@ class Trust:
         self._clock = clock
         self._since: Moment | None = None
         self.lapses = 0
-        """How often others may have taken over before a sign of life was taken down again."""
+        """How often other instances may have taken over before the next heartbeat."""
 
     def moment(self) -> Moment:
-        """Return the present, to be kept while a sign of life is under way."""
+        """Return the present, to be passed to ``renew`` after the heartbeat."""
         return moment(self._clock)
 
     def renew(self, began: Moment, silence: timedelta) -> None:
-        """Take note of a sign of life that the database has taken down."""
+        """Take note of a heartbeat that the database has confirmed."""
         if self._since is not None and not self.holds(silence):
             self.lapses += 1
         self._since = began
 
     def holds(self, span: timedelta) -> bool:
-        """Return whether the newest sign of life began less than so long ago."""
+        """Return whether the newest heartbeat began less than a span ago, by both clocks."""
         if self._since is None:
             return False
         (monotonic, now), (since, at) = self.moment(), self._since
         return monotonic - since < span.total_seconds() and now - at < span
 
 
-_AGAIN = 1.0
+class Fence:
+    """Admit runs to their call; query the database where the lease may have run out.
 
-Refused = Callable[[str, Exception, datetime], None]
-
-
-class Admission:
-    """Admit runs to their call; ask the database where trust is over.
-
-    A run may have waited for a free thread, or its process may have been stopped between
-    the commit of the claim and the call, for so long that others have taken it over. That this
-    process lives again says nothing of the runs that it had claimed before.
+    A run may have waited for a free thread, or its process may have been stopped between the
+    commit of the claim and the call, for so long that another instance has taken the run over.
+    A later heartbeat says nothing about runs that were claimed before.
 
     Args:
         clock: by which it waits.
-        trust: that this process lives.
-        member: gives who this instance is.
-        refused: takes a refusal of the database that is outlived.
+        validity: of the heartbeats of this process.
+        refused: takes a refusal of the database.
     """
 
-    def __init__(
-        self, clock: Clock, trust: Trust, member: Callable[[], Member | None], refused: Refused
-    ) -> None:
+    def __init__(self, clock: Clock, validity: LeaseValidity, refused: Refused) -> None:
         self._clock = clock
-        self._trust = trust
-        self.member = member
+        self._validity = validity
         self._refused = refused
 
     @property
     def lapses(self) -> int:
-        """Count how often others may have taken over all runs that were claimed before."""
-        return self._trust.lapses
+        return self._validity.lapses
 
-    def admits(self, run: int, lapses: int) -> bool:
-        """Return whether a run is still this instance's; wait for who can tell."""
-        member = self.member()
-        while member is not None and not self._is_sure(member, lapses):
+    def admits(self, member: Member, run: int, lapses: int) -> bool:
+        """Return whether a run is still this instance's; wait until the database answers."""
+        while not self._is_sure(member, lapses):
             try:
                 return results.is_open(member, run)
             except DatabaseError as error:
@@ -93,23 +113,34 @@ class Admission:
         return True
 
     def _is_sure(self, member: Member, lapses: int) -> bool:
-        # Trust first: it may be renewed, after a lapse, between the two looks.
-        return self._trust.holds(member.longest_silence) and self._trust.lapses == lapses
+        # Validity first: it may be renewed, after a lapse, between the two comparisons.
+        return self._validity.holds(member.longest_silence) and self._validity.lapses == lapses
 
 
-class Resignation:
-    """Write down once that a stop was asked for, and give up the lead with it."""
+class ObservedWindow:
+    """From when to when this instance has polled without a gap, and so observed the others.
+
+    By the database's time: a machine that sleeps observes nothing, and its monotonic clock
+    does not show it.
+    """
 
     def __init__(self) -> None:
-        self.is_written = False
+        self.watched: Watch | None = None
+        self._was_refused = False
 
-    def hand_in(self, member: Member | None, now: datetime) -> None:
-        """Write it down, unless that was done; where it is refused, the next time counts."""
-        if member is None or self.is_written:
-            return
-        try:
-            liveness.stop_requested(member, now)
-            self.is_written = True
-        except DatabaseError:
-            # The lead ends by itself when nobody renews it: a heartbeat that goes on does.
-            return
+    def extend(self, member: Member, now: datetime) -> None:
+        """Take note of a successful poll."""
+        since, last = self.watched or (now, now)
+        gap = self._longest_gap(member)
+        self._was_refused = False
+        self.watched = (since if timedelta(0) <= now - last <= gap else now, now)
+
+    def interrupt(self) -> None:
+        """Take note that the database did not answer: the others may have had no answer either."""
+        self._was_refused = True
+
+    def _longest_gap(self, member: Member) -> timedelta:
+        """Return the longest gap; where nothing was refused, only this instance was late."""
+        if self._was_refused:
+            return gap_between(member.renew, member.longest_silence)
+        return min(max(member.renew, _GAP), member.longest_silence - member.renew)

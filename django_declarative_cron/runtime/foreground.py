@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,19 +16,18 @@ from .. import conf
 from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..signals import publish
-from ..store import backfill, database, foreground, liveness, results
+from ..store import backfill, foreground, liveness, results
 from ..store.backfill import LiveDueError
 from ..store.foreground import AlreadyRunningError, Start
 from ..store.guard import Bid, Member
-from ..store.liveness import Process
 from ..store.operator_actions import Act
 from ..store.poll_query import peek
 from ..store.results import Result
 from . import watchers
 from .clock import Clock
 from .connections import renew
+from .fencing import ObservedWindow, member_of, this_process
 from .heartbeat import Heartbeat
-from .observation import Vigil
 from .outcome import Ending
 from .runners.registry import call_once
 from .watchdog import WatchdogProcess
@@ -74,8 +71,9 @@ def run_now(
         django.db.Error: it was not started, or its end could not be recorded; the next
             scheduler then finds it interrupted.
     """
-    member = outsider(clock)
-    start = foreground.start(member, this_process(), declaration, act)
+    options = conf.options()
+    member = member_of(options, clock, uuid.uuid4())
+    start = foreground.start(member, this_process(options), declaration, act)
     return run_started(member, start, declaration, clock, started, watchdog)
 
 
@@ -103,26 +101,6 @@ def run_started(
     finally:
         watchers.end()
     return Ran(result, told[0] if told else None)
-
-
-def this_process() -> Process:
-    """Say where runs in the foreground take place."""
-    return Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
-
-
-def outsider(clock: Clock) -> Member:
-    """Make an instance of its own, which holds no registration set and never leads."""
-    options = conf.options()
-    return Member(
-        using=database.alias(),
-        deployment=options.DEPLOYMENT,
-        instance=uuid.uuid4(),
-        digest="",
-        lease=options.LEASE,
-        renew=options.RENEW,
-        dead_after=options.DEAD_AFTER,
-        database_time=clock.database_time(),
-    )
 
 
 @contextmanager
@@ -205,10 +183,12 @@ class Backfill:
     waits: Callable[[], None]
     watchdog: Callable[[], WatchdogProcess | None] = _nobody
     member: Member = field(init=False)
-    vigil: Vigil = field(init=False, default_factory=Vigil)
+    window: ObservedWindow = field(init=False, default_factory=ObservedWindow)
+    _options: conf.Options = field(init=False)
 
     def __post_init__(self) -> None:
-        self.member = outsider(self.clock)
+        self._options = conf.options()
+        self.member = member_of(self._options, self.clock, uuid.uuid4())
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -239,12 +219,12 @@ class Backfill:
             try:
                 return backfill.start(
                     self.member,
-                    this_process(),
+                    this_process(self._options),
                     self.declaration,
                     occurrence,
                     now,
                     repeat=self.repeat,
-                    bid=Bid(self.vigil.watched),
+                    bid=Bid(self.window.watched),
                 )
             except (AlreadyRunningError, LiveDueError):
                 if not is_waiting:
@@ -257,4 +237,4 @@ class Backfill:
         """Keep an eye on the others: where nobody leads, nobody else notices who dies."""
         seen = peek(self.member)
         if seen is not None:
-            self.vigil.look(self.member, seen.database_now)
+            self.window.extend(self.member, seen.database_now)

@@ -1,4 +1,4 @@
-"""The thread that says a process lives, apart from the loop that evaluates."""
+"""The thread that writes heartbeats, independent of the loop."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ..store import liveness
 from ..store.guard import Member
 from .clock import Clock
 from .connections import leave_pool, renew
-from .fencing import Trust
+from .fencing import LeaseValidity, ObservedWindow
+from .loop import BackgroundThread
 from .watchdog import WatchdogProcess
 
 _LONGEST_JOIN = 10.0
 
 
 class Heartbeat:
-    """Write a heartbeat every ``renew``, whatever the loop is doing.
+    """Write a heartbeat every ``renew``, even while the loop is busy.
 
     Args:
         clock: by which it waits.
-        member: gives who this instance is, ``None`` before the first initialisation.
-        watchdog: hears of each sign of life.
-        trust: is renewed by each.
-        watched: gives from when to when it has watched the others without a gap.
+        member: returns this instance, ``None`` before the first initialisation.
+        watchdog: is told of each heartbeat.
+        validity: is renewed by each heartbeat.
+        window: is written with each heartbeat.
     """
 
     def __init__(
@@ -35,74 +36,58 @@ class Heartbeat:
         clock: Clock,
         member: Callable[[], Member | None],
         watchdog: WatchdogProcess | None = None,
-        trust: Trust | None = None,
-        watched: Callable[[], Watch | None] = lambda: None,
+        validity: LeaseValidity | None = None,
+        window: ObservedWindow | None = None,
     ) -> None:
-        self._clock = clock
-        self._member = member
-        self._watchdog = watchdog
-        self._trust = trust or Trust(clock)
-        self._watched = watched
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin, unless it beats already."""
-        if not self.is_alive:
-            self._ended.clear()
-            self._thread = threading.Thread(
-                target=self._beat, name="declarative-cron-heartbeat", daemon=True
-            )
-            self._thread.start()
+        self._clock, self._member, self._watchdog = clock, member, watchdog
+        self._validity = validity or LeaseValidity(clock)
+        self._window = window or ObservedWindow()
+        self._stopped = threading.Event()
+        self._thread = BackgroundThread("heartbeat", self._run)
 
     @property
     def is_alive(self) -> bool:
-        """Return whether its thread runs."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.is_alive
+
+    def start(self) -> None:
+        """Begin, unless it runs already."""
+        if not self.is_alive:
+            self._stopped.clear()
+            self._thread.start()
 
     def stop(self) -> None:
         """End, and wait for the end."""
-        self._ended.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_LONGEST_JOIN)
-        self._thread = None
+        self._stopped.set()
+        self._thread.join(_LONGEST_JOIN)
 
     def once(self, member: Member) -> bool:
-        """Beat once.
+        """Write one heartbeat; return whether the database confirmed it."""
+        began = self._validity.moment()
+        confirmed = beat(member, self._window.watched)
+        if confirmed:
+            self._validity.renew(began, member.longest_silence)
+        return confirmed
 
-        Returns:
-            whether the database took it down.
-        """
-        began = self._trust.moment()
-        lives = beat(member, self._watched())
-        if lives:
-            self._trust.renew(began, member.longest_silence)
-        return lives
-
-    def _beat(self) -> None:
-        member, lives = self._member(), True  # Its row is fresh.
+    def _run(self) -> None:
+        member, confirmed = self._member(), True  # The row was just written.
         if member is not None:
             leave_pool(member.using)
         while member is not None:
-            if lives and self._watchdog is not None:
+            if confirmed and self._watchdog is not None:
                 self._watchdog.heard(member)
-            if self._clock.wait(self._ended, member.renew.total_seconds()):
+            if self._clock.wait(self._stopped, member.renew.total_seconds()):
                 break
-            lives = self.once(member)
+            confirmed = self.once(member)
             member = self._member()
         connections.close_all()
 
 
 def beat(member: Member, watched: Watch | None = None) -> bool:
-    """Say once that an instance lives; a refusal is logged and tried again next time.
-
-    Returns:
-        whether it was said.
-    """
+    """Write one heartbeat and return whether it was confirmed; a refusal is logged."""
     try:
         return liveness.heartbeat(member, watched)
     except BaseException as error:
-        # Whatever it was: a process that falls silent is taken for dead.
+        # Without heartbeats the process counts as dead, so nothing may end this thread.
         report("The heartbeat", error)
         renew(error)
         return False

@@ -1,23 +1,7 @@
-"""The life of a scheduler and of its polling: states, steps, and who may take one.
+"""States of a scheduler and of its polling, and the order of initialisations and shutdowns.
 
-===============  ===============  ===============  ==================================
-state            step             next state       event
-===============  ===============  ===============  ==================================
-Uninitialized    initialize       Initializing     SchedulerInitializationStarted
-Stopped          initialize       Initializing     SchedulerInitializationStarted
-Running          initialize       Reinitializing   SchedulerReinitializationStarted
-Initializing     succeed          Running          SchedulerInitializationCompleted
-Initializing     fail             Uninitialized    SchedulerInitializationFailed
-Reinitializing   succeed          Running          SchedulerReinitializationCompleted
-Reinitializing   fail             Running          SchedulerInitializationFailed
-Running          stop             Stopping         SchedulerStopRequested
-Initializing     stop             Stopping         SchedulerStopRequested
-Reinitializing   stop             Stopping         SchedulerStopRequested
-Stopping         finish           Stopped          SchedulerStopped
-===============  ===============  ===============  ==================================
-
-A stop asked for during an initialisation is told at once and taken as a step when the
-initialisation has ended, whatever its outcome: nothing passes through Running then.
+A stop that is requested during an initialisation is published immediately and taken as a step
+when the initialisation has ended, whatever its outcome: the state Running is skipped then.
 
 Source: 001 Scheduler State Model, 001 Polling State Model; semantics 2.
 """
@@ -27,6 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -35,7 +21,7 @@ from ..core.events import Event
 
 
 class State(StrEnum):
-    """Where a scheduler is in its life (001 Scheduler State Definitions)."""
+    """State of a scheduler (001 Scheduler State Definitions)."""
 
     UNINITIALIZED = "Uninitialized"
     INITIALIZING = "Initializing"
@@ -46,7 +32,7 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What takes a scheduler from one state to the next."""
+    """Transition of a scheduler from one state to the next."""
 
     INITIALIZE = "initialize"
     SUCCEED = "succeed"
@@ -56,36 +42,30 @@ class Step(StrEnum):
 
 
 class Polling(StrEnum):
-    """Whether due tasks are looked for (001 Polling Lifecycle)."""
+    """Whether the scheduler polls for due tasks (001 Polling Lifecycle)."""
 
     INACTIVE = "Inactive"
     ACTIVE = "Active"
     STOPPING = "Stopping"
 
 
+_INITIALIZATION: Final = events.SchedulerInitializationStarted
+_STEPS: Final = (
+    (State.UNINITIALIZED, Step.INITIALIZE, State.INITIALIZING, _INITIALIZATION),
+    (State.STOPPED, Step.INITIALIZE, State.INITIALIZING, _INITIALIZATION),
+    (State.RUNNING, Step.INITIALIZE, State.REINITIALIZING, events.SchedulerReinitializationStarted),
+    (State.INITIALIZING, Step.SUCCEED, State.RUNNING, events.SchedulerInitializationCompleted),
+    (State.INITIALIZING, Step.FAIL, State.UNINITIALIZED, events.SchedulerInitializationFailed),
+    (State.REINITIALIZING, Step.SUCCEED, State.RUNNING, events.SchedulerReinitializationCompleted),
+    (State.REINITIALIZING, Step.FAIL, State.RUNNING, events.SchedulerInitializationFailed),
+    (State.RUNNING, Step.STOP, State.STOPPING, events.SchedulerStopRequested),
+    (State.INITIALIZING, Step.STOP, State.STOPPING, events.SchedulerStopRequested),
+    (State.REINITIALIZING, Step.STOP, State.STOPPING, events.SchedulerStopRequested),
+    (State.STOPPING, Step.FINISH, State.STOPPED, events.SchedulerStopped),
+)
 TRANSITIONS: Final[Mapping[tuple[State, Step], tuple[State, type[Event]]]] = {
-    (State.UNINITIALIZED, Step.INITIALIZE): (
-        State.INITIALIZING,
-        events.SchedulerInitializationStarted,
-    ),
-    (State.STOPPED, Step.INITIALIZE): (State.INITIALIZING, events.SchedulerInitializationStarted),
-    (State.RUNNING, Step.INITIALIZE): (
-        State.REINITIALIZING,
-        events.SchedulerReinitializationStarted,
-    ),
-    (State.INITIALIZING, Step.SUCCEED): (State.RUNNING, events.SchedulerInitializationCompleted),
-    (State.INITIALIZING, Step.FAIL): (State.UNINITIALIZED, events.SchedulerInitializationFailed),
-    (State.REINITIALIZING, Step.SUCCEED): (
-        State.RUNNING,
-        events.SchedulerReinitializationCompleted,
-    ),
-    (State.REINITIALIZING, Step.FAIL): (State.RUNNING, events.SchedulerInitializationFailed),
-    (State.RUNNING, Step.STOP): (State.STOPPING, events.SchedulerStopRequested),
-    (State.INITIALIZING, Step.STOP): (State.STOPPING, events.SchedulerStopRequested),
-    (State.REINITIALIZING, Step.STOP): (State.STOPPING, events.SchedulerStopRequested),
-    (State.STOPPING, Step.FINISH): (State.STOPPED, events.SchedulerStopped),
+    (state, step): (following, event) for state, step, following, event in _STEPS
 }
-
 POLLING: Final[Mapping[tuple[Polling, Polling], type[Event]]] = {
     (Polling.INACTIVE, Polling.ACTIVE): events.PollingStarted,
     (Polling.ACTIVE, Polling.INACTIVE): events.PollingStopped,
@@ -93,22 +73,19 @@ POLLING: Final[Mapping[tuple[Polling, Polling], type[Event]]] = {
     (Polling.STOPPING, Polling.INACTIVE): events.PollingStopped,
 }
 
-_INITIALIZES: Final = (State.INITIALIZING, State.REINITIALIZING)
-
 
 class BusyError(RuntimeError):
-    """Tell a call from inside that waiting for its turn would wait for itself."""
+    """Report that a call from inside would wait for itself."""
 
 
 class Lifecycle:
     """The state of one scheduler; initialisations and shutdowns take turns.
 
-    Whoever initialises or shuts down has the turn. The others wait for it, except
-    those that the one who has it may be waiting for.
+    The others wait for the one that has the turn, unless that one may be waiting for them.
     """
 
     def __init__(self) -> None:
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._state = State.UNINITIALIZED
         self._polling = Polling.INACTIVE
         self._taken = False
@@ -116,32 +93,30 @@ class Lifecycle:
 
     @property
     def state(self) -> State:
-        """Return the state of the scheduler."""
         return self._state
 
     @property
     def polling(self) -> Polling:
-        """Return the state of its polling."""
         return self._polling
 
     @property
     def is_stopping(self) -> bool:
-        """Return whether a stop was asked for that is not complete."""
+        """Return whether a stop was requested that is not complete."""
         return self._stop_asked or self._state is State.STOPPING
 
     # --- initialize ---
 
     def begin_initialize(self, *, from_inside: bool) -> type[Event] | None:
-        """Take the turn and the step, after whoever has it.
+        """Wait for the turn and take the step.
 
         Returns:
-            what is to be told; ``None`` where a stop is to be completed first.
+            the event to publish; ``None`` where a stop is to be completed first.
 
         Raises:
             BusyError: a stop is under way and waits for the caller.
         """
-        with self._news:
-            self._news.wait_for(lambda: not self._taken or (from_inside and self.is_stopping))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken or (from_inside and self.is_stopping))
             if self.is_stopping and from_inside:
                 raise BusyError("the scheduler is stopping, and its stop waits for this very call")
             if self.is_stopping:
@@ -150,27 +125,23 @@ class Lifecycle:
             return self._take(Step.INITIALIZE)
 
     def conclude(self, outcome: Step) -> type[Event]:
-        """Leave the state of an initialisation; the turn is kept.
-
-        Returns:
-            what is to be told.
-        """
-        with self._news:
-            _, told = TRANSITIONS[self._state, outcome]
+        """Leave the state of an initialisation, keep the turn; return the event to publish."""
+        with self._changed:
+            _, event = TRANSITIONS[self._state, outcome]
             self._take(Step.STOP if self._stop_asked else outcome)
             self._stop_asked = False
-            return told
+            return event
 
     def give_back(self) -> None:
-        """Let the next one have the turn."""
-        with self._news:
+        """Give the turn to the next one."""
+        with self._changed:
             self._taken = False
-            self._news.notify_all()
+            self._changed.notify_all()
 
     @contextmanager
     def turn_if_free(self) -> Iterator[bool]:
-        """Have the turn in a running scheduler, where nobody has it; never wait."""
-        with self._news:
+        """Take the turn in a running scheduler if it is free; never wait."""
+        with self._changed:
             had = not self._taken and self._state is State.RUNNING
             self._taken = self._taken or had
         try:
@@ -185,59 +156,93 @@ class Lifecycle:
     def asking_to_stop(self) -> Iterator[list[type[Event]]]:
         """Take the step to Stopping, or leave it to the initialisation that is under way.
 
-        Nothing changes while the block runs. What is to be told is nothing where there
-        is nothing to stop, or somebody asked before.
+        Yields the events to publish: none where there is nothing to stop, or a stop was
+        requested before. Nothing else changes while the block runs.
         """
-        with self._news:
+        with self._changed:
             told: list[type[Event]] = []
             if not self.is_stopping and (self._state, Step.STOP) in TRANSITIONS:
                 told.append(TRANSITIONS[self._state, Step.STOP][1])
-                if self._state in _INITIALIZES:
-                    self._stop_asked = True
-                else:
+                if self._state is State.RUNNING:
                     self._take(Step.STOP)
+                else:
+                    self._stop_asked = True
                 told += self._poll(Polling.STOPPING)
             yield told
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def begin_shutdown(self, *, seconds: float | None) -> bool:
-        """Take the turn to complete a stop, after whoever has it.
-
-        Returns:
-            whether there is a stop to complete and the turn was had.
-        """
-        with self._news:
-            self._news.wait_for(lambda: not self._taken, seconds)
+        """Wait for the turn to complete a stop; return whether there is one and the turn came."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken, seconds)
             if self._taken or self._state is not State.STOPPING:
                 return False
             self._taken = True
             return True
 
     def finish(self) -> list[type[Event]]:
-        """Leave the state of a stop, once every run has ended; the turn is kept."""
-        with self._news:
+        """Leave the state of a stop, once every run has ended; keep the turn."""
+        with self._changed:
             return [*self._poll(Polling.INACTIVE), self._take(Step.FINISH)]
 
     # --- polling ---
 
     def poll(self, *, active: bool) -> list[type[Event]]:
-        """Look for due tasks from now on, or no more (001 Polling State Model).
-
-        Returns:
-            what is to be told.
-        """
-        with self._news:
+        """Start or stop polling (001 Polling State Model); return the events to publish."""
+        with self._changed:
             if self._state is not State.RUNNING:
                 return []
             return self._poll(Polling.ACTIVE if active else Polling.INACTIVE)
 
     def _poll(self, target: Polling) -> list[type[Event]]:
-        told = POLLING.get((self._polling, target))
-        if told is None:
+        event = POLLING.get((self._polling, target))
+        if event is None:
             return []
         self._polling = target
-        return [told]
+        return [event]
 
     def _take(self, step: Step) -> type[Event]:
-        self._state, told = TRANSITIONS[self._state, step]
-        return told
+        self._state, event = TRANSITIONS[self._state, step]
+        return event
+
+
+# --- calls from inside ---
+
+
+@dataclass(slots=True, eq=False)
+class _Passage:
+    """Code that a scheduler runs; a copied context may outlive it, so it knows when it is over."""
+
+    owner: object
+    alone: bool
+    over: bool = False
+
+
+# A context variable follows a callback into coroutines and into ``asyncio.to_thread``; it does
+# not follow it into a thread that the callback starts itself.
+_passages: ContextVar[tuple[_Passage, ...]] = ContextVar("declarative_cron_inside", default=())
+
+
+@contextmanager
+def inside(owner: object, *, alone: bool = False) -> Iterator[None]:
+    """Let calls that are made meanwhile count as made by the scheduler itself.
+
+    Args:
+        owner: the scheduler.
+        alone: it is within an initialisation or a shutdown.
+    """
+    passage = _Passage(owner, alone)
+    token = _passages.set((*_passages.get(), passage))
+    try:
+        yield
+    finally:
+        passage.over = True
+        _passages.reset(token)
+
+
+def is_inside(owner: object, *, alone: bool = False) -> bool:
+    """Return whether this call comes from a callback, a receiver or a pass of the owner."""
+    return any(
+        passage.owner is owner and passage.alone >= alone and not passage.over
+        for passage in _passages.get()
+    )

@@ -1,4 +1,4 @@
-"""What the loop says of itself while it turns, for whoever asks from another thread."""
+"""The thread that calls the passes, and its health for other threads."""
 
 from __future__ import annotations
 
@@ -18,15 +18,47 @@ from .connections import leave_pool
 LIMIT = 30.0
 """Seconds that a pass may take, or the next one be late, before the loop counts as hanging."""
 
+SLOW = 5.0
+"""Seconds after which a pass is logged: tasks that fall due meanwhile wait for its end."""
+
+Tick = Callable[[], datetime | None]
+
+
+class BackgroundThread:
+    """A daemon thread that may be started again after its end.
+
+    Args:
+        name: of the thread.
+        run: its function.
+    """
+
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        self._name = f"declarative-cron-{name}"
+        self._run = run
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread.start()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for its end, unless it is the thread that calls this."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What the loop did last.
+    """The last step of the loop.
 
     Args:
-        at: monotonic second at which it did it.
-        due: monotonic second by which it is to do the next thing.
-        passes: so many passes have ended.
+        at: monotonic second at which it was.
+        due: monotonic second by which the next one is due.
+        passes: number of passes that have ended.
         refused: why the newest pass could not do its work, empty where it did.
     """
 
@@ -37,10 +69,9 @@ class Beat:
 
 
 class Pulse:
-    """Take down when the loop begins a pass and when it goes to sleep.
+    """When the loop began a pass or went to sleep.
 
-    One reference is replaced at a time, so that a reader needs no lock that the loop
-    might hold.
+    One reference is replaced at a time, so a reader needs no lock that the loop might hold.
 
     Args:
         clock: of the loop.
@@ -52,21 +83,18 @@ class Pulse:
         self._thread: int | None = None
         now = clock.monotonic()
         self.last = Beat(now, now)
-        # Held weakly, so it ends with this object.
+        # The signal holds it weakly, so the connection ends with this object.
         signals.SIGNALS["persistence_failed"].connect(self._hear)
 
     def begin(self) -> None:
-        """Say that a pass begins."""
         now = self._clock.monotonic()
         self._refused, self._thread = "", threading.get_ident()
         self.last = Beat(now, now, self.last.passes, self.last.refused)
 
     def fail(self, error: BaseException) -> None:
-        """Say that the pass raised."""
         self._refused = type(error).__name__
 
     def end(self, sleep: float) -> None:
-        """Say that the pass is over."""
         now = self._clock.monotonic()
         self.last = Beat(now, now + max(sleep, 0.0), self.last.passes + 1, self._refused)
 
@@ -75,30 +103,24 @@ class Pulse:
         return self._clock.monotonic() - self.last.due > LIMIT
 
     def age(self) -> float:
-        """Return the seconds since the loop did something."""
+        """Return the seconds since the last step."""
         return self._clock.monotonic() - self.last.at
 
     def _hear(self, error: str, **_: object) -> None:
-        """Learn that the database refused something in this very pass, and was outlived."""
+        """Take note of a refusal of the database in this very pass."""
         if threading.get_ident() == self._thread:
-            # Only the kind: the text may name hosts and users.
+            # The kind only, because the text may name hosts and users.
             self._refused = error.partition(":")[0]
 
 
-Tick = Callable[[], datetime | None]
-
-SLOW = 5.0
-"""Seconds after which a pass is told of: whatever falls due during it waits for its end."""
-
-
 class Loop:
-    """Call ``tick`` in a thread, at every instant it asks for and before patience ends.
+    """Call ``tick`` in a thread, at every instant it asks for and at least that often.
 
     Args:
         clock: by which it sleeps.
         tick: one pass.
-        woken: set by whoever wants a pass at once.
-        patience: gives the most seconds between two passes, where nobody wakes it.
+        woken: set to ask for a pass immediately.
+        longest_sleep: returns the most seconds between two passes.
     """
 
     def __init__(
@@ -106,48 +128,40 @@ class Loop:
         clock: Clock,
         tick: Tick,
         woken: threading.Event,
-        patience: Callable[[], float],
+        longest_sleep: Callable[[], float],
     ) -> None:
         self.pulse = Pulse(clock)
-        self._clock = clock
-        self._tick = tick
-        self._woken = woken
-        self._patience = patience
-        self._ended = False
-        self._thread: threading.Thread | None = None
+        self._clock, self._tick, self._woken = clock, tick, woken
+        self._longest_sleep = longest_sleep
+        self._is_stopped = False
+        self._thread = BackgroundThread("loop", self._run)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive
 
     def start(self) -> None:
         """Begin, unless it runs already."""
         if not self.is_alive:
-            self._ended = False
-            self._thread = threading.Thread(
-                target=self._run, name="declarative-cron-loop", daemon=True
-            )
+            self._is_stopped = False
             self._thread.start()
 
-    @property
-    def is_alive(self) -> bool:
-        """Return whether the loop's thread runs."""
-        return self._thread is not None and self._thread.is_alive()
-
     def stop(self) -> None:
-        """End after the pass in hand, and wait for the end."""
-        self._ended = True
+        """End after the current pass, and wait for the end."""
+        self._is_stopped = True
         self._woken.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-        self._thread = None
+        self._thread.join()
 
     def _run(self) -> None:
         leave_pool(alias())
-        while not self._ended:
+        while not self._is_stopped:
             self._woken.clear()
             self.pulse.begin()
             sleep = self._seconds_after_tick()
             took = self.pulse.age()
             self.pulse.end(sleep)
+            # A refusal is reported by itself, and is the reason for the time.
             if took >= SLOW and not self.pulse.last.refused:
-                # A refusal is told of by itself, and is what took so long.
                 log_line("slow_tick", seconds=took)
             self._clock.wait(self._woken, sleep)
         connections.close_all()
@@ -156,11 +170,11 @@ class Loop:
         try:
             following = self._tick()
         except BaseException as error:
-            # Whatever it was, a receiver that raises SystemExit too: the next pass comes.
+            # A receiver may even raise SystemExit; the next pass comes all the same.
             report("A pass of the scheduler", error)
             self.pulse.fail(error)
             following = None
-        patience = self._patience()
+        longest = self._longest_sleep()
         if following is None:
-            return patience
-        return min((following - self._clock.now()).total_seconds(), patience)
+            return longest
+        return min((following - self._clock.now()).total_seconds(), longest)

@@ -1,4 +1,4 @@
-"""Asking a run to end before its time."""
+"""The end of a run: requested before its time, or as a result."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Why = Literal["timed_out", "cancelled"]
 
 
 class Ending:
-    """What asks a run to end, and tells it so.
+    """The request that a run should end; the first request gives the reason.
 
-    The first one to ask says why. Nobody can ask any more once the callback has ended.
+    After the end of the callback, requests have no effect.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,7 @@ class Ending:
         self._lock = threading.Lock()
 
     def ask(self, why: Why) -> bool:
-        """Ask the run to end.
-
-        Returns:
-            whether it has not ended yet, and nobody had asked before.
-        """
+        """Ask the run to end; return whether this is the first request, in time."""
         with self._lock:
             if self._over or self.why is not None:
                 return False
@@ -53,11 +49,11 @@ class Ending:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the callback has ended, whether or not its result is there."""
+        """Return whether the callback has ended; its result may still be on its way."""
         return self._over
 
     def on_ask(self, hook: Callable[[], object]) -> None:
-        """Call a function when the run is asked to end; at once where it was already."""
+        """Call a function when the run is asked to end; immediately where it was already."""
         with self._lock:
             self._hooks.append(hook)
             is_late = self.why is not None
@@ -65,11 +61,7 @@ class Ending:
             hook()
 
     def settle(self) -> Why | None:
-        """Take note that the callback has ended.
-
-        Returns:
-            why it was asked to, if it was.
-        """
+        """Take note that the callback has ended; return why it was asked to, if it was."""
         with self._lock:
             self._over = True
             return self.why
@@ -81,7 +73,7 @@ VALUE_LENGTH = 64 * 1024
 
 
 class TimedOutError(TimeoutError):
-    """Tell that a run took longer than its task's ``timeout``."""
+    """Report that a run took longer than its task's ``timeout``."""
 
 
 def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> Result:
@@ -109,7 +101,7 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         work.run.task_name,
         at,
         succeeded=False,
-        # It goes into logs and to people's channels; the traceback is for who may see the run.
+        # The error goes into logs and notifications; the traceback needs a permission.
         error=worded(_one_line(error)),
         traceback=shortened(escaped(_traceback(error)), TRACEBACK_LENGTH),
         duration=duration,
@@ -138,7 +130,7 @@ def _log(work: Work) -> str:
 
 
 def _settled(work: Work, result: Result) -> Result:
-    """Let a run that was asked to end have ended as it was asked to, whatever it did then."""
+    """Return the outcome that was requested, if one was, else the result."""
     why = work.ending.settle()
     return result if why is None else cut_short(work, result, why)
 
@@ -165,8 +157,8 @@ def storable(text: str, length: int) -> str:
 
 
 def worded(error: str) -> str:
-    """Return the words of an error as they are kept: its class, its beginning and its end."""
-    # Before it is cut: what is left of a login or a secret cannot be told from other words.
+    """Return an error as it is stored: its class, its beginning and its end, no secrets."""
+    # Before it is cut: a part of a login or a secret would not be recognised.
     return shortened(without_secrets(escaped(error)), ERROR_LENGTH)
 
 
@@ -176,12 +168,12 @@ def escaped(text: str) -> str:
 
 
 def _value(value: Any) -> tuple[Any, str]:
-    """Return what is kept of a returned value, and what to say where that is not all of it."""
+    """Return the stored form of a returned value, and a remark if it is not stored."""
     if value is None:
         return None, ""
     try:
         if exceeds(value, VALUE_LENGTH):
-            # Spelling out more than that would hold up every other thread.
+            # Encoding more than that would delay every other thread.
             return None, _not_kept(f"has more than {VALUE_LENGTH} characters")
         flaw = flaw_of_data(value)
         length = 0 if flaw else len(json.dumps(value, ensure_ascii=False))
@@ -212,4 +204,4 @@ def _traceback(error: BaseException) -> str:
     return traceback_of(error, TRACEBACK_LENGTH, frame)
 
 
-_CALLERS = {f"{__package__}.work", f"{__package__}.atomic", f"{__package__}.runners.coroutines"}
+_CALLERS = {f"{__package__}.work", f"{__package__}.runners.asyncio"}

@@ -1,7 +1,6 @@
-"""What systemd is told: ready, stopping, how it goes, and that the loop still turns.
+"""Messages to systemd: ready, stopping, status, and the watchdog's keep-alive.
 
-Source: sd_notify(3). Datagrams to the socket in ``NOTIFY_SOCKET``; without it nothing
-is done.
+Source: sd_notify(3). Datagrams to the socket in ``NOTIFY_SOCKET``; without it nothing is sent.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from .clock import Clock
 from .probes import Report
 
 EVERY = 5.0
-"""Seconds between two looks where no watchdog asks for more."""
+"""Seconds between two messages where no watchdog asks for more."""
 
 
 class Notifier:
-    """Tell the service manager that started this process, if any did.
+    """Notify the service manager that started this process, if there is one.
 
     Args:
-        report: gives the health of the scheduler.
+        report: returns the health of the scheduler.
         clock: by which it waits.
         environment: of the process.
     """
@@ -34,44 +33,45 @@ class Notifier:
         clock: Clock,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        self._report = report
-        self._clock = clock
-        self._address = _address(environment.get("NOTIFY_SOCKET", ""))
+        self._report, self._clock = report, clock
+        address = environment.get("NOTIFY_SOCKET", "")
+        # A path or an abstract name; other kinds of address are not supported.
+        self._address = address if address.startswith("/") else ""
+        if address.startswith("@"):
+            self._address = "\0" + address[1:]
         self._watchdog = _watchdog(environment)
         self._ended = threading.Event()
         self._said = ""
 
     def ready(self) -> None:
-        """Say that the scheduler is up, and from now on how it goes."""
-        if not self._address:
-            return
-        self._send("READY=1")
-        threading.Thread(target=self._go_on, name="declarative-cron-notify", daemon=True).start()
+        """Report that the scheduler is up, and its status from now on."""
+        if self._address:
+            self._send("READY=1")
+            threading.Thread(target=self._run, name="declarative-cron-notify", daemon=True).start()
 
     def stopping(self) -> None:
-        """Say that the process begins to end; the watchdog is served as long as it lives."""
+        """Report that the process begins to end; the watchdog is served until then."""
         self._send("STOPPING=1")
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Send nothing more."""
         self._ended.set()
 
-    def _go_on(self) -> None:
-        seconds = min(EVERY, self._watchdog / 2) if self._watchdog else EVERY
-        self.look()
-        while not self._clock.wait(self._ended, seconds):
-            self.look()
-
     def look(self) -> None:
-        """Return how it goes where that has changed, and that the loop turns where it does."""
-        found = self._report()
-        lines = []
+        """Send the status where it has changed, and the keep-alive while the loop works."""
+        found, lines = self._report(), []
         if found.line != self._said:
             self._said = found.line
             lines.append(f"STATUS={found.line}")
         if self._watchdog and found.live:
             lines.append("WATCHDOG=1")
         self._send(*lines)
+
+    def _run(self) -> None:
+        seconds = min(EVERY, self._watchdog / 2) if self._watchdog else EVERY
+        self.look()
+        while not self._clock.wait(self._ended, seconds):
+            self.look()
 
     def _send(self, *lines: str) -> None:
         if not self._address or not lines:
@@ -82,15 +82,8 @@ class Notifier:
             sender.sendto("\n".join(lines).encode(), self._address)
 
 
-def _address(named: str) -> str:
-    """Understand a path, or an abstract name; other kinds of address are not spoken to."""
-    if named.startswith("@"):
-        return "\0" + named[1:]
-    return named if named.startswith("/") else ""
-
-
 def _watchdog(environment: Mapping[str, str]) -> float:
-    """Return the seconds within which the watchdog wants to hear us; 0 where it does not."""
+    """Return the seconds within which the watchdog expects a message, 0 without one."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0
     with suppress(ValueError):

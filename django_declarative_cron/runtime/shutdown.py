@@ -1,4 +1,4 @@
-"""From signals to an orderly end: the first asks, the second ends at once."""
+"""Stopping: signals of the process, and waiting for the runs in flight."""
 
 from __future__ import annotations
 
@@ -8,24 +8,73 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from django.db import Error as DatabaseError
+
+from ..exceptions import StopSchedulerError
 from . import forking
-from .descriptors import out_of_the_way
+from .forking import out_of_the_way
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 # A terminal that closes, and a supervisor that reloads, send SIGHUP.
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
 )
+_ATTEMPTS_TO_RECORD = 10
+_LOOK_AGAIN = 0.5
+
+
+def drain(engine: Engine, deadline: float | None) -> bool:
+    """Wait until every run has ended and every result is recorded.
+
+    Returns:
+        whether nothing is left.
+
+    Raises:
+        StopSchedulerError: the runs have ended and their results cannot be recorded.
+    """
+    clock, executor, refusals = engine.clock, engine.executor, 0
+    seconds = -1 if deadline is None else max(deadline - clock.monotonic(), 0.0)
+    # The gate is held during a claim; nothing can start after it.
+    if not engine.gate.acquire(timeout=seconds):
+        return False
+    engine.gate.release()
+    while executor.unfinished:
+        engine.write_down_stop(clock.now())
+        if deadline is not None and clock.monotonic() >= deadline:
+            return False
+        refusal = _record(engine)
+        refusals = refusals + 1 if refusal is not None and not executor.running else 0
+        if refusal is not None and refusals >= _ATTEMPTS_TO_RECORD:
+            raise StopSchedulerError(refusal) from refusal
+    return True
+
+
+def _record(engine: Engine) -> DatabaseError | None:
+    """Record the results that wait, then wait for the next end of a run."""
+    engine.woken.clear()
+    refusal, clock = None, engine.clock
+    try:
+        engine.record(clock.now())
+    except DatabaseError as error:
+        engine.refused("recording results", error, clock.now())
+        refusal = error
+    if engine.executor.unfinished:
+        clock.wait(engine.woken, _LOOK_AGAIN)
+    return refusal
 
 
 class LastResort:
-    """End the process in any case, once it was asked to end and a while has passed."""
+    """End the process some time after it was asked to end, whatever holds it up."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
 
     def arm(self, delay: timedelta) -> None:
-        """End it after a delay, instead of the one that was named before."""
+        """End the process after a delay; replaces a delay that was set before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = threading.Timer(delay.total_seconds(), os._exit, (0,))
@@ -34,11 +83,11 @@ class LastResort:
 
 
 class Shutdown:
-    """Wait for SIGTERM, SIGINT or SIGHUP.
+    """Wait for SIGTERM, SIGINT or SIGHUP; the second signal ends the process immediately.
 
-    The interpreter writes the number of a signal into a pipe as soon as it arrives, and
-    a thread reads it there. So nothing runs in the middle of what the main thread does,
-    and a second signal is obeyed although the main thread waits in a driver's code.
+    The interpreter writes the number of a signal into a pipe as soon as it arrives, and a
+    thread reads it there. So nothing interrupts the main thread, and a second signal works
+    although the main thread waits in a driver's code.
 
     Args:
         at_first: called in that thread when the first signal has come.
@@ -54,25 +103,20 @@ class Shutdown:
         )
 
     def install(self) -> None:
-        """Take the signals over; to be called in the main thread."""
+        """Handle the signals; to be called in the main thread."""
         os.set_blocking(self._write, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         forking.close_in_children(self._read, self._write)
         handled = [number for number in SIGNALS if not _is_ignored_hangup(number)]
-        forking.handle(handled, _to_the_pipe)
+        forking.handle(handled, _write_to_the_pipe)
         self._thread.start()
 
     @property
     def is_alive(self) -> bool:
-        """Return whether signals are heard."""
         return self._thread.is_alive()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the first signal.
-
-        Returns:
-            whether a signal has come.
-        """
+        """Wait for the first signal; return whether it has come."""
         return self._came.wait(seconds)
 
     def _watch(self) -> None:
@@ -84,17 +128,16 @@ class Shutdown:
     def _take(self, number: signal.Signals) -> None:
         if self.received is not None:
             if is_hangup(number):
-                # One terminal that closes sends several.
-                return
+                return  # One terminal that closes sends several.
             os._exit(128 + number)
-        # First: whoever waits may arm something longer as soon as it is told.
+        # First, because the main thread may set a longer delay as soon as it knows the signal.
         self._at_first()
         self.received = number
         self._came.set()
 
 
 def is_hangup(number: int) -> bool:
-    """Return whether a signal says that the terminal is closed."""
+    """Return whether a signal means that the terminal is closed."""
     return number == getattr(signal, "SIGHUP", None)
 
 
@@ -103,5 +146,5 @@ def _is_ignored_hangup(number: int) -> bool:
     return is_hangup(number) and signal.getsignal(number) is signal.SIG_IGN
 
 
-def _to_the_pipe(number: int, frame: FrameType | None) -> None:
-    """Do nothing: that there is a handler makes the interpreter write into the pipe."""
+def _write_to_the_pipe(number: int, frame: FrameType | None) -> None:
+    """Do nothing: the interpreter writes to the pipe for signals that have a handler."""

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry for ticks and runs, where its API is installed; else nothing at all.
+"""Spans of OpenTelemetry for ticks and runs, where its API is installed.
 
-The span of a run is a child of that of the tick that started it, whichever thread, process or
-worker of an engine calls it: what a run carries is what the project's propagators write.
+The span of a run is a child of the span of its tick, whichever thread, process or worker calls
+it: the run carries the headers that the project's propagators write.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ try:
     HAS_API = True
 except ImportError:
     pass
-except Exception as error:  # Such as propagators that are named and not installed.
+except Exception as error:  # For example, propagators that are configured and not installed.
     report("Loading OpenTelemetry", error, then="there are no spans")
 
 if TYPE_CHECKING:
     from .work import Work
 
 FLUSH = 1000
-"""Milliseconds that the spans of a run in a process have to leave it, before it ends."""
+"""Milliseconds in which the process of a run may export its spans before it ends."""
 
 _PREFIX = "declarative_cron."
 
@@ -41,7 +41,7 @@ def _tracer() -> Any:
 
 
 def traced_tick(method: Method) -> Method:
-    """Return each call a span, that of a tick which looks at due tasks."""
+    """Make a span for each call of a method, the span of a tick."""
     if not HAS_API:
         return method
 
@@ -57,10 +57,10 @@ def traced_tick(method: Method) -> Method:
 
 
 def carrier() -> dict[str, str]:
-    """Return what a run carries of the span that starts it; empty without one."""
+    """Return the headers of the current span, empty without one."""
     carried: dict[str, str] = {}
     if HAS_API:
-        with _outlived("Writing down a span for a run"):
+        with _outlived("Passing a span to a run"):
             if trace.get_current_span().get_span_context().is_valid:
                 propagate.inject(carried)
     return carried
@@ -68,7 +68,7 @@ def carrier() -> dict[str, str]:
 
 @contextmanager
 def traced_run(work: Work) -> Iterator[None]:
-    """Return a run a span, beneath that of its tick."""
+    """Make a span for a run, a child of the span of its tick."""
     if not HAS_API:
         yield
         return
@@ -81,10 +81,10 @@ def traced_run(work: Work) -> Iterator[None]:
 def _traced(
     name: str, carried: Mapping[str, str], attributes: Callable[[], Mapping[str, Any]]
 ) -> Iterator[Any]:
-    """Return a span while something goes on, which hears of no failure of tracing.
+    """Make a span for a block; failures of tracing do not reach the block.
 
-    A project's propagators and processors may raise; a start that is committed is called all
-    the same, and its result is that of its callback.
+    A project's propagators and processors may raise; a committed start is called all the same,
+    and its result is that of its callback.
     """
     span: Any = trace.INVALID_SPAN
     token = None
@@ -117,7 +117,7 @@ def _outlived(doing: str) -> Iterator[None]:
 
 
 def flush() -> None:
-    """Let the spans of this process leave it, for it is about to end."""
+    """Export the spans of this process before it ends."""
     if not HAS_API:
         return
     with _outlived("Letting spans out"):

@@ -18,12 +18,13 @@ from uuid import UUID
 
 from ..conf import Options
 from ..signals import report
-from ..store import database, liveness
+from ..store import liveness
 from ..store.guard import Member
 from . import forking
 from .clock import Clock
 from .connections import close_every
-from .descriptors import identity, out_of_the_way
+from .fencing import member_of
+from .forking import identity, out_of_the_way
 from .shutdown import SIGNALS
 
 FAREWELL = b"farewell\n"
@@ -276,16 +277,7 @@ def fork_watchdog(options: Options, clock: Clock) -> WatchdogProcess | None:
     """
     if not options.WATCHDOG_PROCESS or not can_fork():
         return None
-    member = Member(
-        using=database.alias(),
-        deployment=options.DEPLOYMENT,
-        instance=_NOBODY,
-        digest="",
-        lease=options.LEASE,
-        renew=options.RENEW,
-        database_time=clock.database_time(),
-        dead_after=options.DEAD_AFTER,
-    )
+    member = member_of(options, clock, _NOBODY)
     close_every()
     read, write = _pipe()
     parent = os.getpid()

@@ -1,4 +1,4 @@
-"""Calling a callback so that its database work and its success are one transaction."""
+"""One call of a callback: its surroundings, its time limit, its transaction, its result."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ from ..store.results import Result
 from . import connections
 from .clock import Clock
 from .context import Run as Run
-from .context import running
+from .context import Tail, kept, running
+from .lifecycle import inside
 from .outcome import Ending, committed, failed, succeeded
-from .reentrancy import inside
-from .run_log import Tail, kept
 from .tracing import traced_run
 
 
 class RunCutShortError(RuntimeError):
-    """Tell that a run was asked to end, so that what it wrote is rolled back."""
+    """Report that a run was asked to end, so that its writes are rolled back."""
 
 
 def atomically(
@@ -43,8 +42,8 @@ def atomically(
     """Call, and write the success in the transaction of the call.
 
     Raises:
-        BaseException: the call failed, or its success could not be written with it; nothing
-            of either is left in the database.
+        BaseException: the call failed, or its success could not be written with it; both are
+            rolled back.
     """
     failed: list[BaseException] = []
     with results.transaction_of_run(member.using, failed):
@@ -56,7 +55,7 @@ def atomically(
 
 
 class NothingRanError(TypeError):
-    """Say that a callback returned code that nothing has run."""
+    """Report that a callback returned code that nothing has run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +64,18 @@ class Work:
 
     Args:
         id: of its row.
-        run: what the callback is told.
-        target: what is called.
+        run: the argument of a callback that takes ``run``.
+        target: the callback and its arguments.
         done: takes the result, from any thread, exactly once.
-        owner: the scheduler whose run this is, so that it knows its callbacks' calls.
+        owner: the scheduler, which recognises calls of its own callbacks.
         admit: tells, right before the call, whether the run is still to be called; it may
-            ask the database.
+            query the database.
         declaration: of the task, where there is one.
         ending: asks the run to end.
-        tail: takes what the run logs.
-        forget: lets go of the run: somebody else calls it, and records it.
-        member: whose run it is, where its work and its success are one transaction.
-        trace: what it carries of the span that started it.
+        tail: takes the log lines of the run.
+        forget: drops the run, because another process calls and records it.
+        member: the instance, where the writes and the success are one transaction.
+        trace: headers of the span that started it.
     """
 
     id: int
@@ -94,18 +93,15 @@ class Work:
 
     @property
     def timeout(self) -> float | None:
-        """Return the longest the run may take in seconds, ``None`` where nothing limits it."""
+        """Return the time limit in seconds, ``None`` without one."""
         timeout = None if self.declaration is None else self.declaration.timeout
         return None if timeout is None else timeout.total_seconds()
 
 
 def invoke(work: Work) -> Any:
-    """Call a callback, with ``run`` where it takes that.
+    """Call a callback, with ``run`` where it takes that; an awaitable is not awaited.
 
-    What it does to its arguments is its own affair: the next run has them as they were declared.
-
-    Returns:
-        what it returned; an awaitable is not yet awaited.
+    The arguments are copied, so the next run gets them as they were declared.
     """
     function, args = work.target.function, deepcopy(work.target.args)
     if takes_run(function):
@@ -114,8 +110,8 @@ def invoke(work: Work) -> Any:
 
 
 def perform(work: Work, clock: Clock) -> Result:
-    """Call a callback to its end in this thread, and say how it ended."""
-    # A copy, so that nothing of the run stays in the context of its thread.
+    """Call a callback to its end in this thread, and return the result."""
+    # In a copy, so that no context variable of the run stays in the thread.
     return contextvars.copy_context().run(_performed, work, clock)
 
 
@@ -135,7 +131,7 @@ def _performed(work: Work, clock: Clock) -> Result:
 
 @contextmanager
 def surrounded(work: Work) -> Iterator[None]:
-    """Let code know of its run, and the run of what it logs; begin as the settings say."""
+    """Set the current run, keep its log lines, and reset language, zone, URLs and decimals."""
     translation.deactivate()
     timezone.deactivate()
     set_urlconf(None)
@@ -160,7 +156,7 @@ def deadline(work: Work) -> Iterator[None]:
 
 
 def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Result:
-    """Call to the end; an error of the callback hides one of the cleaning up."""
+    """Call to the end; an error of the callback takes precedence over one of the clean-up."""
     try:
         if work.member is None:
             value = _returned(work)
@@ -173,7 +169,7 @@ def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Resul
     if work.member is None:
         connections.clean_up()
         return success(value)
-    # What the run did is committed, and cannot fail any more.
+    # The writes of the run are committed, so it cannot fail any more.
     with suppress(Exception):
         connections.clean_up()
     return result
@@ -189,8 +185,8 @@ async def finished(
 ) -> Any:
     """Await any awaitable, then clean up after it.
 
-    Its sync parts have a thread of their own, and so database connections of their own: what
-    it leaves on them, such as a tenant, reaches no other coroutine.
+    Its sync parts have a thread of their own, and so database connections of their own: a
+    tenant that is left on them reaches no other coroutine.
     """
     own = ThreadSensitiveContext()
     # Leaving it would block the event loop until the thread has ended.
@@ -217,8 +213,8 @@ async def _clean_up(own: ThreadSensitiveContext, seconds: float | None) -> None:
 
 
 def _consumed(value: Any) -> Any:
-    """Return a value; refuse one whose code runs only while something iterates or awaits it."""
-    # What `contextlib.contextmanager` makes of a generator keeps it as `gen`.
+    """Return a value; raise for one whose code runs only when it is iterated over or awaited."""
+    # A context manager made of a generator keeps it as `gen`.
     kept = getattr(value, "gen", None)
     lazy = kept if inspect.isgenerator(kept) or inspect.isasyncgen(kept) else value
     if isinstance(lazy, io.IOBase) or not isinstance(lazy, Iterator | AsyncIterator | Awaitable):
@@ -232,7 +228,7 @@ def _consumed(value: Any) -> Any:
 
 
 def takes_run(function: Callable[..., Any]) -> bool:
-    """Return whether a callback wants to be told about its run."""
+    """Return whether a callback has a parameter ``run``."""
     return _takes_run(function) if isinstance(function, Hashable) else _asks_for_run(function)
 
 

@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 
 from ..exceptions import ScheduleTaskError
 from ..models import TaskRun
-from ..runtime.engine import ACTS
+from ..runtime.engine import POLL_INTERVAL
 from ..runtime.lifecycle import State
 from ..runtime.scheduler import Scheduler
 from ..store.database import alias
@@ -93,7 +93,7 @@ class Instance:
             self.wake = scheduler.next_wake()
         except DatabaseError:
             # It keeps the results and tries again in its next pass.
-            self.wake = now + ACTS
+            self.wake = now + POLL_INTERVAL
 
     def _beat(self, scheduler: Scheduler, now: datetime) -> None:
         pace = self._simulation.pace_of_heartbeats

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..core.declarations.declaration import Declaration
+from ..runtime.lifecycle import inside
 from ..runtime.outcome import failed, succeeded
-from ..runtime.reentrancy import inside
 from ..runtime.runners import Load
 from ..runtime.work import Run, Work, invoke
 from ..store.results import Result

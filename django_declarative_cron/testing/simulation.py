@@ -14,7 +14,7 @@ from typing import Any
 from .. import conf
 from ..exceptions import DeclarativeCronError
 from ..models import ScheduledTask, TaskRun
-from ..runtime.engine import ACTS
+from ..runtime.engine import POLL_INTERVAL
 from ..runtime.scheduler import Scheduler
 from ..runtime.work import Work
 from ..signals import SIGNALS
@@ -251,7 +251,7 @@ class Simulation:
 
         For what happened to the rows behind the backs of the instances, such as a person's act.
         """
-        self._stirred_at = self.now + ACTS
+        self._stirred_at = self.now + POLL_INTERVAL
 
     def _next_instant(self, at_least_every: timedelta) -> datetime:
         """Give the next instant at which something is to happen."""

@@ -10,6 +10,8 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import get_args
 
@@ -295,6 +297,31 @@ def test_the_layout_has_every_part_of_the_package() -> None:
     said = {name.removesuffix(".py").rstrip("/") for row in rows for name in codes(row["folder"])}
     parts = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} | {"conf", "signals"}
     assert said == parts - {"migrations"}
+
+
+PATHS_OF_CODE = ("Path of one occurrence", "Path of one failed result")
+
+
+def _steps(heading: str) -> list[tuple[str, list[str]]]:
+    """Return the files of a path through the code, each with the names it lists."""
+    section = DOCS["contributing.md"].text.split(f"### {heading}\n", 1)[1].split("\n#", 1)[0]
+    lines = [line for line in section.splitlines() if re.match(r"\d+\. ", line)]
+    return [(found[0], found[1:]) for found in map(codes, lines)]
+
+
+@pytest.mark.parametrize("heading", PATHS_OF_CODE)
+def test_a_path_through_the_code_names_at_most_twelve_files(heading: str) -> None:
+    files = [file for file, _ in _steps(heading)]
+    assert 1 < len(files) == len(set(files)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [(file, name) for path in PATHS_OF_CODE for file, names in _steps(path) for name in names],
+)
+def test_a_path_through_the_code_names_functions_that_exist(file: str, name: str) -> None:
+    module = import_module(f"django_declarative_cron.{file.removesuffix('.py').replace('/', '.')}")
+    assert callable(attrgetter(name)(module))
 
 
 def test_every_part_of_a_simulation_is_described() -> None:

@@ -14,7 +14,8 @@ from django_declarative_cron import conf
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import SystemClock
-from django_declarative_cron.runtime.foreground import Backfill, this_process
+from django_declarative_cron.runtime.fencing import this_process
+from django_declarative_cron.runtime.foreground import Backfill
 from django_declarative_cron.runtime.scheduler import Scheduler
 from django_declarative_cron.store import backfill, guard
 from django_declarative_cron.store.foreground import AlreadyRunningError
@@ -286,7 +287,7 @@ def test_a_silent_process_is_dead_once_it_was_watched_for_long_enough(
     run = _in_progress(now - timedelta(hours=1))
     clock = Stepping(lambda: None)
     work = Backfill(conf.declarations(conf.registrations())[0], clock, False, lambda: None)
-    here = this_process()
+    here = this_process(conf.options())
 
     def start(watched: tuple[datetime, datetime] | None) -> None:
         bid = guard.Bid(watched)

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from django_declarative_cron.runtime import descriptors
+from django_declarative_cron.runtime import forking
 
 from ..runtime.callbacks import _note
 
@@ -49,7 +49,7 @@ def show_descriptors_of_a_child() -> None:
 
 
 def _note_high_descriptors() -> None:
-    high = [each for each in map(int, os.listdir("/dev/fd")) if each >= descriptors._HIGH]
+    high = [each for each in map(int, os.listdir("/dev/fd")) if each >= forking._HIGH]
     _note(f"high {len(high)}")
 
 

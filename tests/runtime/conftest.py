@@ -58,7 +58,7 @@ class Heard:
 @pytest.fixture(autouse=True)
 def _acts_are_seen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for people's acts more often: most tests begin with one."""
-    monkeypatch.setattr(engine, "ACTS", timedelta(milliseconds=50))
+    monkeypatch.setattr(engine, "POLL_INTERVAL", timedelta(milliseconds=50))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from django_declarative_cron.runtime import observation
+from django_declarative_cron.runtime import housekeeping
 from django_declarative_cron.store.guard import Member
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,8 +31,8 @@ def test_a_start_that_is_near_is_not_delayed_by_counting(
     monkeypatch: pytest.MonkeyPatch, passed: float, until_next: float | None, counts: bool
 ) -> None:
     counted: list[int] = []
-    monkeypatch.setattr(observation, "is_whole", lambda member, tasks: not counted.append(tasks))
-    audit = observation.Audit()
+    monkeypatch.setattr(housekeeping, "is_whole", lambda member, tasks: not counted.append(tasks))
+    audit = housekeeping.RowAudit()
     assert not audit.finds_loss(MEMBER, 3, NOW, NOW)
     now = NOW + timedelta(seconds=passed)
     following = None if until_next is None else now + timedelta(seconds=until_next)

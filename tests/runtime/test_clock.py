@@ -117,6 +117,6 @@ def test_a_pass_after_a_set_was_activated_again_for_long_is_of_its_own_time(
         return True
 
     monkeypatch.setattr(halting, "_activate_again", take_long)
-    monkeypatch.setattr(halting._engine, "_evaluate", evaluated.append)
+    monkeypatch.setattr(halting._engine, "_poll", lambda view, now: evaluated.append(now))
     halting.tick()
     assert evaluated == [NOON, NOON + HALT]

@@ -54,7 +54,7 @@ def test_p73_connections_do_not_pile_up(
     settings: Any,
 ) -> None:
     settings.DECLARATIVE_CRON = {"WORKERS": WORKERS}
-    scheduler._be_new()
+    scheduler._renew()
     seen: list[int] = []
 
     def ask() -> None:
@@ -136,7 +136,7 @@ def test_p73_a_connection_of_a_worker_is_closed_after_each_run(
     # The connections of all threads read the one dictionary.
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", age)
     settings.DECLARATIVE_CRON = {"WORKERS": 1}
-    scheduler._be_new()
+    scheduler._renew()
     seen: list[Any] = []
 
     def ask() -> None:

@@ -12,7 +12,7 @@ from django.db import OperationalError
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.fencing import Admission, Trust
+from django_declarative_cron.runtime.fencing import Fence, LeaseValidity
 from django_declarative_cron.store import results
 from django_declarative_cron.store.poll_query import peek
 from django_declarative_cron.testing import ManualClock
@@ -33,44 +33,44 @@ def _passes(clock: ManualClock, seconds: float) -> None:
 
 
 def test_trust_counts_from_when_the_renewal_began(clock: ManualClock) -> None:
-    trust = Trust(clock)
-    assert not trust.holds(LEASE)
-    began = trust.moment()
+    validity = LeaseValidity(clock)
+    assert not validity.holds(LEASE)
+    began = validity.moment()
     _passes(clock, 3)
-    trust.renew(began, LEASE)
+    validity.renew(began, LEASE)
     _passes(clock, 11.9)
-    assert trust.holds(LEASE)
+    assert validity.holds(LEASE)
     _passes(clock, 0.1)
-    assert not trust.holds(LEASE)
-    assert trust.holds(2 * LEASE)
+    assert not validity.holds(LEASE)
+    assert validity.holds(2 * LEASE)
 
 
 def test_a_sleep_that_the_monotonic_clock_does_not_see_ends_trust(clock: ManualClock) -> None:
-    trust = Trust(clock)
-    trust.renew(trust.moment(), LEASE)
+    validity = LeaseValidity(clock)
+    validity.renew(validity.moment(), LEASE)
     clock.leap(clock.now() + timedelta(hours=1))
-    assert not trust.holds(LEASE)
+    assert not validity.holds(LEASE)
 
 
 def test_a_clock_that_is_set_back_lengthens_no_trust(clock: ManualClock) -> None:
-    trust = Trust(clock)
-    trust.renew(trust.moment(), LEASE)
+    validity = LeaseValidity(clock)
+    validity.renew(validity.moment(), LEASE)
     clock.leap(clock.now() - timedelta(hours=1))
     _passes(clock, 14)
-    assert trust.holds(LEASE)
+    assert validity.holds(LEASE)
     _passes(clock, 1)
-    assert not trust.holds(LEASE)
+    assert not validity.holds(LEASE)
 
 
 def test_trust_that_is_renewed_in_time_has_not_lapsed(clock: ManualClock) -> None:
-    trust = Trust(clock)
+    validity = LeaseValidity(clock)
     for _ in range(3):
-        trust.renew(trust.moment(), LEASE)
+        validity.renew(validity.moment(), LEASE)
         _passes(clock, 14)
-    assert trust.lapses == 0
+    assert validity.lapses == 0
     _passes(clock, 1)
-    trust.renew(trust.moment(), LEASE)
-    assert trust.lapses == 1
+    validity.renew(validity.moment(), LEASE)
+    assert validity.lapses == 1
 
 
 def test_runs_of_before_a_lapse_are_asked_for_though_trust_holds_again(
@@ -80,20 +80,20 @@ def test_runs_of_before_a_lapse_are_asked_for_though_trust_holds_again(
     asked: list[int] = []
     monkeypatch.setattr(results, "is_open", lambda member, run: bool(asked.append(run)))
     member = Mock(longest_silence=LEASE)
-    trust = Trust(clock)
-    admission = Admission(clock, trust, lambda: member, Mock())
-    trust.renew(trust.moment(), LEASE)
-    before = admission.lapses
-    assert admission.admits(1, before)
+    validity = LeaseValidity(clock)
+    fence = Fence(clock, validity, Mock())
+    validity.renew(validity.moment(), LEASE)
+    before = fence.lapses
+    assert fence.admits(member, 1, before)
     _passes(clock, 20)
-    trust.renew(trust.moment(), LEASE)
-    assert not admission.admits(1, before)
-    assert admission.admits(2, admission.lapses)
+    validity.renew(validity.moment(), LEASE)
+    assert not fence.admits(member, 1, before)
+    assert fence.admits(member, 2, fence.lapses)
     assert asked == [1]
 
 
 def _lose_trust(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Trust, "holds", lambda self, span: False)
+    monkeypatch.setattr(LeaseValidity, "holds", lambda self, span: False)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -155,7 +155,7 @@ def test_a_leader_that_reaches_no_database_believes_in_its_lead_for_a_lease(
     away = threading.Event()
     believes = threading.Event()
     believes.set()
-    monkeypatch.setattr(Trust, "holds", lambda self, span: believes.is_set())
+    monkeypatch.setattr(LeaseValidity, "holds", lambda self, span: believes.is_set())
 
     def look(member: Any) -> Any:
         if away.is_set():

@@ -13,7 +13,7 @@ from django.db import OperationalError, connections
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
-from django_declarative_cron.runtime.observation import patience_for
+from django_declarative_cron.runtime.engine import longest_sleep
 from django_declarative_cron.store import claims, liveness
 from django_declarative_cron.store.poll_query import Peek
 
@@ -101,7 +101,7 @@ def test_p61_a_lead_that_is_given_up_is_seen_within_a_second(
         now = datetime(2026, 12, 1, tzinfo=UTC)
         until = now + timedelta(seconds=lapses_in)
         seen = Peek(uuid4(), 1, until, "", 1, now, None, None, None)
-    assert patience_for(seen, ACTS_OF_PEOPLE) == pytest.approx(seconds)
+    assert longest_sleep(seen, ACTS_OF_PEOPLE) == pytest.approx(seconds)
 
 
 def _stop(scheduler: Scheduler) -> None:

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from django_declarative_cron.runtime import lifecycle
 from django_declarative_cron.runtime.lifecycle import (
     POLLING,
     TRANSITIONS,
@@ -54,16 +53,6 @@ OURS = [
 def test_the_transitions_are_those_of_the_specification_and_ours() -> None:
     found = [(s, target, event.__name__) for (s, _), (target, event) in TRANSITIONS.items()]
     assert sorted(found) == sorted(SPECIFIED + OURS)
-
-
-def test_the_table_for_readers_is_the_table_of_the_machine() -> None:
-    lines = (lifecycle.__doc__ or "").splitlines()
-    rules = [n for n, line in enumerate(lines) if line.startswith("====")]
-    shown = [tuple(line.split()) for line in lines[rules[1] + 1 : rules[2]]]
-    assert shown == [
-        (state, step, target, event.__name__)
-        for (state, step), (target, event) in TRANSITIONS.items()
-    ]
 
 
 @pytest.mark.requirement("000 Polling Behavior/4")

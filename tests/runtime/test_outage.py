@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from django_declarative_cron.runtime.outage import Outage
+from django_declarative_cron.runtime.connections import Outage
 from django_declarative_cron.testing import ManualClock
 
 START = datetime(2024, 1, 1, 10, tzinfo=UTC)

@@ -11,9 +11,8 @@ import pytest
 
 from django_declarative_cron import Run
 from django_declarative_cron.core.declarations.declaration import Target
-from django_declarative_cron.runtime import recording
-from django_declarative_cron.runtime.calls import Calls
-from django_declarative_cron.runtime.recording import BATCH, Recording
+from django_declarative_cron.runtime import executor
+from django_declarative_cron.runtime.executor import BATCH, Executor
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
@@ -24,29 +23,24 @@ from ..timeouts import TIMEOUT
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
 
-class Book:
-    """Results that wait, as ``Calls`` keeps them."""
+MEMBER = cast(Member, object())
 
-    def __init__(self, number: int) -> None:
-        self.waiting = [Result(n, f"t{n}", NOON, succeeded=True) for n in range(number)]
-        self.late: list[Result] = []
 
-    def gather(self, seconds: float) -> None:
-        self.waiting += self.late
-        self.late = []
-
-    def recorded(self, results: list[Result], held: list[Result]) -> None:
-        self.waiting = self.waiting[len(results) :] + held
+def _executor() -> Executor:
+    return Executor(ManualClock(NOON), cast(Any, None), None, cast(Any, None), lambda: None)
 
 
 class Desk:
     """Write waiting results to a database; those whose rows are locked go on waiting."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-        self.book, self.batches, self.locked = Book(number), list[int](), set[int]()
-        monkeypatch.setattr(recording.results, "record", self._record)
-        member = cast(Member, object())
-        self.recording = Recording(cast(Calls, self.book), lambda: member)
+        self.batches, self.locked = list[int](), set[int]()
+        self.executor = _executor()
+        self.executor._waiting = [Result(n, f"t{n}", NOON, succeeded=True) for n in range(number)]
+        monkeypatch.setattr(executor.results, "record", self._record)
+
+    def write(self, **how: bool) -> bool:
+        return self.executor.record(MEMBER, NOON, **how)
 
     def _record(self, member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
         self.batches.append(len(batch))
@@ -57,20 +51,20 @@ def test_a_pass_writes_one_batch_and_leaves_the_rest_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     desk = Desk(monkeypatch, BATCH + 1)
-    assert desk.recording.write(NOON)
-    assert (desk.batches, desk.recording.is_behind) == ([BATCH], True)
-    assert desk.recording.unrecorded == {f"t{BATCH}"}
-    assert desk.recording.write(NOON)
-    assert (desk.batches, desk.recording.is_behind) == ([BATCH, 1], False)
-    assert not desk.recording.unrecorded
-    assert not desk.recording.write(NOON)
+    assert desk.write()
+    assert (desk.batches, desk.executor.is_behind) == ([BATCH], True)
+    assert desk.executor.unrecorded == {f"t{BATCH}"}
+    assert desk.write()
+    assert (desk.batches, desk.executor.is_behind) == ([BATCH, 1], False)
+    assert not desk.executor.unrecorded
+    assert not desk.write()
 
 
 def test_a_stop_writes_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(monkeypatch, 2 * BATCH + 1)
-    desk.recording.write_all(NOON)
+    desk.executor.record_all(MEMBER, NOON)
     assert desk.batches == [BATCH, BATCH, 1]
-    assert not desk.book.waiting
+    assert not desk.executor.waiting
 
 
 def test_a_result_whose_row_is_locked_is_tried_once_and_goes_on_waiting(
@@ -78,26 +72,27 @@ def test_a_result_whose_row_is_locked_is_tried_once_and_goes_on_waiting(
 ) -> None:
     desk = Desk(monkeypatch, BATCH + 2)
     desk.locked = {0, 5}
-    desk.recording.write_all(NOON)
+    desk.executor.record_all(MEMBER, NOON)
     assert desk.batches == [BATCH, 2]
-    assert [result.run for result in desk.book.waiting] == [0, 5]
+    assert [result.run for result in desk.executor.waiting] == [0, 5]
     # No start waits for a row that another transaction has locked.
-    assert not desk.recording.unrecorded
+    assert not desk.executor.unrecorded
 
 
 def test_runs_that_have_ended_are_recorded_before_due_tasks_are_considered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     desk = Desk(monkeypatch, 0)
-    desk.book.late = [Result(1, "t1", NOON, succeeded=True)]
-    assert not desk.recording.write(NOON)
-    assert desk.recording.write(NOON, is_due=True)
+    late = [Result(1, "t1", NOON, succeeded=True)]
+    monkeypatch.setattr(desk.executor, "gather", lambda _: desk.executor._waiting.extend(late))
+    assert not desk.write()
+    assert desk.write(is_due=True)
     assert desk.batches == [1]
 
 
 def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
     ended = threading.Event()
-    calls = Calls(ManualClock(NOON), cast(Any, None), None, lambda: None, cast(Any, None))
+    calls = _executor()
     run = Run("t", NOON, NOON, 1, "due", "UTC", threading.Event())
     goes_on, over = (Work(n, run, Target("", lambda: None), calls._done) for n in (1, 2))
     calls._running = {1: goes_on, 2: over}
@@ -112,13 +107,13 @@ def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
 
     teller = threading.Thread(target=done)
     teller.start()
-    waits = calls._book.wait_for
+    waits = calls._changed.wait_for
 
     def wait_for(is_there: Callable[[], bool], seconds: float) -> bool:
         ended.set()
         return waits(is_there, seconds)
 
-    calls._book.wait_for = wait_for  # type: ignore[assignment]
+    calls._changed.wait_for = wait_for  # type: ignore[assignment]
     calls.gather(TIMEOUT)
     assert [each.run for each in calls.waiting] == [2]
     teller.join()

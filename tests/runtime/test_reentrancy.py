@@ -25,7 +25,8 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.runtime import activation, drain, observation
+from django_declarative_cron.runtime import housekeeping, shutdown
+from django_declarative_cron.runtime import scheduler as scheduler_module
 from django_declarative_cron.store import liveness, results
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
@@ -91,8 +92,8 @@ class Held:
 @pytest.fixture
 def reconciling(monkeypatch: pytest.MonkeyPatch) -> Held:
     """Hold every initialisation right before its transaction."""
-    held = Held(activation.reconcile.reconcile)
-    monkeypatch.setattr(activation.reconcile, "reconcile", held)
+    held = Held(scheduler_module.reconcile.reconcile)
+    monkeypatch.setattr(scheduler_module.reconcile, "reconcile", held)
     return held
 
 
@@ -508,12 +509,12 @@ def test_a_receiver_of_a_start_may_remove_its_task_and_the_run_is_called_all_the
 def test_a_receiver_of_a_start_and_another_thread_may_initialise_at_once(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(activation.reconcile.reconcile)
+    held = Held(scheduler_module.reconcile.reconcile)
     others: list[Call] = []
 
     def receive() -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(activation.reconcile, "reconcile", held)
+            patched.setattr(scheduler_module.reconcile, "reconcile", held)
             others.append(Call(scheduler.initialize, _registrations(other=_nothing)))
             held.wait()
         held.let.set()
@@ -589,7 +590,7 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auditing = Held(lambda *_: False)
-    monkeypatch.setattr(observation, "is_whole", auditing)
+    monkeypatch.setattr(housekeeping, "is_whole", auditing)
     scheduler.initialize(_registrations(t=_nothing))
     auditing.wait()
     stop = Call(scheduler.stop)
@@ -605,7 +606,7 @@ def test_a_failed_repetition_keeps_the_old_set_running(
     scheduler.initialize(_registrations(t=_nothing))
     before = list(ScheduledTask.objects.values())
     with monkeypatch.context() as patched:
-        patched.setattr(activation.reconcile, "reconcile", _refuse)
+        patched.setattr(scheduler_module.reconcile, "reconcile", _refuse)
         with pytest.raises(ScheduleTaskError) as caught:
             scheduler.initialize(_registrations(u=_nothing, v=_nothing))
     assert isinstance(caught.value.details["cause"], OperationalError)
@@ -642,7 +643,7 @@ def test_results_that_cannot_be_recorded_are_told_and_recorded_later(
     scheduler.initialize(_registrations(t=busy))
     run_now("t")
     assert busy.began.wait(TIMEOUT)
-    monkeypatch.setattr(drain, "_LOOK_AGAIN", 0.001)
+    monkeypatch.setattr(shutdown, "_LOOK_AGAIN", 0.001)
     with monkeypatch.context() as patched:
         patched.setattr(results, "_record", _refuse)
         busy.may_end.set()

@@ -14,7 +14,7 @@ import pytest
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.observation import Vigil
+from django_declarative_cron.runtime.fencing import ObservedWindow
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 
@@ -133,7 +133,7 @@ def test_an_error_that_cannot_be_worded_ends_the_run_all_the_same(
     assert failure.error.startswith("Unspeakable")
 
 
-def test_a_vigil_lasts_only_where_nothing_kept_the_watcher_from_looking() -> None:
+def test_an_observed_window_lasts_only_without_a_gap() -> None:
     member = Member(
         using="default",
         deployment="default",
@@ -143,8 +143,8 @@ def test_a_vigil_lasts_only_where_nothing_kept_the_watcher_from_looking() -> Non
         renew=timedelta(seconds=5),
         database_time=DatabaseNow(),
     )
-    vigil = Vigil()
-    assert vigil.watched is None
+    window = ObservedWindow()
+    assert window.watched is None
     for at, refused, since in (
         (0, False, 0),
         (1, False, 0),
@@ -158,6 +158,6 @@ def test_a_vigil_lasts_only_where_nothing_kept_the_watcher_from_looking() -> Non
         (4000, False, 4000),  # or the machine slept.
     ):
         if refused:
-            vigil.refuse()
-        vigil.look(member, START + timedelta(seconds=at))
-        assert vigil.watched == tuple(START + timedelta(seconds=each) for each in (since, at))
+            window.interrupt()
+        window.extend(member, START + timedelta(seconds=at))
+        assert window.watched == tuple(START + timedelta(seconds=each) for each in (since, at))

@@ -31,7 +31,7 @@ def test_a_request_is_seen_by_a_look_a_second_and_run(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    assert timedelta(seconds=1) == engine.ACTS
+    assert timedelta(seconds=1) == engine.POLL_INTERVAL
     seen: list[Run] = []
 
     def callback(run: Run) -> None:

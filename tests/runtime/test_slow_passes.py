@@ -28,7 +28,7 @@ def _one_pass(seconds: float, *, refused: bool = False) -> None:
 
     def tick() -> None:
         # First: whatever goes wrong after it, there is no second pass.
-        loop._ended = True
+        loop._is_stopped = True
         clock.second += seconds
         if refused:
             at = clock.now()

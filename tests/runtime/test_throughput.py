@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime import recording
+from django_declarative_cron.runtime import executor
 from django_declarative_cron.runtime.outcome import succeeded
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Recorded, Result
@@ -55,15 +55,15 @@ class Counted:
 def busy(monkeypatch: pytest.MonkeyPatch, policy: str, takes: timedelta) -> Counted:
     """Let a scheduler run whose tasks are due every second."""
     counted, sim = Counted(), Simulation(start="2024-01-01T12:00:00Z", time_zone="UTC")
-    real = recording.results.record
+    real = executor.results.record
 
     def record(member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
         counted.batches.append(len(batch))
         sim.clock.advance(sim.now + takes)
         return real(member, batch, now)
 
-    monkeypatch.setattr(recording, "BATCH", TASKS)
-    monkeypatch.setattr(recording.results, "record", record)
+    monkeypatch.setattr(executor, "BATCH", TASKS)
+    monkeypatch.setattr(executor.results, "record", record)
     entry = {"cron": "* * * * * *", "callback": "builtins.print", "overlap_policy": policy}
     scheduler = sim.new_scheduler(Inline(sim.clock))
     scheduler.initialize([{**entry, "name": f"t{n}"} for n in range(TASKS)])

@@ -16,7 +16,7 @@ import pytest
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.runtime import watchdog
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.runtime.descriptors import out_of_the_way
+from django_declarative_cron.runtime.forking import out_of_the_way
 from django_declarative_cron.runtime.watchdog import FAREWELL, Watch, WatchdogProcess
 from django_declarative_cron.store import liveness
 from django_declarative_cron.store.database import DatabaseNow

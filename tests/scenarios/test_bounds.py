@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.recording import BATCH
+from django_declarative_cron.runtime.executor import BATCH
 from django_declarative_cron.testing import Simulation
 
 pytestmark = pytest.mark.django_db

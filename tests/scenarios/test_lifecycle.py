@@ -17,7 +17,7 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.runtime import activation, engine
+from django_declarative_cron.runtime import engine, scheduler
 from django_declarative_cron.runtime.scheduler import Scheduler
 from django_declarative_cron.signals import SIGNALS
 from django_declarative_cron.store import high_water_marks
@@ -115,18 +115,16 @@ def test_re03_a_swap_in_the_middle_of_a_pass_is_not_mistaken_for_a_stranger(
 
 @pytest.mark.beyond_the_theory
 def test_re03_a_swap_in_the_middle_of_a_claim_starts_nothing_under_the_old_set(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch
+    simulation: Started,
 ) -> None:
     sim = simulation("10:30:00")
     sim.initialize([("goes", HOURLY, sim.job(), FIVE_MINUTES)])
-    real = engine.announce.poll_started
 
-    def poll_started(*args: Any) -> None:
-        real(*args)
-        monkeypatch.undo()
+    def swap(**_: object) -> None:
+        SIGNALS["poll_started"].disconnect(swap)
         _scheduler(sim).initialize([("comes", HOURLY, sim.job(), FIVE_MINUTES)])
 
-    monkeypatch.setattr(engine.announce, "poll_started", poll_started)
+    SIGNALS["poll_started"].connect(swap)
     sim.advance_to("2024-01-01T11:30:00Z")
     assert sim.starts("goes") == []
     (start,) = sim.starts("comes")
@@ -382,7 +380,7 @@ def test_an_unexpected_error_of_an_initialisation_is_wrapped(
     def broken(*_: object) -> None:
         raise cause
 
-    monkeypatch.setattr(activation.reconcile, "reconcile", broken)
+    monkeypatch.setattr(scheduler.reconcile, "reconcile", broken)
     with pytest.raises(ScheduleTaskError) as caught:
         sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
     assert caught.value.details["cause"] is caught.value.__cause__ is cause

@@ -369,7 +369,7 @@ def test_runs_that_waited_are_each_dated_by_the_end_of_the_run_before(
     sim.advance_to("2024-01-01T10:12:00Z")
     assert sim[0].scheduler is not None
     engine = sim[0].scheduler._engine
-    record = engine._record
+    record = engine._record_results
 
     def ends_while_the_pass_waits(now: datetime) -> None:
         record(now)
@@ -377,7 +377,7 @@ def test_runs_that_waited_are_each_dated_by_the_end_of_the_run_before(
             ended = utc("10:13") + timedelta(seconds=seconds)
             ScheduledTask.objects.filter(name=name, freed_at=utc("10:13")).update(freed_at=ended)
 
-    monkeypatch.setattr(engine, "_record", ends_while_the_pass_waits)
+    monkeypatch.setattr(engine, "_record_results", ends_while_the_pass_waits)
     sim.advance_to("2024-01-01T10:14:00Z")
     begun = [sim.runs(name)[1].started_at for name in late]
     assert begun == [utc("10:13:00"), utc("10:13:03"), utc("10:13:01")]

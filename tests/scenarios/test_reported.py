@@ -188,7 +188,7 @@ def test_a_pass_that_was_held_up_dates_no_start_before_an_end_that_came_meanwhil
         TaskRun.objects.update(finished_at=ended)
         ScheduledTask.objects.update(freed_at=ended)
 
-    monkeypatch.setattr(engine, "_record", halted)
+    monkeypatch.setattr(engine, "_record_results", halted)
     sim.advance_to("2024-01-01T10:02:30Z")
     before, after = TaskRun.objects.order_by("id")[:2]
     assert before.finished_at == utc("10:01:20")
@@ -276,7 +276,7 @@ def test_p32_a_kill_at_any_moment_leaves_a_task_that_runs_again(
     registrations = [("t", "1 * * * *", sim.job(outcomes), FIVE_MINUTES)]
     sim.initialize(registrations)
     place = {
-        "before the call": "runtime.calls.Calls.call",
+        "before the call": "runtime.executor.Executor.call",
         "before the result": "store.results._record",
     }
 

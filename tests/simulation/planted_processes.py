@@ -82,7 +82,7 @@ def _lose_a_result_that_was_refused(patch: pytest.MonkeyPatch) -> None:
         try:
             real(engine, now)
         except DatabaseError:
-            engine._calls.recorded(engine._calls.waiting, [])
+            engine.executor.recorded(engine.executor.waiting, [])
             raise
 
     around(patch, Engine, "record", record)

@@ -15,8 +15,8 @@ from django_declarative_cron.runtime.housekeeping import (
     EVERY,
     IMPATIENCE,
     ROOM,
+    Gaps,
     Housekeeping,
-    Respite,
 )
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.guard import Member
@@ -69,40 +69,40 @@ def _passes(clock: ManualClock, seconds: float) -> None:
 def test_work_begins_where_no_start_is_near(
     clock: ManualClock, to_come: timedelta | None, has_come: bool
 ) -> None:
-    assert Respite(clock).has_come(None if to_come is None else NOW + to_come) is has_come
+    assert Gaps(clock).is_open(None if to_come is None else NOW + to_come) is has_come
 
 
 def test_work_that_finds_no_room_begins_all_the_same(clock: ManualClock) -> None:
-    respite = Respite(clock)
+    gaps = Gaps(clock)
     _passes(clock, 3600)
     for _ in range(4):
-        assert not respite.has_come(clock.now() + ROOM / 2)
+        assert not gaps.is_open(clock.now() + ROOM / 2)
         _passes(clock, IMPATIENCE / 4)
-    assert respite.has_come(clock.now() + ROOM / 2)
-    with respite.work():
+    assert gaps.is_open(clock.now() + ROOM / 2)
+    with gaps.work():
         pass
-    assert not respite.has_come(clock.now() + ROOM / 2)
+    assert not gaps.is_open(clock.now() + ROOM / 2)
 
 
 def test_work_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(clock: ManualClock) -> None:
-    respite = Respite(clock)
-    with pytest.raises(ValueError, match=r"^no$"), respite.work():
+    gaps = Gaps(clock)
+    with pytest.raises(ValueError, match=r"^no$"), gaps.work():
         _passes(clock, 0.5)
         raise ValueError("no")
-    assert respite.left() == 2.0
+    assert gaps.rest() == 2.0
     _passes(clock, 1.875)
-    assert not respite.has_come(None)
+    assert not gaps.is_open(None)
     _passes(clock, 0.125)
-    assert respite.has_come(None)
+    assert gaps.is_open(None)
 
 
 def test_work_that_takes_long_needs_more_room(clock: ManualClock) -> None:
-    respite = Respite(clock)
-    with respite.work():
+    gaps = Gaps(clock)
+    with gaps.work():
         _passes(clock, 0.25)
     _passes(clock, 1.0)
-    assert not respite.has_come(clock.now() + timedelta(seconds=0.499))
-    assert respite.has_come(clock.now() + timedelta(seconds=0.5))
+    assert not gaps.is_open(clock.now() + timedelta(seconds=0.499))
+    assert gaps.is_open(clock.now() + timedelta(seconds=0.5))
 
 
 def _slow(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, seconds: float) -> list[str]:
@@ -124,11 +124,15 @@ def test_a_loop_comes_back_when_the_rest_is_over_and_only_where_more_waits(
     keeping, looked = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock), _slow(monkeypatch, clock, 0)
     keeping.step(member, NOW)
     keeping.use_the_quiet(member, NOW, None)
-    assert keeping.patience(SECOND) == 1.0
+    assert keeping.longest_sleep(SECOND) == 1.0
     looked = _slow(monkeypatch, clock, 0.125)
     keeping.note([_started("t")])
     keeping.use_the_quiet(member, NOW, None)
-    assert (looked, keeping.patience(SECOND), keeping.patience(SECOND)) == (["t"], 0.5, 1.0)
+    assert (looked, keeping.longest_sleep(SECOND), keeping.longest_sleep(SECOND)) == (
+        ["t"],
+        0.5,
+        1.0,
+    )
 
 
 def test_a_loop_does_not_turn_and_turn_where_a_start_leaves_no_room(
@@ -137,7 +141,7 @@ def test_a_loop_does_not_turn_and_turn_where_a_start_leaves_no_room(
     keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock)
     keeping.note([_started("t")])
     keeping.use_the_quiet(member, NOW, NOW + ROOM / 2)
-    assert keeping.patience(SECOND) == 1.0
+    assert keeping.longest_sleep(SECOND) == 1.0
 
 
 def test_a_piece_of_work_ends_with_a_batch(

@@ -29,7 +29,7 @@ from ...monitoring.exporter import Exporter
 from ...monitoring.metrics import MetricsUnavailableError
 from ...runtime.clock import system_clock
 from ...runtime.connections import leave_pool, limit_connecting
-from ...runtime.descriptors import Sentinel
+from ...runtime.forking import Sentinel
 from ...runtime.probes import LOOPBACK, Listener, probe_pages, report
 from ...runtime.runners import fork_server, fork_server_client
 from ...runtime.scheduler import Scheduler

@@ -1,9 +1,9 @@
-"""Where callbacks run: one life of a run, whoever calls it.
+"""Runners: they call the callbacks of claimed runs.
 
 A run is claimed (``store.claims``), submitted to a runner, admitted right before its call,
-called, and its result handed back through ``work.done``, exactly once. Meanwhile it may be
-asked to end (``Work.ending``): by its time limit, by a person, by its task's next run. The
-runner decides how: a thread is told, a coroutine is cancelled, a process is ended.
+called, and its result passed to ``work.done``, exactly once. Meanwhile it may be asked to end
+(``Work.ending``): by its time limit, by an operator, by the next run of its task. A thread is
+told then, a coroutine is cancelled, a process is ended.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Load:
     """How busy a runner is.
 
     Args:
-        runner: its name, as declarations use it.
-        size: how many runs it calls at the same time; 0 where nothing limits them.
-        busy: how many it calls now.
-        queued: how many wait for their turn.
-        stuck: how many were asked to end, did not, and are not counted any more.
-        oldest_wait: seconds that the first of those in the queue has waited.
+        runner: its name, as in declarations.
+        size: the most runs at the same time; 0 without a limit.
+        busy: runs in progress.
+        queued: runs that wait.
+        stuck: runs that were asked to end and did not; they count neither as busy.
+        oldest_wait: seconds that the oldest run in the queue has waited.
     """
 
     runner: str
@@ -38,20 +38,20 @@ class Load:
 
 
 class Runner(Protocol):
-    """Take claimed runs and call ``done`` once for each."""
+    """Call claimed runs, and ``done`` once for each."""
 
     def prepare(self, declarations: Sequence[Declaration]) -> None:
         """Get ready for the runs of a registration set; never block."""
 
     def submit(self, work: Work) -> None:
-        """Call a callback soon; never block, never lose a run."""
+        """Call a callback soon; never block."""
 
     def look(self) -> None:
-        """Do what is to be done now and then: tell of late starts, replace what is stuck."""
+        """Log late starts and replace stuck threads; called in each pass."""
 
     @property
     def load(self) -> Load:
         """Return how busy it is."""
 
     def close(self) -> None:
-        """Give back what it holds, once every run has ended."""
+        """Release threads and processes, once every run has ended."""

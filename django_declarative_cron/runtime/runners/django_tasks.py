@@ -1,8 +1,4 @@
-"""Which run this very thread hands to an engine, for engines that call it right there.
-
-The backend that Django has for development, the immediate one, makes the scheduler its own
-worker: a stop of the scheduler is then one of the worker.
-"""
+"""Calls by workers of a task queue: the scheduler enqueues a task of ``django.tasks`` per run."""
 
 from __future__ import annotations
 
@@ -24,14 +20,16 @@ from ..connections import leave_pool
 from ..outcome import cancelled, failed
 from ..work import Work
 from . import Load
-from .threads import Pool
+from .thread import Pool
 
+# Django's immediate backend makes the scheduler its own worker: a stop of the scheduler then is
+# a stop of the worker.
 _handing: ContextVar[Work | None] = ContextVar("declarative_cron_handing", default=None)
 
 
 @contextmanager
 def handing(work: Work) -> Iterator[None]:
-    """Let a run be the one that is handed over."""
+    """Mark a run as the one that this thread enqueues."""
     token = _handing.set(work)
     try:
         yield
@@ -40,30 +38,30 @@ def handing(work: Work) -> Iterator[None]:
 
 
 def here_stopping(run: int) -> threading.Event | None:
-    """Return what tells of a stop where a run is called by who hands it over."""
+    """Return the scheduler's stop event where this thread both enqueues and calls a run."""
     work = _handing.get()
     return work.run.stopping if work is not None and work.id == run else None
 
 
 LONGEST_QUIET = 60.0
-"""Seconds in an engine's queue after which people are told that nobody takes a run up."""
+"""Seconds in the queue after which it is logged that no worker takes a run up."""
 
 
 AGAIN = 30.0
-"""Seconds after which an engine is asked whether it still has the message of a run."""
+"""Seconds after which the queue is queried for the message of a run."""
 
 _ASKED_AT_ONCE = 5
 
 
 @dataclass(slots=True, eq=False)
 class _Handed:
-    """A run that was handed over.
+    """A run that was enqueued at a monotonic second.
 
     Args:
         work: the run.
-        since: monotonic second at which it was.
-        again_at: monotonic second at which the engine is asked for its message.
-        result: the engine's word that it has it, ``None`` until it gave it.
+        since: when it was enqueued.
+        again_at: when the queue is queried for its message.
+        result: the ``TaskResult`` of its message, ``None`` until it is enqueued.
     """
 
     work: Work
@@ -73,12 +71,12 @@ class _Handed:
 
 
 class TasksRunner(Pool):
-    """Hand runs over to the workers of an engine.
+    """Enqueue runs for the workers of a task queue.
 
     Args:
-        workers: how many are handed over at the same time.
-        clock: dates the ends of runs that could not be handed over.
-        member: gives who this instance is.
+        workers: how many are enqueued at the same time.
+        clock: dates the ends of runs that could not be enqueued.
+        member: returns this instance.
     """
 
     def __init__(self, workers: int, clock: Clock, member: Callable[[], Member | None]) -> None:
@@ -87,10 +85,10 @@ class TasksRunner(Pool):
         self._handed: dict[int, _Handed] = {}
         self._book = threading.Lock()
         self._asking: threading.Thread | None = None
-        self._has_told_of_quiet = False
+        self._has_logged_quiet = False
 
     def look(self) -> None:
-        """Let go of runs that workers have taken up, and of all when the scheduler stops.
+        """Drop runs that workers have taken up, and all runs when the scheduler stops.
 
         Raises:
             django.db.Error: nothing has changed.
@@ -103,7 +101,7 @@ class TasksRunner(Pool):
             return
         here = external_jobs.in_hands(member, handed)
         for run in handed.keys() - here:
-            # An engine that calls at once has not come back yet: a stop waits for such a run.
+            # An immediate backend has not returned yet, and a stop waits for such a run.
             if handed[run].result is not None:
                 self._forget(run)
         if stopping := [run for run in here if handed[run].work.run.stopping.is_set()]:
@@ -111,12 +109,12 @@ class TasksRunner(Pool):
             for run in stopping:
                 self._forget(run)
         waiting = [each for run, each in handed.items() if run in here.difference(stopping)]
-        self._tell_of_quiet([each.since for each in waiting])
+        self._log_quiet([each.since for each in waiting])
         self._ask_for(waiting, member)
 
     @property
     def load(self) -> Load:
-        """Return how busy it is; queued are runs that no worker has taken up."""
+        """Return how busy it is; runs that no worker has taken up count as queued."""
         load = self._load()
         with self._book:
             since = [each.since for each in self._handed.values()]
@@ -131,7 +129,7 @@ class TasksRunner(Pool):
         with self._book:
             self._handed[work.id] = handed
         try:
-            # A worker may be quicker than this thread.
+            # A worker may take the run up before this thread goes on.
             with handing(work):
                 handed.result = _enqueue(work, member)
         except Exception as error:
@@ -141,24 +139,24 @@ class TasksRunner(Pool):
         return None
 
     def _ask_for(self, waiting: list[_Handed], member: Member) -> None:
-        """Look for messages that were lost with their worker: those have waited longest."""
+        """Query the queue for messages that may be lost with their worker, the oldest first."""
         now = self._clock.monotonic()
         due = [each for each in waiting if each.result is not None and each.again_at <= now]
         if due and (self._asking is None or not self._asking.is_alive()):
             self._asking = threading.Thread(
-                target=self._enqueue_what_is_lost,
+                target=self._enqueue_lost,
                 args=(sorted(due, key=lambda each: each.since)[:_ASKED_AT_ONCE], member),
                 name="declarative-cron-engine",
                 daemon=True,
             )
             self._asking.start()
 
-    def _enqueue_what_is_lost(self, due: list[_Handed], member: Member) -> None:
+    def _enqueue_lost(self, due: list[_Handed], member: Member) -> None:
         leave_pool(member.using)
         try:
             for handed in due:
                 handed.again_at = self._clock.monotonic() + AGAIN
-                # Should the message not be lost after all: the second one does nothing.
+                # If the message was not lost, the second one has no effect.
                 with suppress(Exception):
                     if not _still_waits(handed.result):
                         handed.result = _enqueue(handed.work, member)
@@ -166,7 +164,7 @@ class TasksRunner(Pool):
             connections.close_all()
 
     def _cancel(self, work: Work) -> None:
-        """End a run that waits; a worker that has it is told by its row."""
+        """End a run that waits; a worker that has it reads the request from its row."""
         if self._take_back(work):
             work.done(cancelled(work, self._clock.now()))
 
@@ -180,12 +178,12 @@ class TasksRunner(Pool):
         if handed is not None:
             handed.work.forget(run)
 
-    def _tell_of_quiet(self, since: list[float]) -> None:
+    def _log_quiet(self, since: list[float]) -> None:
         waited = self._clock.monotonic() - min(since) if since else 0.0
         if waited < LONGEST_QUIET:
-            self._has_told_of_quiet = False
-        elif not self._has_told_of_quiet:
-            self._has_told_of_quiet = True
+            self._has_logged_quiet = False
+        elif not self._has_logged_quiet:
+            self._has_logged_quiet = True
             signals.log_line("no_worker", runs=len(since), seconds=waited)
 
 
@@ -195,7 +193,7 @@ def _enqueue(work: Work, member: Member) -> Any:
 
 
 def _still_waits(result: Any) -> bool:
-    """Return whether an engine has a message in its queue; one that cannot tell has lost it."""
+    """Return whether the message is in the queue; without an answer it counts as lost."""
     try:
         known = result.task.get_backend().get_result(result.id)
     except Exception:
@@ -204,7 +202,7 @@ def _still_waits(result: Any) -> bool:
 
 
 def _task(work: Work) -> Any:
-    """Return the Task that is enqueued, with queue, priority and backend of the run's own."""
+    """Return the Task to enqueue, with queue, priority and backend of the run's task."""
     from .django_tasks_worker import FUNCTION
 
     assert work.declaration is not None

@@ -1,10 +1,9 @@
-"""Telling a run in a worker that it is to end, or that the worker is told to stop."""
+"""A run in a worker of a task queue: taken up, called, and recorded there."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,14 +20,14 @@ from ...core.declarations.declaration import Declaration, Target
 from ...core.declarations.runners import PROCESS, THREAD, is_async
 from ...models import Origin
 from ...signals import publish
-from ...store import cancellation, database, external_jobs, liveness, rows
+from ...store import cancellation, external_jobs, liveness, rows
 from ...store.external_jobs import Taken
 from ...store.guard import Member
-from ...store.liveness import Process
 from .. import watchers
 from ..clock import Clock, system_clock
 from ..connections import leave_pool, renew
 from ..context import Run
+from ..fencing import member_of, this_process
 from ..foreground import record
 from ..heartbeat import Heartbeat
 from ..outcome import Ending, failed
@@ -44,7 +43,7 @@ _STOPS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 
 @contextmanager
 def told_when_asked(work: Work, member: Member, clock: Clock) -> Iterator[None]:
-    """Look now and then whether the run or the worker is to end, in a thread of its own."""
+    """Poll in a thread whether the run or the worker is to end."""
     over, stops = threading.Event(), list[int]()
 
     def look() -> None:
@@ -76,9 +75,9 @@ def _ask(work: Work, member: Member) -> None:
 
 @contextmanager
 def _noted(stops: list[int]) -> Iterator[None]:
-    """Take note of signals that the worker has a handler for, which does what it did before.
+    """Take note of signals that the worker handles, and call its handlers.
 
-    A note only: what a signal interrupts may hold the lock of any event.
+    The interrupted code may hold the lock of any event, so no event is set here.
     """
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
@@ -99,13 +98,13 @@ def _listen(number: int, handler: Callable[..., Any], stops: list[int]) -> Calla
 
 
 def _give_back(number: int, ours: Callable[..., Any], handler: Callable[..., Any]) -> None:
-    """Put a handler back, unless the callback has set one of its own."""
+    """Restore a handler, unless the callback has set its own."""
     if signal.getsignal(number) is ours:
         signal.signal(number, handler)
 
 
 class _Worker:
-    """This process as an instance of the deployment, while it has runs."""
+    """This process as an instance of the deployment while it has runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +113,7 @@ class _Worker:
 
     @contextmanager
     def member(self, deployment: str, clock: Clock) -> Iterator[Member]:
-        """Be an instance that lives, until the block and those beside it have ended."""
+        """Write heartbeats until this block and concurrent ones have ended."""
         with self._lock:
             if self._pid != os.getpid() or self._member.deployment != deployment:
                 self._begin(deployment, clock)
@@ -130,7 +129,7 @@ class _Worker:
                 self._busy -= 1
                 if not self._busy:
                     self._heartbeat.stop()
-                    # Without runs it has nothing to live for; the next one registers it again.
+                    # The next run registers the instance again.
                     with suppress(DatabaseError):
                         liveness.leave(member, clock.now())
                 is_idle = not self._busy
@@ -140,16 +139,7 @@ class _Worker:
     def _begin(self, deployment: str, clock: Clock) -> None:
         options = conf.options()
         self._pid, self._busy = os.getpid(), 0
-        self._member = member = Member(
-            using=database.alias(),
-            deployment=deployment,
-            instance=uuid.uuid4(),
-            digest="",
-            lease=options.LEASE,
-            renew=options.RENEW,
-            dead_after=options.DEAD_AFTER,
-            database_time=clock.database_time(),
-        )
+        self._member = member = member_of(options, clock, uuid.uuid4(), deployment=deployment)
         self._heartbeat = Heartbeat(clock, lambda: member)
 
 
@@ -163,13 +153,13 @@ def run_handed(
     deployment: str,
     trace: dict[str, str] | None = None,
 ) -> str:
-    """Take a run up and call it; its outcome is in its row, whatever is returned here.
+    """Take a run up and call it; its outcome is in its row.
 
     Returns:
-        what became of it, for the engine's own records.
+        the name of its last event, for the records of the task queue.
     """
     clock = system_clock
-    process = Process(socket.gethostname(), os.getpid(), conf.options().RELEASE)
+    process = this_process(conf.options())
     with _worker.member(deployment, clock) as member:
         taken = external_jobs.take_up(member, process, run, uuid.UUID(instance))
         if taken is None:
@@ -229,7 +219,7 @@ def _target(taken: Taken) -> Target:
 
 
 def _declaration(taken: Taken, target: Target) -> Declaration:
-    """Return the declaration as far as a call needs it; a run with a timeout gets a process."""
+    """Return the parts of the declaration that a call needs; a timeout needs a process."""
     task, data = taken.task, taken.task.declaration
     seconds, function = data.get("timeout"), target.function
     needs_context = isinstance(function, django_tasks.DjangoTask) and function.task.takes_context
@@ -247,6 +237,6 @@ def _declaration(taken: Taken, target: Target) -> Declaration:
     )
 
 
-# Engines find it by its path, and want to find a Task there.
+# Task queues import the Task by the path of the function.
 FUNCTION = run_handed
 run_handed = django_tasks.make_task(run_handed, is_found=True)

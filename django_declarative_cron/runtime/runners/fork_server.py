@@ -1,4 +1,4 @@
-"""What the process of a run does: call the callback, and say how it ended."""
+"""The fork server, and the processes of runs that it forks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,9 +27,8 @@ from ...store.results import Result
 from .. import forking, tracing
 from ..clock import system_clock
 from ..connections import close_every, leave_pool
-from ..context import Run
-from ..outcome import failed
-from ..run_log import Tail
+from ..context import Tail
+from ..outcome import Ending, failed
 from ..work import Work, perform
 from . import process_protocol
 from .fork_server_client import Order
@@ -46,6 +44,7 @@ from .process_protocol import (
     pack_result,
     send_line,
     unpack_member,
+    unpack_run,
 )
 
 _LOOKS_FOR_WORD, _BETWEEN_LOOKS = 50, 0.01
@@ -53,14 +52,14 @@ _LOOK_AGAIN = 0.5
 
 
 class RunEndedError(BaseException):
-    """Tell a callback in a process that its run is to end; raised wherever it is.
+    """Raised in a callback in a process when its run is to end.
 
-    It is no ``Exception``, so that ``except Exception`` does not hold it up.
+    It is not an ``Exception``, so that ``except Exception`` does not catch it.
     """
 
 
 class _SentTail(Tail):
-    """Lines that go to the scheduler at once, so that they outlive this process."""
+    """Lines that are sent to the scheduler immediately, so that they outlive this process."""
 
     def __init__(self, talk: Talk) -> None:
         super().__init__()
@@ -71,7 +70,7 @@ class _SentTail(Tail):
 
 
 class _Listener:
-    """Hear what the scheduler says while the callback runs."""
+    """Read the messages of the scheduler while the callback runs."""
 
     def __init__(self, talk: Talk, work: Work, lines: Lines, said: list[dict[str, Any]]) -> None:
         self._talk = talk
@@ -82,18 +81,18 @@ class _Listener:
         self._is_to_stop = False
 
     def start(self) -> None:
-        """Begin, and let a signal end the callback once the scheduler said that it is to end."""
+        """Begin; SIGTERM ends the callback once the scheduler has requested that."""
         forking.handle([signal.SIGTERM], self._end)
         threading.Thread(target=self._listen, name="declarative-cron-run", daemon=True).start()
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        # The word goes another way than the signal, and may come a moment after it.
-        # Nothing is locked here: what was interrupted may hold that very lock.
+        # The request and the signal go different ways, so the request may come a moment later.
+        # No lock is used here, because the interrupted code may hold it.
         for _ in range(_LOOKS_FOR_WORD):
             if self._work.ending.asked.is_set():
                 raise RunEndedError(self._work.ending.why)
             select.select([], [], [], _BETWEEN_LOOKS)
-        # Somebody stops everything around the scheduler, which waits for its runs.
+        # Without a request, the whole group is stopped; the scheduler waits for its runs.
         self._is_to_stop = True
 
     def _listen(self) -> None:
@@ -114,7 +113,7 @@ class _Listener:
     def _next(self) -> bytes | None:
         if self._talk.is_ours:
             return self._talk.hear(_LOOK_AGAIN)
-        # The callback closed it; whether somebody still waits for the run, the system knows.
+        # The callback closed it; the system shows whether the parent is still there.
         select.select([], [], [], _LOOK_AGAIN)
         return None if os.getppid() == self._parent else b""
 
@@ -150,7 +149,7 @@ def be_run(conversation: socket.socket) -> int:
 
 
 def _told(talk: Talk, result: Result) -> int:
-    """Return how the run ended; the exit code tells where nobody can hear it."""
+    """Send the result; the exit code says so where it could not be sent."""
     with suppress(OSError):
         talk.break_line()
     return 0 if talk.say(ended=pack_result(result)) or talk.is_ours else UNHEARD
@@ -171,30 +170,22 @@ def _called(order: dict[str, Any], work: Work) -> Result:
 
 
 def _work(order: dict[str, Any], talk: Talk) -> Work:
-    tail = _SentTail(talk)
-    nothing = Target("", lambda: None)
-    stopping = threading.Event()
-    work = Work(order["id"], None, nothing, lambda result: None, tail=tail)  # type: ignore[arg-type]
-    said = order["run"]
-    run = Run(
-        task_name=said["task_name"],
-        scheduled_for=datetime.fromisoformat(said["scheduled_for"]),
-        started_at=datetime.fromisoformat(said["started_at"]),
-        attempt=said["attempt"],
-        reason=said["reason"],
-        timezone=said["timezone"],
-        stopping=stopping,
-        cancelled=work.ending.asked,
-        id=order["id"],
-        meta=said["meta"],
-        max_attempts=said["max_attempts"],
+    ending = Ending()
+    run = unpack_run(order["run"], ending.asked)
+    return Work(
+        run.id,
+        run,
+        Target("", lambda: None),
+        done=lambda result: None,
+        ending=ending,
+        tail=_SentTail(talk),
+        member=order["member"] and unpack_member(order["member"], system_clock),
+        trace=order["trace"],
     )
-    member = order["member"] and unpack_member(order["member"], system_clock)
-    return replace(work, run=run, member=member, trace=order["trace"])
 
 
 def _heard(talk: Talk, lines: Lines) -> list[dict[str, Any]]:
-    """Wait for the order; what was said right after it may come with it."""
+    """Wait for the order; further messages may come with it."""
     while piece := talk.hear():
         if said := list(lines.add(piece)):
             return said
@@ -203,19 +194,13 @@ def _heard(talk: Talk, lines: Lines) -> list[dict[str, Any]]:
 
 _TITLE = "cron-processes"
 _PR_SET_PDEATHSIG = 1
-# A signal to a whole group or container is for the scheduler, which tells its runs itself.
+# A signal to a whole group or container is for the scheduler, which ends its runs itself.
 _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 @dataclass(slots=True)
 class _Child:
-    """A process of a run.
-
-    Args:
-        key: of the run.
-        conversation: with the scheduler.
-        was_signalled: it was, so that its whole group is to end with it.
-    """
+    """A process of a run; when it was signalled, its whole group ends with it."""
 
     key: int
     conversation: socket.socket
@@ -223,10 +208,10 @@ class _Child:
 
 
 class ForkServer:
-    """Fork, pass signals on, and say how each process left.
+    """Fork processes, pass signals on, and report how each process ended.
 
     Args:
-        control: where the scheduler asks.
+        control: the conversation with the scheduler.
     """
 
     def __init__(self, control: socket.socket) -> None:
@@ -237,7 +222,7 @@ class ForkServer:
         os.set_blocking(self._news, False)
 
     def serve(self) -> None:
-        """Serve until the scheduler is gone or has no use of it any more."""
+        """Serve until the scheduler is gone or closes the conversation."""
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(self._news, warn_on_full_buffer=False)
         while True:
@@ -255,7 +240,7 @@ class ForkServer:
         try:
             message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 2)
         except ConnectionError:
-            # The scheduler was killed, and left answers unread.
+            # The scheduler was killed before it read all answers.
             return False
         if len(message) < MESSAGE.size:
             close_quietly(*descriptors)
@@ -304,7 +289,7 @@ class ForkServer:
             os.dup2(output, 2)
             code = be_run(conversation)
         finally:
-            # Whatever it was: this copy of the server must never serve.
+            # This copy of the server must never serve.
             os._exit(code)
 
     def _signal(self, key: int, number: int) -> None:
@@ -315,13 +300,13 @@ class ForkServer:
 
     def _reap(self) -> None:
         for pid in list(self._children):
-            # While it is not waited for, its number is nobody else's.
+            # Its number is not used again before it is waited for.
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
                 continue
             child = self._children.pop(pid)
             if child.was_signalled or ended.si_code != os.CLD_EXITED:
-                # What it started is not to go on beside the next attempt.
+                # Programs that it started must not go on beside the next attempt.
                 _signal_group(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             with suppress(OSError):
@@ -334,13 +319,13 @@ def _signal_group(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except OSError:
-        # It has no group of its own yet.
+        # It does not lead a group yet.
         with suppress(OSError):
             os.kill(pid, number)
 
 
 def _end_with_parent(server: int) -> None:
-    """Let the kernel end this process when the server is gone, where the kernel can."""
+    """Make the kernel end this process with the server, where the kernel supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -348,16 +333,16 @@ def _end_with_parent(server: int) -> None:
 
 
 def _load(paths: list[str]) -> None:
-    """Load what runs beside Django, so that each run finds it there."""
+    """Import the callbacks, so that each run finds them loaded."""
     preload(paths)
     close_every()
     gc.collect()
-    # What nothing touches stays shared between all runs.
+    # Objects that are not touched stay shared between all runs.
     gc.freeze()
 
 
 def main(given: str) -> None:
-    """Be a fork server; Django is set up."""
+    """Run the fork server; Django is set up."""
     order = Order.read(given)
     _restore_python_path(order.python_path)
     for name in _IGNORED:
@@ -377,14 +362,14 @@ def main(given: str) -> None:
 
 
 def _restore_python_path(value: str | None) -> None:
-    """Let programs that a run starts have the environment of the scheduler."""
+    """Restore the scheduler's ``PYTHONPATH`` for programs that a run starts."""
     os.environ.pop("PYTHONPATH", None)
     if value is not None:
         os.environ["PYTHONPATH"] = value
 
 
 def _take_back_standard_error(errors: int) -> None:
-    """Print the output of loading, which the scheduler would have read had it failed."""
+    """Print the output of loading, which the scheduler reads only after a failure."""
     sys.stderr.flush()
     with os.fdopen(os.dup(2), "rb") as kept:
         kept.seek(0)

@@ -1,9 +1,4 @@
-"""How long a fork server owes an answer: one that is stopped is woken, one that hangs is ended.
-
-A callback may stop or hang the server by accident or in anger. Each run that goes on looks
-now and then; time in which nobody looked does not count, so that a machine that slept, or
-that has too much to do, accuses nobody.
-"""
+"""The fork server of a process runner: started, asked for processes, replaced when it hangs."""
 
 from __future__ import annotations
 
@@ -26,28 +21,32 @@ from django.utils.autoreload import get_child_arguments
 from ... import signals
 from .. import forking
 from ..clock import Clock, system_clock
-from ..descriptors import out_of_the_way
+from ..forking import out_of_the_way
 from .process_protocol import ASK, FORK, MESSAGE, SIGNAL, close_quietly
 
 EVERY = 1.0
-"""Seconds between two questions, and the most that counts between two looks."""
+"""Seconds between two questions, and the most that counts between two checks."""
 
 WAKE_AFTER = 5.0
-"""Seconds without an answer after which the server is told to go on, should it be stopped."""
+"""Seconds without an answer after which the server gets SIGCONT: it may be stopped."""
 
 LONGEST_SILENCE = 15.0
-"""Seconds without an answer after which a server that has answered before is ended."""
+"""Seconds without an answer after which a server that has answered before is killed."""
 
 LONGEST_LOAD = 60.0
-"""Seconds within which a new server has to load the project and answer."""
+"""Seconds within which a new server must load the project and answer."""
 
 
 class Silence:
-    """Ask one server whether it serves, and measure how long it says nothing.
+    """Ask one server whether it serves, and measure the time without an answer.
+
+    A callback may stop or hang the server. Each run in progress checks the server now and then;
+    time without checks does not count, so a machine that slept or is overloaded causes no
+    false alarm.
 
     Args:
-        control: the conversation with it.
-        pid: of it.
+        control: the conversation with the server.
+        pid: of the server.
         clock: measures.
     """
 
@@ -60,7 +59,7 @@ class Silence:
         self.seconds = 0.0
 
     def is_too_long(self) -> bool:
-        """Look, and tell whether the server is to be given up."""
+        """Check the server, and return whether it is to be replaced."""
         now = self._clock.monotonic()
         passed, self._looked = now - self._looked, now
         if self._hears():
@@ -88,7 +87,7 @@ class Silence:
                 self._control.sendall(MESSAGE.pack(ASK, 0, 0))
 
     def _may(self, event: int) -> bool:
-        """Return whether the conversation holds nobody up now."""
+        """Return whether reading or writing would not block."""
         poll = select.poll()
         poll.register(self._control.fileno(), event)
         return bool(poll.poll(0))
@@ -103,12 +102,12 @@ _is_command = False
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a fork server is told when it is started.
+    """The argument of a fork server.
 
     Args:
         control: descriptor of its conversation with the scheduler.
-        errors: descriptor of the standard error for the time after loading.
-        paths: of the callbacks that it imports.
+        errors: descriptor of the standard error after loading.
+        paths: callbacks that it imports.
         path: the scheduler's ``sys.path``.
         python_path: the scheduler's ``PYTHONPATH``, ``None`` where it has none.
     """
@@ -121,12 +120,10 @@ class Order:
 
     @classmethod
     def of(cls, control: int, errors: int, paths: Iterable[str]) -> Order:
-        """Return the order for a server of this process."""
         return cls(control, errors, sorted(paths), sys.path, os.environ.get("PYTHONPATH"))
 
     @classmethod
     def read(cls, text: str) -> Order:
-        """Return the order that an argument spells."""
         return cls(**json.loads(text))
 
     def __str__(self) -> str:
@@ -134,7 +131,7 @@ class Order:
 
 
 def is_command() -> None:
-    """Note that this process was started as a management command, on the command line."""
+    """Note that this process was started as a management command on the command line."""
     global _is_command
     _is_command = True
 
@@ -145,14 +142,14 @@ def arguments(order: Order) -> list[str]:
         try:
             ours = [str(each) for each in get_child_arguments()]
         except RuntimeError:
-            pass  # What started this process is no file, as with `python -c`.
+            pass  # This process was not started from a file, as with `python -c`.
         else:
             return [*ours[: len(ours) - len(sys.argv[1:])], _COMMAND, OPTION, str(order)]
     return [sys.executable, "-c", _BOOTSTRAP, str(order)]
 
 
 def environment(order: Order) -> Mapping[str, str]:
-    """Return the environment of a fork server, which finds the modules that this process finds."""
+    """Return the environment of a fork server, which finds the same modules as this process."""
     if not _is_command:
         return os.environ
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, order.path))}
@@ -172,21 +169,21 @@ _SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 
 class ProcessesUnavailableError(RuntimeError):
-    """Tell why a run cannot be called in a process of its own."""
+    """Report why a run cannot be called in a process of its own."""
 
 
 class SilentServerError(RuntimeError):
-    """Tell that a fork server has been given up, because it says nothing."""
+    """Report that a fork server was replaced because it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the scheduler has of the process of a run.
+    """The scheduler's end of the process of a run.
 
     Args:
-        talk: what is said to and fro.
-        output: where what it prints is read.
-        is_served: tells whether the server that forks it serves.
+        talk: messages in both directions.
+        output: descriptor of its output.
+        is_served: returns whether its server serves.
     """
 
     talk: socket.socket
@@ -194,7 +191,6 @@ class Conversation:
     is_served: Callable[[], bool]
 
     def close(self) -> None:
-        """Say and hear nothing more."""
         self.talk.close()
         close_quietly(self.output)
 
@@ -217,10 +213,10 @@ class Server:
         self._lock = threading.Lock()
 
     def start(self, paths: Iterable[str]) -> None:
-        """Let it load Django meanwhile; where it runs already it stays as it is.
+        """Start to load Django; a server that runs already stays as it is.
 
         Raises:
-            ProcessesUnavailableError: there is no way.
+            ProcessesUnavailableError: this process cannot start a server.
         """
         with self._lock:
             self._paths.update(paths)
@@ -230,7 +226,7 @@ class Server:
         """Begin the process of a run.
 
         Raises:
-            ProcessesUnavailableError: there is no way.
+            ProcessesUnavailableError: this process cannot start a server.
             OSError: there are no descriptors left.
         """
         mine, theirs = socket.socketpair()
@@ -262,7 +258,7 @@ class Server:
                 self._control.sendall(MESSAGE.pack(SIGNAL, key, number))
 
     def close(self) -> None:
-        """Let it end, with whatever still runs, and wait for that."""
+        """End it with all its runs, and wait for the end."""
         with self._lock:
             self._part()
 
@@ -272,7 +268,7 @@ class Server:
         return None if self._process is None else self._process.pid
 
     def _serves(self, process: subprocess.Popen[bytes]) -> bool:
-        """Return whether a server serves; one that is silent for too long is ended."""
+        """Return whether a server serves; kill one that is silent for too long."""
         with self._lock:
             if process.poll() is not None:
                 return False
@@ -281,14 +277,14 @@ class Server:
             if not self._silence.is_too_long():
                 return True
             silent = SilentServerError(f"it said nothing for {self._silence.seconds:.0f} s")
-            # It takes its runs with it, so that none goes on that nobody looks after.
+            # Its runs end with it, so that none goes on without supervision.
             process.kill()
             self._part()
         signals.report("The process that forks runs", silent, then="another one takes its place")
         return False
 
     def _send(self, message: bytes, descriptors: list[int]) -> subprocess.Popen[bytes]:
-        """Send to a server that lives; a new one takes the place of one that died."""
+        """Send to a living server; start another one in the place of a dead one."""
         try:
             control, process = self._living()
             socket.send_fds(control, [message], descriptors)
@@ -321,9 +317,9 @@ class Server:
             raise ProcessesUnavailableError(f"no process could be started: {error}") from error
         finally:
             theirs.close()
-        # A callback in a thread may close what it does not know.
+        # A callback in a thread may close descriptors that it does not know.
         control = socket.socket(fileno=out_of_the_way(mine.detach()))
-        # One that hangs and takes nothing holds nobody: it is replaced.
+        # A server that hangs and reads nothing is replaced.
         control.settimeout(_LONGEST_SENDING)
         forking.close_in_children(control.fileno())
         return control, process
@@ -346,7 +342,7 @@ class Server:
             os.close(errors)
 
     def _hear_last_words(self) -> None:
-        """Print why a server could not load the project, and keep the last line of it."""
+        """Print the error of a server that could not load the project; keep its last line."""
         errors, self._errors = self._errors, None
         if errors is None:
             return

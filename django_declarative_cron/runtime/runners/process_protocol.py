@@ -1,4 +1,4 @@
-"""How much memory and time of the processor a process may take."""
+"""Messages between the scheduler, its fork server and the processes of runs, and their limits."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ... import conf
 from ...store.guard import Member
 from ...store.results import Result
 from .. import forking
 from ..clock import Clock
-from ..descriptors import identity, out_of_the_way
+from ..context import Run
+from ..fencing import member_of
+from ..forking import identity, out_of_the_way
 
 OPTIONS = ("memory_limit", "cpu_limit")
-"""Keys of ``options`` that only a process can keep to: bytes, and seconds."""
+"""Keys of ``options`` that limit a process: bytes, and seconds of the processor."""
 
 
-def of(options: Mapping[str, Any]) -> dict[str, int]:
+def limits_of(options: Mapping[str, Any]) -> dict[str, int]:
     """Return the limits that a task declares."""
     return {key: int(options[key]) for key in OPTIONS if options.get(key)}
 
 
 def impose(limits: Mapping[str, int]) -> None:
-    """Limit this process."""
     if not limits or sys.platform == "win32":
         return
     import resource
 
     memory, seconds = limits.get("memory_limit"), limits.get("cpu_limit")
     if memory is not None:
-        # What is mapped and not written to is not counted, other than by RLIMIT_AS.
+        # RLIMIT_AS would also count memory that is mapped and never written to.
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     if seconds is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
 def words_of_signal(number: int, limits: Mapping[str, int]) -> str:
-    """Name the signal that ended a process, and the limit behind it where there was one."""
+    """Return the name of the signal that ended a process, with the limit that caused it."""
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -69,75 +71,72 @@ UNHEARD = 97
 
 
 def send_line(conversation: socket.socket, **said: Any) -> None:
-    """Say one thing.
+    """Send one message.
 
     Raises:
-        OSError: nobody listens.
+        OSError: the other end is closed.
     """
     conversation.sendall(json.dumps(said).encode() + b"\n")
 
 
 class Lines:
-    """Put together what comes in pieces."""
+    """Messages out of the pieces in which they are received."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def add(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """Return the lines that a piece completes."""
+        """Return the messages that a piece completes."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             try:
                 said = json.loads(line)
             except ValueError:
-                continue  # Somebody was killed in the middle of a word.
+                continue  # Its sender was killed while it wrote.
             if isinstance(said, dict):
                 yield said
 
 
 def pack_result(result: Result) -> dict[str, Any]:
-    """Return a result as JSON-native data."""
     said = asdict(replace(result, declaration=None))
     return {**said, "finished_at": result.finished_at.isoformat()}
 
 
 def unpack_result(packed: dict[str, Any]) -> Result:
-    """Read a result again."""
     at = datetime.fromisoformat(packed["finished_at"])
     return Result(**{**packed, "finished_at": at, "errors": tuple(packed["errors"])})
 
 
-def pack_member(member: Member) -> dict[str, Any]:
-    """Return who an instance is as JSON-native data."""
-    dead_after = member.dead_after
-    return {
-        "using": member.using,
-        "deployment": member.deployment,
-        "instance": str(member.instance),
-        "digest": member.digest,
-        "lease": member.lease.total_seconds(),
-        "renew": member.renew.total_seconds(),
-        "dead_after": None if dead_after is None else dead_after.total_seconds(),
-    }
+def pack_member(member: Member) -> list[str]:
+    return [str(member.instance), member.digest, member.deployment]
 
 
-def unpack_member(packed: dict[str, Any], clock: Clock) -> Member:
-    """Read who an instance is again."""
-    dead_after = packed["dead_after"]
-    return Member(
-        using=packed["using"],
-        deployment=packed["deployment"],
-        instance=UUID(packed["instance"]),
-        digest=packed["digest"],
-        lease=timedelta(seconds=packed["lease"]),
-        renew=timedelta(seconds=packed["renew"]),
-        database_time=clock.database_time(),
-        dead_after=None if dead_after is None else timedelta(seconds=dead_after),
+def unpack_member(packed: Sequence[str], clock: Clock) -> Member:
+    instance, digest, deployment = packed
+    return member_of(conf.options(), clock, UUID(instance), digest, deployment)
+
+
+_RUN = ("id", "task_name", "attempt", "reason", "timezone", "max_attempts")
+
+
+def pack_run(run: Run) -> dict[str, Any]:
+    instants = [run.scheduled_for.isoformat(), run.started_at.isoformat()]
+    return {name: getattr(run, name) for name in _RUN} | {"at": instants, "meta": dict(run.meta)}
+
+
+def unpack_run(packed: dict[str, Any], cancelled: threading.Event) -> Run:
+    scheduled_for, started_at = map(datetime.fromisoformat, packed.pop("at"))
+    return Run(
+        **packed,
+        scheduled_for=scheduled_for,
+        started_at=started_at,
+        stopping=threading.Event(),
+        cancelled=cancelled,
     )
 
 
 def close_quietly(*descriptors: int) -> None:
-    """Close descriptors, those too that are closed already."""
+    """Close descriptors, also those that are closed already."""
     for descriptor in descriptors:
         try:
             os.close(descriptor)
@@ -146,10 +145,10 @@ def close_quietly(*descriptors: int) -> None:
 
 
 class Talk:
-    """Say and hear, as long as the descriptor is ours.
+    """The conversation of a run's process, as long as its descriptor is ours.
 
     Args:
-        conversation: is moved, and of no use to the caller any more.
+        conversation: is moved to another descriptor, so the caller must not use it any more.
     """
 
     def __init__(self, conversation: socket.socket) -> None:
@@ -160,11 +159,11 @@ class Talk:
 
     @property
     def is_ours(self) -> bool:
-        """Return whether nobody has closed it."""
+        """Return whether the callback has not closed it."""
         return identity(self._socket.fileno()) == self._identity
 
     def say(self, **said: Any) -> bool:
-        """Say one thing, and tell whether that was possible."""
+        """Send one message, and return whether that was possible."""
         with self._lock:
             try:
                 if self.is_ours:
@@ -175,15 +174,15 @@ class Talk:
         return False
 
     def break_line(self) -> None:
-        """Let what comes next be understood, although a signal cut off what was said before."""
+        """End a message that a signal cut off, so that the next one is understood."""
         if self.is_ours:
             self._socket.sendall(b"\n")
 
     def hear(self, seconds: float | None = None) -> bytes | None:
-        """Wait for what the scheduler says.
+        """Wait for data of the scheduler.
 
         Returns:
-            what came, nothing where the scheduler is gone; ``None`` where nothing came.
+            the data, empty where the scheduler is gone; ``None`` where nothing came in time.
         """
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)

@@ -1,4 +1,4 @@
-"""Which runner calls the runs of which task."""
+"""The runners of a scheduler, by the names that declarations use."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..clock import Clock
 from ..outcome import failed
 from ..work import Work, perform
 from . import Load, Runner
-from .coroutines import CoroutineRunner
+from .asyncio import CoroutineRunner
 from .django_tasks import TasksRunner
 from .fork_server_client import Server
-from .processes import ProcessRunner, in_process
-from .threads import ThreadRunner
+from .process import ProcessRunner, in_process
+from .thread import ThreadRunner
 
 
 class Runners:
-    """The runners of one scheduler; each holds nothing before its first run.
+    """The runners of one scheduler; each starts threads or processes at its first run.
 
     Args:
         options: of the scheduler.
         clock: dates the ends of runs.
-        member: gives who this instance is.
-        given: calls everything, instead of all others; a simulation brings one.
+        member: returns this instance.
+        given: calls everything instead of them, in a simulation.
     """
 
     def __init__(
@@ -47,33 +47,28 @@ class Runners:
         self._by_name = {} if given else {name: make() for name, make in makers.items()}
 
     def prepare(self, declarations: Sequence[Declaration]) -> None:
-        """Let each get ready for the runs of a registration set."""
         for runner in self._by_name.values():
             runner.prepare(declarations)
 
     def submit(self, work: Work) -> None:
-        """Have a run called by the runner of its task."""
         runner = self._given or self._by_name[_name(work)]
         runner.submit(work)
 
     def look(self) -> None:
-        """Let each do what is to be done now and then."""
         for runner in self._by_name.values():
             runner.look()
 
     @property
     def loads(self) -> list[Load]:
-        """Return how busy each is."""
         return [runner.load for runner in self._by_name.values()]
 
     def close(self) -> None:
-        """Let each give back what it holds; to be called when every run has ended."""
         for runner in [self._given] if self._given else self._by_name.values():
             runner.close()
 
 
 def call_once(work: Work, clock: Clock) -> Result:
-    """Call one run to its end while this thread waits, as the runner of its task does."""
+    """Call one run to its end in this thread, or in a process if its task has that runner."""
     if _name(work) != PROCESS:
         return perform(work, clock)
     server = Server()

@@ -15,7 +15,7 @@ from django.db import connection
 
 from django_declarative_cron import Scheduler, conf
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import processes, registry
+from django_declarative_cron.runtime.runners import process, registry
 from django_declarative_cron.runtime.runners.fork_server_client import Server
 
 from ...database import for_children
@@ -197,7 +197,7 @@ def _one_server() -> Iterator[Server]:
 @pytest.fixture
 def share_server(_one_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all process runners of the test use one server."""
-    monkeypatch.setattr(processes, "Server", lambda: _one_server)
+    monkeypatch.setattr(process, "Server", lambda: _one_server)
     monkeypatch.setattr(registry, "Server", lambda: _one_server)
 
 

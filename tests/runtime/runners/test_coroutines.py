@@ -12,7 +12,7 @@ import pytest
 from django_declarative_cron import Run
 from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners.coroutines import CoroutineRunner
+from django_declarative_cron.runtime.runners.asyncio import CoroutineRunner
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import ManualClock

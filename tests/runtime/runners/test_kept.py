@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.declarations.declaration import Target
-from django_declarative_cron.runtime import run_log
+from django_declarative_cron.runtime import context
+from django_declarative_cron.runtime.context import Tail
 from django_declarative_cron.runtime.outcome import ERROR_LENGTH, VALUE_LENGTH, failed, succeeded
-from django_declarative_cron.runtime.run_log import Tail
 from django_declarative_cron.runtime.work import Run, Work
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -67,10 +67,10 @@ def test_the_end_of_a_log_is_kept_and_a_cut_is_seen() -> None:
 
 def test_a_line_has_a_length_too() -> None:
     taken: list[str] = []
-    with run_log.kept(taken.append):
-        logging.getLogger("tests.runtime.runners").warning("x" * (2 * run_log.LINE_LENGTH))
+    with context.kept(taken.append):
+        logging.getLogger("tests.runtime.runners").warning("x" * (2 * context.LINE_LENGTH))
     (line,) = taken
-    assert len(line) == run_log.LINE_LENGTH + 1
+    assert len(line) == context.LINE_LENGTH + 1
 
 
 def test_the_error_of_a_run_names_no_secret_in_logs_and_to_people() -> None:

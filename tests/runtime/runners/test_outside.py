@@ -18,7 +18,7 @@ from django_declarative_cron.core.declarations.problems import UnresolvableError
 from django_declarative_cron.models import Origin
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import Run
-from django_declarative_cron.runtime.runners import django_tasks_worker, fork_server, processes
+from django_declarative_cron.runtime.runners import django_tasks_worker, fork_server, process
 from django_declarative_cron.runtime.work import Work
 
 PATH = "spilled.leak"
@@ -47,7 +47,7 @@ def ordered(target: Target) -> tuple[Work, dict[str, Any]]:
     now = system_clock.now()
     run = Run("a", now, now, 1, "due", "UTC", threading.Event(), threading.Event())
     work = Work(1, run, target, lambda result: None)
-    return work, json.loads(json.dumps(processes._order(work, {})))
+    return work, json.loads(json.dumps(process._order(work, {})))
 
 
 def test_a_process_of_a_run_imports_nothing_for_it(posted: Target) -> None:
@@ -59,8 +59,8 @@ def test_a_process_of_a_run_imports_nothing_for_it(posted: Target) -> None:
 
 
 def test_a_server_of_processes_loads_nothing_for_it(posted: Target) -> None:
-    assert list(processes._loaded([posted])) == []
-    assert list(processes._loaded([Targets().type(PATH)])) == [PATH]
+    assert list(process._loaded([posted])) == []
+    assert list(process._loaded([Targets().type(PATH)])) == [PATH]
 
 
 def taken(origin: str) -> Any:

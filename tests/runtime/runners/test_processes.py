@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import fork_server_client, processes
+from django_declarative_cron.runtime.runners import fork_server_client, process
 from django_declarative_cron.runtime.runners.process_protocol import ANSWER, ASK, MESSAGE
 from django_declarative_cron.testing import ManualClock
 
@@ -51,7 +51,7 @@ def test_a_run_that_never_returns_is_ended_with_what_it_started(
     bench: Bench, callback: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P57."""
-    monkeypatch.setattr(processes, "GRACE", 0.5)
+    monkeypatch.setattr(process, "GRACE", 0.5)
     run = bench.run_beyond(callback)
     assert (run.outcome, run.error[:15]) == ("timed_out", "timed out after")
     for pid in map(int, bench.noted("began")[0].split()[1:]):
@@ -94,7 +94,7 @@ def test_a_process_that_closes_every_descriptor_is_a_failure_that_names_it(bench
 def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "GRACE", 0.2)
+    monkeypatch.setattr(process, "GRACE", 0.2)
     assert bench.run_beyond("closes_everything_and_waits").outcome == "timed_out"
 
 
@@ -184,14 +184,14 @@ def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
 def test_runs_end_although_their_server_hangs(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "GRACE", 0.5)
+    monkeypatch.setattr(process, "GRACE", 0.5)
     own_bench.start(own_bench.task("t", "is_deaf", timeout=5), own_bench.task("u", "ok"))
     pids = list(map(int, own_bench.noted("began")[0].split()[1:]))
     assert own_bench.ended("u").outcome == "succeeded"
     server = _server(own_bench)
     os.kill(server, signal.SIGSTOP)
     try:
-        monkeypatch.setattr(processes, "LONGEST_START", 0.5)
+        monkeypatch.setattr(process, "LONGEST_START", 0.5)
         TaskRun.objects.filter(task_name="u").delete()
         own_bench.ask("u")
         run = own_bench.ended("u")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import threads
+from django_declarative_cron.runtime.runners import thread
 from django_declarative_cron.store import cancellation
 
 from ..conftest import FIVE_MINUTES, NEVER_TODAY
@@ -26,7 +26,7 @@ def test_a_late_start_is_told_of_once_with_numbers(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P56."""
-    monkeypatch.setattr(threads, "LATE", 0.2)
+    monkeypatch.setattr(thread, "LATE", 0.2)
     names = ["t", "u", "v"]
     bench.start(*[bench.task(name, "until_stopping") for name in names])
     eventually(lambda: "waited" in caplog.text)
@@ -43,7 +43,7 @@ def test_a_thread_that_does_not_end_is_replaced_and_its_task_not_started_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P57, where nothing can end it."""
-    monkeypatch.setattr(threads, "PATIENCE", 0.2)
+    monkeypatch.setattr(thread, "PATIENCE", 0.2)
     go_on = threading.Event()
 
     def deaf() -> None:
@@ -85,10 +85,10 @@ def test_a_run_that_is_cancelled_in_the_queue_is_never_called(bench: Bench) -> N
 def test_a_run_ends_whatever_keeps_it_from_being_called(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(self: object, lapses: int, run: int) -> bool:
+    def breaks(self: object, member: object, lapses: int, run: int) -> bool:
         raise RuntimeError("the question is broken")
 
-    monkeypatch.setattr("django_declarative_cron.runtime.calls.Calls._admit", breaks)
+    monkeypatch.setattr("django_declarative_cron.runtime.executor.Executor._admit", breaks)
     run = bench.run("ok")
     assert (run.outcome, run.error) == ("failed", "RuntimeError: the question is broken")
     monkeypatch.undo()

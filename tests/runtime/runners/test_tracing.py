@@ -148,7 +148,7 @@ django.setup()
 from django_declarative_cron.runtime import tracing
 from django_declarative_cron.runtime.engine import Engine
 assert not tracing.HAS_API
-assert not hasattr(Engine._claim, "__wrapped__")
+assert not hasattr(Engine._start_due_tasks, "__wrapped__")
 assert tracing.carrier() == {}
 with tracing.traced_run(None):
     pass

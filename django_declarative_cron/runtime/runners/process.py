@@ -1,4 +1,4 @@
-"""Looking after the process of one run, from its call to its end."""
+"""Calls in processes of their own: each is supervised from its call to its end."""
 
 from __future__ import annotations
 
@@ -15,19 +15,27 @@ from ... import signals
 from ...core.declarations.declaration import Declaration, Target
 from ...store.results import Result
 from ..clock import Clock
+from ..context import Tail
 from ..outcome import cut_short, failed, storable
-from ..run_log import Tail
 from ..work import Work
 from . import process_protocol
 from .fork_server_client import Conversation, ProcessesUnavailableError, Server
-from .process_protocol import MOST_AT_ONCE, UNHEARD, Lines, pack_member, send_line, unpack_result
-from .threads import Pool
+from .process_protocol import (
+    MOST_AT_ONCE,
+    UNHEARD,
+    Lines,
+    pack_member,
+    pack_run,
+    send_line,
+    unpack_result,
+)
+from .thread import Pool
 
 GRACE = 3.0
 """Seconds between the signal that asks a process to end and the one that ends it."""
 
 LONGEST_START = 60.0
-"""Seconds within which a process is to begin, the load of Django by its server included."""
+"""Seconds within which a process must begin, including the time its server loads Django."""
 
 OUTPUT_LENGTH = 64 * 1024
 
@@ -36,11 +44,11 @@ _PIECE = 4096
 
 
 class RunLostError(RuntimeError):
-    """Tell how the process of a run left without a result."""
+    """Report how the process of a run ended without a result."""
 
 
 class Supervision:
-    """Hear a run's process out, and end it when it is to end.
+    """Read the messages of a run's process, and end it when it is to end.
 
     Args:
         work: the run.
@@ -74,11 +82,11 @@ class Supervision:
         self._group: int | None = None
 
     def wait(self) -> Result | None:
-        """Wait for the end of the process, and say how the run ended.
+        """Wait for the end of the process, and return the result.
 
         Returns:
-            ``None`` where its server was lost before the run began: it was not called, and
-            never will be by that process.
+            ``None`` where its server was lost before the run began: the callback was not
+            called, and that process will not call it.
         """
         began = self._clock.monotonic()
         while not self._is_over:
@@ -115,9 +123,9 @@ class Supervision:
             self._server.signal(self._work.id, signal.SIGTERM)
 
     def _kill(self) -> None:
-        """Have the process killed; where that was in vain its server is as good as dead.
+        """Kill the process; do not rely on the server for that a second time.
 
-        One that has not begun is not waited for: its server may be loading the project.
+        A process that has not begun is not waited for: its server may be loading the project.
         """
         if self._was_killed or not self._has_begun:
             self._cut_off()
@@ -125,10 +133,10 @@ class Supervision:
         self._server.signal(self._work.id, signal.SIGKILL)
 
     def _cut_off(self) -> None:
-        """End what no server ends, and hear only what has been said.
+        """Kill the process without the server, and read only messages already sent.
 
-        Something that the run started may hold its end of the conversation open. A process
-        that begins only now finds that nobody listens, and leaves without a call.
+        A program that the run started may hold its end of the conversation open. A process
+        that begins only now finds the conversation closed, and exits without a call.
         """
         self._kill_group()
         with suppress(OSError):
@@ -185,7 +193,7 @@ class Supervision:
             self._lost, self._is_over = self._lost or self._words_of(said["exit"]), True
 
     def _begin(self, group: int) -> None:
-        """Let the time of the run count from now on, not from when its process was asked for."""
+        """Measure the time limit from the begin of the run, not of its process."""
         self._group = group
         self._has_begun, timeout = True, self._work.timeout
         self._end_at = None if timeout is None else self._clock.monotonic() + timeout
@@ -198,7 +206,7 @@ class Supervision:
         return f"the process left with exit code {code} before the callback had ended"
 
     def _read_output(self) -> None:
-        """Keep what was printed, and print it here as far as nobody has to wait for that."""
+        """Keep the output, and print it here where that does not block."""
         while self._output >= 0:
             try:
                 piece = os.read(self._output, _PIECE)
@@ -234,23 +242,18 @@ def _print(piece: bytes) -> None:
 
 
 _CALLS = 2
-"""How often a run is given to a server: again to another one, where the first was lost."""
+"""How many servers a run is given to, where the first one is lost before it begins."""
 
 
 class ProcessRunner(Pool):
-    """Call callbacks in at most so many processes at a time.
-
-    Args:
-        workers: size of the pool.
-        clock: dates the ends of runs.
-    """
+    """Call callbacks in processes."""
 
     def __init__(self, workers: int, clock: Clock) -> None:
         super().__init__("process", workers, clock, self._in_process)
         self.server = Server()
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
-        """Let the server load what is going to run."""
+        """Let the server load the callbacks."""
         targets = [each.target for each in declarations if each.runner == "process"]
         if targets:
             try:
@@ -259,7 +262,7 @@ class ProcessRunner(Pool):
                 signals.report("Preparing for runs in processes", error, then="their runs fail")
 
     def close(self) -> None:
-        """Let threads and server end; to be called when every run has ended."""
+        """End threads and server, once every run has ended."""
         super().close()
         self.server.close()
 
@@ -275,7 +278,7 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
     """Call a callback to its end in a process of its own.
 
     Raises:
-        ProcessesUnavailableError: there is no way.
+        ProcessesUnavailableError: this process cannot start others.
         OSError: the system lacks what it needs for another process.
     """
     for _ in range(_CALLS):
@@ -290,12 +293,12 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
 
 
 def _called(work: Work, clock: Clock, server: Server) -> Result | None:
-    """Call a callback; ``None`` where the server was lost before it was called."""
+    """Call a callback; return ``None`` where the server was lost before the call."""
     options = {} if work.declaration is None else work.declaration.options
-    bounds = process_protocol.of(options)
+    bounds = process_protocol.limits_of(options)
     conversation = server.call(work.id)
     try:
-        # Should it be gone, how it left is to be heard.
+        # If the process is gone already, the supervision finds out how it ended.
         with suppress(OSError):
             send_line(conversation.talk, **_order(work, bounds))
         return Supervision(work, clock, server, conversation, bounds).wait()
@@ -304,14 +307,12 @@ def _called(work: Work, clock: Clock, server: Server) -> Result | None:
 
 
 def _loaded(targets: Iterable[Target]) -> Iterator[str]:
-    """Return what a server imports ahead: nothing that came over HTTP."""
+    """Return the paths that a server imports: none that came over HTTP."""
     return (each.text for each in targets if not (each.is_command or each.is_from_outside))
 
 
 def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
-    run = work.run
     return {
-        "id": work.id,
         "callback": work.target.text,
         "command": work.target.is_command,
         "outside": work.target.is_from_outside,
@@ -319,14 +320,5 @@ def _order(work: Work, bounds: dict[str, int]) -> dict[str, object]:
         "limits": bounds,
         "trace": dict(work.trace),
         "member": None if work.member is None else pack_member(work.member),
-        "run": {
-            "task_name": run.task_name,
-            "scheduled_for": run.scheduled_for.isoformat(),
-            "started_at": run.started_at.isoformat(),
-            "attempt": run.attempt,
-            "reason": run.reason,
-            "timezone": run.timezone,
-            "meta": dict(run.meta),
-            "max_attempts": run.max_attempts,
-        },
+        "run": pack_run(replace(work.run, id=work.id)),
     }

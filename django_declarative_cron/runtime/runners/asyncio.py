@@ -1,4 +1,4 @@
-"""Asynchronous callbacks: one event loop in a thread of its own."""
+"""Calls of asynchronous callbacks, in one event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import partial
 
 from ...core.declarations.declaration import Declaration
 from ..clock import Clock
+from ..lifecycle import inside
 from ..outcome import failed, succeeded
-from ..reentrancy import inside
 from ..work import Work, finished, invoke, surrounded
 from . import Load
 
 _SHORTEST = 1.0
-"""Seconds for which a cleaning up is waited for, however little is left of the run's time."""
+"""Seconds for which the clean-up is awaited at least, even at the end of the time limit."""
 
 
 class CoroutineRunner:
@@ -34,10 +34,9 @@ class CoroutineRunner:
         self._busy: dict[int, asyncio.Task[None] | None] = {}
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
-        """Do nothing: the loop is made when it is needed."""
+        """Do nothing: the loop is started when it is needed."""
 
     def submit(self, work: Work) -> None:
-        """Begin one run."""
         if not work.admit(work.id):
             return
         self._busy[work.id] = None
@@ -53,11 +52,10 @@ class CoroutineRunner:
 
     @property
     def load(self) -> Load:
-        """Return how busy it is."""
         return Load("coroutine", 0, len(self._busy), 0)
 
     def close(self) -> None:
-        """Let the loop and its thread end; to be called when every run has ended."""
+        """End the loop and its thread, once every run has ended."""
         with self._lock:
             loop, self._loop = self._loop, None
             self._closing.set()
@@ -78,7 +76,7 @@ class CoroutineRunner:
             return self._loop
 
     def _begin(self, loop: asyncio.AbstractEventLoop, work: Work) -> None:
-        # A loop itself does not keep its tasks from being collected.
+        # The loop holds its tasks weakly, so keep them here.
         task = loop.create_task(_perform(work, self._clock))
         self._busy[work.id] = task
         task.add_done_callback(partial(self._over, work))
@@ -86,7 +84,7 @@ class CoroutineRunner:
     def _over(self, work: Work, task: asyncio.Task[None]) -> None:
         del self._busy[work.id]
         if task.cancelled():
-            # By code of another run, before it began: it could not say so itself.
+            # Code of another run cancelled it before it began.
             work.done(failed(work, asyncio.CancelledError(), self._clock.now(), 0.0))
 
 
@@ -95,7 +93,7 @@ async def _perform(work: Work, clock: Clock) -> None:
 
     def longest_cleaning() -> float | None:
         lasted.end()
-        # What is asked from here on comes too late, however long the cleaning up takes.
+        # Requests to end come too late from here on, however long the clean-up takes.
         work.ending.settle()
         return _left(work, lasted.seconds)
 
@@ -110,11 +108,7 @@ async def _perform(work: Work, clock: Clock) -> None:
 
 
 class _Lasted:
-    """How long a run lasted: to the end of its own work, whatever comes then.
-
-    Args:
-        clock: by which it is measured.
-    """
+    """The duration of a run, without the clean-up."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -122,7 +116,6 @@ class _Lasted:
         self._is_over = False
 
     def end(self) -> None:
-        """Take note of the end, unless it came before."""
         if not self._is_over:
             self._is_over = True
             self.at = self._clock.now()
@@ -130,16 +123,16 @@ class _Lasted:
 
 
 def _left(work: Work, lasted: float) -> float | None:
-    """Return how long a run that has ended waits for its cleaning up, ``None`` for any time.
+    """Return the most seconds for the clean-up, ``None`` without a limit.
 
-    Code that it did not wait for may hang in the thread that is cleaned up.
+    Code that the run did not await may hang in the thread that is cleaned up.
     """
     return None if work.timeout is None else max(work.timeout - lasted, _SHORTEST)
 
 
 @contextmanager
 def _cancelled_when_asked(work: Work) -> Iterator[None]:
-    """Cancel the task of this coroutine when its run is to end."""
+    """Cancel the task of this coroutine when its run is asked to end."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     is_over = False
 
@@ -148,7 +141,7 @@ def _cancelled_when_asked(work: Work) -> Iterator[None]:
             task.cancel()
 
     def ask() -> None:
-        # The loop may be closed by then, when the run has ended.
+        # After the end of the run, the loop may be closed.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(cancel)
 
@@ -165,7 +158,7 @@ def _cancelled_when_asked(work: Work) -> Iterator[None]:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, closing: threading.Event) -> None:
-    """Run the loop until it is closed; a callback that stops it, or breaks it, ends only itself."""
+    """Run the loop until it is closed, also after a callback has stopped or broken it."""
     asyncio.set_event_loop(loop)
     try:
         while not closing.is_set():

@@ -1,4 +1,4 @@
-"""Runs that are each called in a thread: a bounded pool, and what becomes of stuck threads."""
+"""Calls in a bounded pool of threads, in which stuck threads are replaced."""
 
 from __future__ import annotations
 
@@ -19,25 +19,18 @@ from ..work import Work, perform
 from . import Load
 
 LATE = 2.0
-"""Seconds in the queue after which a start is late enough to be told of."""
+"""Seconds in the queue after which a late start is logged."""
 
 PATIENCE = 5.0
-"""Seconds that a run asked to end has, before its thread counts as stuck and is replaced."""
+"""Seconds until the thread of a run that was asked to end counts as stuck and is replaced."""
 
 _IDLE = 90.0
-"""Seconds after which a thread ends that calls nothing: tasks of each minute find it there."""
+"""Seconds after which an idle thread ends; tasks that run every minute keep it."""
 
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """A run in the pool.
-
-    Args:
-        work: the run.
-        since: monotonic second at which it came.
-        asked_at: monotonic second at which it was seen to be asked to end.
-        is_stuck: its thread does not count any more.
-    """
+    """A run in the pool, with monotonic seconds: since when, and when it was asked to end."""
 
     work: Work
     since: float
@@ -46,13 +39,13 @@ class _Place:
 
 
 class Pool:
-    """Call runs in at most so many threads; the others wait in a queue.
+    """Call runs in a limited number of threads; the others wait in a queue.
 
     Args:
-        name: of the runner, as declarations use it.
+        name: of the runner.
         size: number of threads.
         clock: by which waits are measured.
-        call: calls one run to its end, whatever it does; ``None`` where that comes later.
+        call: returns the result of a run, or ``None`` where the result comes later.
     """
 
     def __init__(
@@ -65,18 +58,17 @@ class Pool:
         self._queue: deque[_Place] = deque()
         self._busy: set[_Place] = set()
         self._idle = self._threads = 0
-        self._is_closed = self._has_told = False
+        self._is_closed = self._has_logged = False
         self._news = threading.Condition()
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
-        """Do nothing: threads are made when they are needed."""
+        """Do nothing: threads are started when they are needed."""
 
     def submit(self, work: Work) -> None:
         """Queue one run.
 
         Raises:
-            RuntimeError: there is no thread and none could be started; the run will not be
-                called.
+            RuntimeError: there is no thread and none could be started.
         """
         place = _Place(work, self._clock.monotonic())
         with self._news:
@@ -88,7 +80,6 @@ class Pool:
 
     @property
     def load(self) -> Load:
-        """Return how busy it is."""
         return self._load()
 
     def _load(self) -> Load:
@@ -99,24 +90,24 @@ class Pool:
             return Load(self._name, self._size, busy, len(self._queue), stuck, oldest)
 
     def look(self) -> None:
-        """Tell of runs that wait too long, and put new threads in the place of stuck ones."""
+        """Log runs that wait too long, and replace stuck threads."""
         load = self._load()
         if not load.queued:
-            self._has_told = False
+            self._has_logged = False
         elif load.oldest_wait >= LATE:
-            self._tell_once(load)
+            self._log_once(load)
         for place in self._newly_stuck():
             work = place.work
             signals.log_line("stuck_thread", task=work.run.task_name, run=work.id, seconds=PATIENCE)
 
     def close(self) -> None:
-        """Let the threads end; to be called when every run has ended."""
+        """End the threads, once every run has ended."""
         with self._news:
             self._is_closed = True
             self._news.notify_all()
 
     def _one_more(self, place: _Place | None = None) -> None:
-        """Start a thread where there may be another one; the others go on where it cannot."""
+        """Start another thread up to the limit; without threads to start, the others go on."""
         if self._threads >= self._size:
             return
         self._threads += 1
@@ -136,16 +127,16 @@ class Pool:
             while (place := self._next()) is not None and self._serve(place):
                 del place
         finally:
-            # What a callback opened in this thread goes with it.
+            # A callback may have opened connections in this thread.
             connections.close_all()
 
     def _serve(self, place: _Place) -> bool:
-        """Call a run; tell whether its thread goes on."""
+        """Call a run; return whether its thread goes on."""
         work = place.work
         try:
             result = self._call(work) if work.admit(work.id) else None
         except BaseException as error:
-            # Whatever it was, a run that was claimed comes to an end.
+            # Each claimed run gets a result.
             result = failed(work, error, self._clock.now(), 0.0)
         if result is not None:
             work.done(result)
@@ -164,17 +155,17 @@ class Pool:
             self._busy.add(place)
         waited = self._clock.monotonic() - place.since
         if waited >= LATE:
-            self._tell_once(self._load(), waited)
+            self._log_once(self._load(), waited)
         return place
 
     def _leave(self, place: _Place) -> bool:
-        """Return whether the thread of a run goes on: it does unless it was replaced."""
+        """Return whether the thread of a run goes on: it was not replaced."""
         with self._news:
             self._busy.discard(place)
             return not place.is_stuck
 
     def _withdraw(self, place: _Place) -> None:
-        """Let a run that was asked to end while it waits never be called."""
+        """End a run that was asked to end while it waited."""
         with self._news:
             if place not in self._queue:
                 return
@@ -196,10 +187,10 @@ class Pool:
                 self._one_more(place)
         return found
 
-    def _tell_once(self, load: Load, waited: float | None = None) -> None:
-        """Tell of the first late start; of the next one when the queue was empty meanwhile."""
-        if not self._has_told:
-            self._has_told = True
+    def _log_once(self, load: Load, waited: float | None = None) -> None:
+        """Log the first late start, and the next one after the queue was empty."""
+        if not self._has_logged:
+            self._has_logged = True
             signals.log_line(
                 "pool_exhausted",
                 runner=load.runner,
@@ -211,12 +202,7 @@ class Pool:
 
 
 class ThreadRunner(Pool):
-    """Call callbacks in at most so many threads.
-
-    Args:
-        workers: size of the pool.
-        clock: dates the ends of runs.
-    """
+    """Call callbacks in threads."""
 
     def __init__(self, workers: int, clock: Clock) -> None:
         super().__init__("thread", workers, clock, partial(perform, clock=clock))
