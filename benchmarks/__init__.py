@@ -1,1 +1,1 @@
-"""How fast it is: one module for each part, run as ``python -m benchmarks.<part>``."""
+"""Benchmarks of the scheduler beside its peers: ``python -m benchmarks [NAME …]``."""

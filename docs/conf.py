@@ -49,7 +49,7 @@ myst_enable_extensions = ["alert"]
 # A command over several lines is no error of the shell's grammar.
 suppress_warnings = ["misc.highlighting_failure"]
 
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "generated"]
 html_theme = "furo"
 html_title = f"{project} {release}"
 # A reader's browser requests nothing from other sites.
