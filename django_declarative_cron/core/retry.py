@@ -96,10 +96,10 @@ class RetryPolicy:
         return any(_matches(error, entry) for entry in self.non_retryable_errors)
 
     def delay(self, attempt: int, chance: float = 0.5) -> timedelta:
-        """Give the time from the end of a failed attempt to the next one.
+        """Return the delay from the end of a failed attempt to the next one.
 
         Args:
-            attempt: number of the failed one, from 1.
+            attempt: number of the failed attempt, from 1.
             chance: a random number, at least 0 and less than 1; in the middle unless given,
                 where jitter changes nothing.
         """

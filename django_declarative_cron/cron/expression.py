@@ -42,11 +42,10 @@ class Lost:
 
 
 class CronExpression:
-    """Answer when an expression is due. Made by ``parse``; equal when it means the same.
+    """A cron expression, as returned by ``parse``; expressions of equal meaning are equal.
 
-    Every instant that comes out is an aware UTC datetime; every one that goes in must be
-    aware. A zone is a ``ZoneInfo``. What becomes of local times that do not exist or exist
-    twice is told in ``occurrences``.
+    Returned instants are aware UTC datetimes, and arguments must be aware. A zone is a
+    ``ZoneInfo``. ``occurrences`` describes local times that do not exist or occur twice.
     """
 
     __slots__ = ("_civil", "_masks", "_parsed", "dialect", "text")
@@ -111,12 +110,12 @@ class CronExpression:
 
     @property
     def day_rules(self) -> tuple[DayRule, ...]:
-        """Return what the day field names besides numbers: ``L``, ``LW``, ``15W``."""
+        """Return the rules of the day field: ``L``, ``LW``, ``15W``."""
         return self._masks.day_rules
 
     @property
     def weekday_rules(self) -> tuple[DayRule, ...]:
-        """Return what the weekday field names besides numbers: ``5L``, ``5#3``."""
+        """Return the rules of the weekday field: ``5L``, ``5#3``."""
         return self._masks.weekday_rules
 
     @property
@@ -126,39 +125,39 @@ class CronExpression:
 
     @property
     def resolution(self) -> timedelta:
-        """Return how long a named local time lasts: a minute, or with six fields a second."""
+        """Return the unit of the expression: a minute, or a second with six fields."""
         return _SECOND if self._civil.unit == 1 else _MINUTE
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return what is surprising in the text, though it is accepted."""
+        """Return remarks about surprising parts of the text."""
         return self._parsed.remarks
 
     @property
     def hour_restricted(self) -> bool:
-        """Tell whether the hour field is anything but ``*``."""
+        """Return whether the hour field is not ``*``."""
         return self._parsed.hour_restricted
 
     @property
     def day_restricted(self) -> bool:
-        """Tell whether the day field is anything but ``*``."""
+        """Return whether the day field is not ``*``."""
         return self._parsed.day_restricted
 
     @property
     def weekday_restricted(self) -> bool:
-        """Tell whether the weekday field is anything but ``*``."""
+        """Return whether the weekday field is not ``*``."""
         return self._parsed.weekday_restricted
 
     @property
     def restricted_both(self) -> bool:
-        """Tell whether a day is named as soon as either day field names it."""
+        """Return whether both day fields are restricted, so that either match is enough."""
         return self._masks.either_day
 
     def matches(self, civil: datetime) -> bool:
-        """Tell whether a local time is named.
+        """Return whether a local time matches.
 
         Args:
-            civil: naive; what is finer than the expression is ignored.
+            civil: naive; smaller units than those of the expression are ignored.
 
         Raises:
             ValueError: ``civil`` is aware.
@@ -168,14 +167,14 @@ class CronExpression:
         return self._civil.names(to_second(civil.replace(tzinfo=UTC)))
 
     def may_be_within(self, instant: datetime, zone: ZoneInfo | timezone) -> bool:
-        """Tell, without a search, whether an occurrence may be in the minute of an instant.
+        """Return, without a search, whether an occurrence may be in the minute of an instant.
 
-        It may where that minute is named, and where the clock has only just been changed: what
-        a gap has moved comes then.
+        That is so if the minute matches, or if clocks have just been changed, because a gap
+        may have moved an occurrence.
 
         Args:
             instant: aware.
-            zone: where the expression's local times are.
+            zone: the time zone of the expression.
         """
         second = to_second(instant)
         span = timeline_of(zone).at(second)
@@ -194,13 +193,13 @@ class CronExpression:
 
         Args:
             instant: aware.
-            zone: where the expression's local times are.
-            anchor: the instant ``@every`` counts from; without meaning for fields.
+            zone: the time zone of the expression.
+            anchor: start of an ``@every`` interval; ignored for fields.
             gap: ``skip`` or ``shift`` local minutes that do not exist.
-            fold: take the ``first`` or ``both`` of local minutes that happen twice.
+            fold: use the ``first`` or ``both`` of local minutes that occur twice.
 
         Returns:
-            An aware UTC instant, or None when 50 years hold none.
+            An aware UTC instant, or ``None`` if there is none within 50 years.
 
         Raises:
             ValueError: ``instant`` is naive, ``gap`` or ``fold`` is unknown, or ``@every``
@@ -235,7 +234,7 @@ class CronExpression:
         gap: Gap = "skip",
         fold: Fold = "first",
     ) -> int:
-        """Count the occurrences after one instant and not after another.
+        """Return the number of occurrences after one instant and not after another.
 
         The effort grows with the days between, not with the occurrences.
         """
@@ -246,7 +245,7 @@ class CronExpression:
     def lost_between(
         self, after: datetime, until: datetime, zone: ZoneInfo | timezone
     ) -> tuple[Lost, ...]:
-        """List what gaps that end after one instant and not after another take.
+        """Return the occurrences lost in gaps that end after one instant and not after another.
 
         Empty when the hour field is ``*``: such a schedule goes on an hour later, nothing of
         it is missed.
@@ -262,11 +261,11 @@ class CronExpression:
     def next_lost_after(
         self, instant: datetime, zone: ZoneInfo | timezone, horizon: timedelta
     ) -> Lost | None:
-        """Return what the next gap takes that takes anything, None if no such gap is near.
+        """Return the next occurrence lost in a gap, or ``None`` within the horizon.
 
         Args:
             instant: aware.
-            zone: where the expression's local times are.
+            zone: the time zone of the expression.
             horizon: how far to look.
         """
         second = to_second(instant)
@@ -308,7 +307,7 @@ class CronExpression:
 
 
 def rules_of(gap: str, fold: str) -> Rules:
-    """Return what becomes of lost and of repeated local times.
+    """Return the rule for lost and repeated local times.
 
     Raises:
         ValueError: ``gap`` or ``fold`` is unknown.

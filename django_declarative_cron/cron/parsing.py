@@ -76,14 +76,14 @@ LONGEST_EXPRESSION: Final = 1_000
 
 
 def parse(text: str, dialect: str = "posix") -> CronExpression:
-    """Understand a cron expression.
+    """Return the expression of a text.
 
     Args:
         text: the expression.
         dialect: ``posix``, or ``ojs`` with steps, names, macros, ``L W #`` and ``@every``.
 
     Raises:
-        InvalidCronExpressionError: whatever is wrong with ``text``, its type included.
+        InvalidCronExpressionError: the text is invalid, or no text.
         ValueError: the dialect is unknown.
 
     Source: 001 Cron Language Specification; 002 Cron Expression Syntax.

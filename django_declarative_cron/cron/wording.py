@@ -30,17 +30,15 @@ _CAPITALISED = re.compile(r"[A-Z][a-z]+")
 def describe(
     expression: CronExpression, locale: str = "en", names: Mapping[str, str] | None = None
 ) -> str:
-    """Word an expression for people, with a 24-hour clock; its text when words fail.
+    """Return a description of an expression with a 24-hour clock, or else its text.
 
-    Values that name every day or hour are worded as ``*``, whatever they were written as. Two
-    restricted day fields are worded as the two alternatives they are, and so are several rules
-    for days. Intervals have English words only.
+    Fields that match every value are described as ``*``. Two restricted day fields, and several
+    rules for days, are described as alternatives. Intervals have English descriptions only.
 
     Args:
-        expression: what to word.
-        locale: a language code such as ``en`` or ``pt-br``; English when it is unknown.
-        names: English names of weekdays and months to the reader's, which the library does
-            not translate.
+        expression: the expression.
+        locale: a language code such as ``en`` or ``pt-br``; the default is English.
+        names: translations of the English names of weekdays and months.
     """
     if expression.every is not None:
         return _interval(expression.every) if _locale(locale) == "en_US" else expression.text

@@ -1,4 +1,4 @@
-"""A clock that passes only when it is told to."""
+"""A clock that advances only on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Instant = datetime | str
 
 
 class ManualClock:
-    """A clock that stands still until it is set.
+    """A clock that advances only on request.
 
     Args:
         start: the first instant, aware.
@@ -27,22 +27,22 @@ class ManualClock:
         self._monotonic = 0.0
 
     def now(self) -> datetime:
-        """Give the virtual instant, aware UTC."""
+        """Return the virtual time, aware UTC."""
         return self._now
 
     def monotonic(self) -> float:
-        """Give virtual seconds; a leap of the clock does not add to them."""
+        """Return virtual seconds, which ``leap`` does not change."""
         return self._monotonic
 
     def database_time(self) -> BaseExpression:
-        """Give an expression of the virtual instant: the database's time is virtual too."""
+        """Return a database expression of the virtual time."""
         return _VirtualNow(self)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Let the time of a wait pass at once.
+        """Advance the clock by the time of a wait.
 
         Args:
-            event: what ends it.
+            event: the event that ends it.
             seconds: the longest wait.
         """
         if not event.is_set():
@@ -50,7 +50,7 @@ class ManualClock:
         return event.is_set()
 
     def advance(self, to: datetime) -> None:
-        """Let time pass.
+        """Advance the clock.
 
         Args:
             to: the new instant, not before the present one.
@@ -59,7 +59,7 @@ class ManualClock:
         self._now = to
 
     def leap(self, to: datetime) -> None:
-        """Set the clock on the wall, in either direction, while no time passes.
+        """Set the clock, forward or back, while no time passes.
 
         Args:
             to: the new instant.
@@ -89,10 +89,10 @@ class _VirtualNow(Value):
 
 
 def instant(value: Instant) -> datetime:
-    """Read an instant.
+    """Return an instant as an aware datetime in UTC.
 
     Args:
-        value: aware, or text in ISO 8601; UTC where it names no zone.
+        value: an aware datetime, or ISO 8601 text (default zone UTC).
     """
     if isinstance(value, str):
         value = datetime.fromisoformat(value)

@@ -1,4 +1,4 @@
-"""Tasks of a simulation that come from outside, as callers over HTTP register them."""
+"""Tasks of a simulation that are registered over HTTP."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .simulation import Simulation
 
 
 def post_task(sim: Simulation, task: Mapping[str, Any]) -> None:
-    """Register a task as a caller over HTTP does; what it may not say is refused as there.
+    """Register a task as a caller over HTTP does, with the same validation.
 
     Args:
-        sim: at whose present instant it comes; it has been initialised.
-        task: the object that is posted.
+        sim: an initialised simulation.
+        task: the object in the request body.
 
     Raises:
-        InvalidRegistrationError: something is wrong with it.
+        InvalidRegistrationError: the object is invalid.
         OwnedError: settings declare a task of that name.
     """
     entry, flaws = entry_of(task)

@@ -1,6 +1,6 @@
-"""Assertions about what is declared: when it runs, and whether anything is wrong with it.
+"""Assertions about declared tasks: when they are due, and whether they are valid.
 
-They ask no database and start nothing.
+They use no database and start nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .clock import Instant
 from .instants import in_zone, shown
 
 MOST = 10_000
-"""Occurrences that are looked at, and that nobody would list."""
+"""The maximum number of occurrences of an assertion."""
 
 _SHOWN = 20
 _INSTANT = timedelta(microseconds=1)
@@ -38,20 +38,19 @@ def occurrences(
     tasks: object = None,
     registered_at: Instant | None = None,
 ) -> list[datetime]:
-    """Give the instants at which a task is due in a span of time, in its zone.
+    """Return the occurrences of a task in a time span, in its time zone.
 
     Args:
         name: of the task.
-        between: from when, and up to when; the latter is not part of it. Instants without
-            an offset are local times of the task's zone; a date is its midnight.
-        tasks: what is declared, in the form of ``SCHEDULED_TASKS``; that itself unless given.
-        registered_at: from when an ``@every`` schedule counts.
+        between: the start, and the end, which is excluded. Instants without an offset are
+            local times of the task; a date is its midnight.
+        tasks: replaces ``SCHEDULED_TASKS``.
+        registered_at: the start of an ``@every`` schedule.
 
     Raises:
-        AssertionError: there is no such task, or it is due more than ``MOST`` times.
-        ValueError: an instant is not one.
-        DeclarativeCronError: something that is declared is refused, or a calendar gives no
-            answer.
+        AssertionError: the task is unknown, or is due more than ``MOST`` times.
+        ValueError: an instant is invalid.
+        DeclarativeCronError: a declaration is invalid, or a calendar fails.
     """
     __tracebackhide__ = True
     declaration = declared(name, tasks)
@@ -68,20 +67,19 @@ def assert_fires(
     tasks: object = None,
     registered_at: Instant | None = None,
 ) -> None:
-    """Assert that a task is due at these instants in a span of time, and at no other.
+    """Assert that a task is due at exactly these instants of a time span.
 
     Args:
         name: of the task.
         between: as for ``occurrences``.
-        at: the instants, in any order; none where it is to be due never.
+        at: the instants, in any order; empty if the task must not be due.
         tasks: as for ``occurrences``.
         registered_at: as for ``occurrences``.
 
     Raises:
-        AssertionError: it is due at others; the message lists which are missing, and which
-            are too many, in the task's zone.
-        ValueError: an instant is not one, or not in the span.
-        DeclarativeCronError: something that is declared is refused.
+        AssertionError: the occurrences differ; the message lists missing and additional ones.
+        ValueError: an instant is invalid, or outside the time span.
+        DeclarativeCronError: a declaration is invalid.
     """
     __tracebackhide__ = True
     declaration = declared(name, tasks)
@@ -98,15 +96,15 @@ def assert_fires(
 
 
 def assert_schedule_valid(*, tasks: object = None, allow: Collection[str] = ()) -> None:
-    """Assert that the checks of what is declared have neither an error nor a warning.
+    """Assert that the checks of declared tasks report no error and no warning.
 
     Args:
         tasks: as for ``occurrences``.
-        allow: ids of warnings that are meant, such as ``W001``; those in
-            ``SILENCED_SYSTEM_CHECKS`` are allowed too.
+        allow: ids of accepted warnings, such as ``W001``, in addition to those in
+            ``SILENCED_SYSTEM_CHECKS``.
 
     Raises:
-        AssertionError: there are some; the message has each with its hint.
+        AssertionError: the checks report something; the message has the hints.
     """
     __tracebackhide__ = True
     allowed = {each if "." in each else f"{TAG}.{each}" for each in allow}
@@ -123,15 +121,15 @@ def assert_schedule_valid(*, tasks: object = None, allow: Collection[str] = ()) 
 
 
 def declared(name: str, tasks: object = None) -> Declaration:
-    """Give a declared task.
+    """Return a declared task.
 
     Args:
         name: of the task.
         tasks: as for ``occurrences``.
 
     Raises:
-        AssertionError: there is none of that name.
-        DeclarativeCronError: something that is declared is refused.
+        AssertionError: no task has that name.
+        DeclarativeCronError: a declaration is invalid.
     """
     __tracebackhide__ = True
     every = {each.name: each for each in all_declared(tasks)}
@@ -143,13 +141,13 @@ def declared(name: str, tasks: object = None) -> Declaration:
 
 
 def all_declared(tasks: object = None) -> Sequence[Declaration]:
-    """Give all declared tasks.
+    """Return all declared tasks.
 
     Args:
         tasks: as for ``occurrences``.
 
     Raises:
-        DeclarativeCronError: something that is declared is refused.
+        DeclarativeCronError: a declaration is invalid.
     """
     return conf.declarations(conf.registrations() if tasks is None else tasks)
 

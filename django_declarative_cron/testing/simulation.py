@@ -36,15 +36,14 @@ class Simulation:
     """The real engine and database on a virtual clock.
 
     Args:
-        start: the first instant; aware, or text in ISO 8601 (UTC where it names no zone).
-        time_zone: the project's zone, for tasks that name none.
-        instances: number of schedulers on the one clock.
-        deployment: which of several deployments in the database it is; that of the
-            settings unless given. People's acts go to that of the settings.
-        lease: how long an instance unheard of counts as alive, at least two minutes, as
-            each lives from pass to pass. Unless given, only a crash ends a lease.
-        travel: sets the machine's clock for callbacks, such as ``time_machine.travel`` or
-            ``freezegun.freeze_time``; unless given, they see that of the machine.
+        start: the first instant: an aware datetime, or ISO 8601 text (default zone UTC).
+        time_zone: the time zone of tasks that have none.
+        instances: number of schedulers.
+        deployment: name of the deployment; default: that of the settings, which operator actions
+            always use.
+        lease: lease time, at least two minutes; by default only a crash ends a lease.
+        travel: changes the system clock for callbacks, such as ``time_machine.travel`` or
+            ``freezegun.freeze_time``.
     """
 
     def __init__(
@@ -73,16 +72,16 @@ class Simulation:
         SIGNALS["leadership_gained"].connect(self._note_leader)
 
     def __getitem__(self, index: int) -> Instance:
-        """Give one of the scheduler instances."""
+        """Return a scheduler instance."""
         return self._instances[index]
 
     def __len__(self) -> int:
-        """Give the number of scheduler instances."""
+        """Return the number of scheduler instances."""
         return len(self._instances)
 
     @property
     def now(self) -> datetime:
-        """Give the present virtual instant."""
+        """Return the virtual time."""
         return self.clock.now()
 
     def job(
@@ -90,18 +89,18 @@ class Simulation:
         outcomes: Sequence[str | BaseException] = ("ok",),
         duration: timedelta = timedelta(0),
     ) -> Job:
-        """Make a callback in virtual time.
+        """Return a callback that takes virtual time.
 
         Args:
             outcomes: ``ok``, ``fail`` or an exception to raise; the last one repeats.
-            duration: how long each run takes.
+            duration: duration of each run.
         """
         return Job(list(outcomes), duration)
 
     # --- what happens ---
 
     def initialize(self, registrations: object) -> None:
-        """Initialise every instance, each with one poll.
+        """Initialise every instance, then poll once.
 
         Args:
             registrations: as for ``Scheduler.initialize``.
@@ -110,7 +109,7 @@ class Simulation:
             instance.initialize(registrations)
 
     def poll(self) -> None:
-        """Do one pass of every instance at the present instant."""
+        """Poll once with every instance."""
         self.deliver()
         for instance in self._instances:
             instance.poll()
@@ -121,16 +120,16 @@ class Simulation:
             instance.stop()
 
     def crash(self) -> None:
-        """Let every process be gone at once."""
+        """End every instance without a shutdown."""
         for instance in self._instances:
             instance.crash()
 
     def advance_to(self, to: Instant, at_least_every: timedelta = _MINUTE) -> None:
-        """Let time pass, with a pass at each instant the loop asked for and each minute.
+        """Advance the clock, with a poll at each wake time and at least every minute.
 
         Args:
             to: the end, included.
-            at_least_every: the longest time without a pass, where a minute is too short.
+            at_least_every: the longest time between two polls.
         """
         target = instant(to)
         if target < self.now:
@@ -140,10 +139,10 @@ class Simulation:
             self.poll()
 
     def jump_to(self, to: Instant) -> None:
-        """Let the clock leap, forwards or back; then one pass.
+        """Set the clock, forward or back, then poll once.
 
         Args:
-            to: where the clock stands after it.
+            to: the new time.
         """
         target = instant(to)
         frozen_from = self.now
@@ -160,7 +159,7 @@ class Simulation:
     # --- what is seen ---
 
     def starts(self, name: str) -> list[datetime]:
-        """Give the instants of all starts of a task, oldest first.
+        """Return the starts of a task, oldest first.
 
         Args:
             name: of the task.
@@ -168,7 +167,7 @@ class Simulation:
         return [run.started_at for run in self.runs(name) if run.started_at is not None]
 
     def runs(self, name: str) -> list[TaskRun]:
-        """Give the history rows of a task, oldest first; skipped and missed ones too.
+        """Return the history of a task, oldest first, including skipped and missed rows.
 
         Args:
             name: of the task.
@@ -178,7 +177,7 @@ class Simulation:
         return list(runs.order_by("id"))
 
     def task(self, name: str) -> ScheduledTask:
-        """Give the row of a task.
+        """Return the row of a task.
 
         Args:
             name: of the task.
@@ -187,11 +186,10 @@ class Simulation:
         return rows.get(scheduler__deployment=self.deployment, name=name)
 
     def trace(self, task: str | None = None) -> list[Record]:
-        """Give the event records so far, for ``theory.check``.
+        """Return the events so far, for ``theory.check``.
 
         Args:
-            task: as this one alone sees the deployment, see ``deployment``; to be named
-                where there are several instances.
+            task: only the events of this task; required with several instances.
 
         Raises:
             ValueError: there are several instances and no task is named.
@@ -205,7 +203,7 @@ class Simulation:
 
     @property
     def task_names(self) -> list[str]:
-        """Give the names of all tasks that were ever registered or run, sorted."""
+        """Return the sorted names of all tasks that were registered or run."""
         return self._trace.task_names()
 
     # --- how it works: what users have no use of ---

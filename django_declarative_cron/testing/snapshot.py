@@ -16,17 +16,17 @@ HOW = "pytest --cron-snapshot-rewrite, or manage.py cron snapshot {path}"
 def assert_schedule_snapshot(
     path: Path | str, *, rewrite: bool = False, tasks: object = None
 ) -> None:
-    """Assert that a file says when every task runs in the year that it is about.
+    """Assert that a file contains the dates of every task in its year.
 
     Args:
         path: of the file.
-        rewrite: write it anew instead, from the first of this month on.
-        tasks: in the form of ``SCHEDULED_TASKS``; that itself unless given.
+        rewrite: write the file instead, starting with this month.
+        tasks: replaces ``SCHEDULED_TASKS``.
 
     Raises:
-        AssertionError: the file is not there, is none, or says something else; the message
-            has the lines that differ.
-        DeclarativeCronError: something that is declared is refused.
+        AssertionError: the file is missing, invalid or different; the message has the lines
+            that differ.
+        DeclarativeCronError: a declaration is invalid.
     """
     __tracebackhide__ = True
     file, declarations = Path(path), all_declared(tasks)

@@ -1,4 +1,4 @@
-"""For ``unittest``: a mixin for Django's test cases."""
+"""A mixin for Django's test cases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .snapshot import assert_schedule_snapshot
 
 
 class CronTestMixin:
-    """Assertions about the declared tasks, beside ``SimpleTestCase``, ``TestCase`` or another.
+    """Assertions about the declared tasks, for ``SimpleTestCase`` and its subclasses.
 
-    Only ``simulate`` asks a database, so that it needs a ``TestCase``.
+    ``simulate`` uses the database, so it needs a ``TestCase``.
     """
 
     def assertFires(
@@ -28,39 +28,39 @@ class CronTestMixin:
         tasks: object = None,
         registered_at: Instant | None = None,
     ) -> None:
-        """Assert what ``assert_fires`` does."""
+        """Call ``assert_fires``."""
         __tracebackhide__ = True
         assert_fires(name, between=between, at=at, tasks=tasks, registered_at=registered_at)
 
     def assertScheduleValid(self, *, tasks: object = None, allow: Collection[str] = ()) -> None:
-        """Assert what ``assert_schedule_valid`` does."""
+        """Call ``assert_schedule_valid``."""
         __tracebackhide__ = True
         assert_schedule_valid(tasks=tasks, allow=allow)
 
     def assertScheduleSnapshot(
         self, path: Path | str, *, rewrite: bool = False, tasks: object = None
     ) -> None:
-        """Assert what ``assert_schedule_snapshot`` does."""
+        """Call ``assert_schedule_snapshot``."""
         __tracebackhide__ = True
         assert_schedule_snapshot(path, rewrite=rewrite, tasks=tasks)
 
     def simulate(self, start: Instant, *, tasks: object = None, **keys: Any) -> Simulation:
-        """Begin a simulation of the declared tasks.
+        """Start a simulation of the declared tasks.
 
         Args:
             start: the first instant.
-            tasks: in the form of ``SCHEDULED_TASKS``; that itself unless given.
+            tasks: replaces ``SCHEDULED_TASKS``.
             keys: further arguments of ``Simulation``.
         """
         return simulated(start, tasks=tasks, **keys)
 
 
 def simulated(start: Instant, *, tasks: object = None, **keys: Any) -> Simulation:
-    """Begin a simulation of the declared tasks, in the project's time zone.
+    """Start a simulation of the declared tasks, in the project's time zone.
 
     Args:
         start: the first instant.
-        tasks: in the form of ``SCHEDULED_TASKS``; that itself unless given.
+        tasks: replaces ``SCHEDULED_TASKS``.
         keys: further arguments of ``Simulation``.
     """
     simulation = Simulation(start, **{"time_zone": conf.project_zone().key, **keys})

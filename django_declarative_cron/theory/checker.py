@@ -79,17 +79,17 @@ class Options(TypedDict, total=False):
 def check(
     trace: Iterable[Record], mode: Mode = "repaired", **options: Unpack[Options]
 ) -> list[Violation]:
-    """List what a trace breaks and, with owner ``inconclusive``, what it leaves open at its end.
+    """Return the violations of a trace; obligations open at its end have ``inconclusive`` owners.
 
-    ``judge`` tells the two apart and says more.
+    ``judge`` returns both separately, and further figures.
 
     Args:
-        trace: event records as told in ``records``, oldest first.
-        mode: ``repaired`` is the reading our scheduler is built to, ``letter`` the formulas.
+        trace: event records as described in ``records``, oldest first.
+        mode: ``repaired`` is the satisfiable reading, ``letter`` the literal one.
         options: see ``Options``.
 
     Raises:
-        TraceError: a record is none, or out of order.
+        TraceError: a record is invalid or out of order.
         ValueError: the mode is unknown.
 
     Source: 004 Scheduler Axioms, 004 Environment Axioms.

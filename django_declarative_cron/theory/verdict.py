@@ -36,13 +36,13 @@ class Violation:
 
     Args:
         axiom: S1 to S5, L1 to L3, EA1 to EA6.
-        at: where it is broken: of S2 the second start, of L1 to L3 what was not answered.
-        position: the same as a number.
-        task: the task concerned, if any.
-        owner: ``scheduler``, ``environment``, ``recorder``; ``conditional`` where it may follow
-            from an earlier fault of the environment; ``inconclusive`` where the trace ends first.
-        mode: the reading it is broken in.
-        explanation: which parts of the obligation held, and what changed them last.
+        at: its instant: for S2 the second start, for L1 to L3 the beginning of the obligation.
+        position: the position of that instant in the trace.
+        task: the task, if any.
+        owner: ``scheduler``, ``environment`` or ``recorder``; ``conditional`` if it may follow from
+            an earlier fault of the environment; ``inconclusive`` if the trace ends too early.
+        mode: the reading of the theory.
+        explanation: the reason, for people.
     """
 
     axiom: str
@@ -74,7 +74,7 @@ class Late:
 
     @property
     def latency(self) -> timedelta:
-        """Give the whole time."""
+        """Return the total time."""
         return self.at - self.since
 
 
@@ -104,10 +104,10 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing is violated."""
+        """Return whether there is no violation."""
         return not self.violations
 
     @property
     def is_admissible(self) -> bool:
-        """Tell whether the trace keeps the axioms of the environment."""
+        """Return whether the trace fulfils the axioms of the environment."""
         return not any(each.axiom.startswith("EA") for each in self.violations)
