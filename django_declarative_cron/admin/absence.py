@@ -12,8 +12,7 @@ from ..conf import options
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.instance_status import attendance, gave_up, is_attended
-from ..store.task_status import patience
+from ..store.status import attendance, gave_up, is_attended, patience
 from . import formats
 from .live import LiveAdmin
 

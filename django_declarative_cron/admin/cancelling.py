@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Outcome, TaskRun
 from ..runtime.clock import system_clock
-from ..store import cancellation, database, operator_actions
-from ..store.cancellation import CANCELLABLE, Effect
+from ..store import database, manual_runs, operator_actions
+from ..store.manual_runs import CANCELLABLE, Effect
 from .acts import Expectation
 from .forms import ActForm
 from .live import LiveAdmin
@@ -68,7 +68,7 @@ class CancellingAdmin(LiveAdmin):
         who = operator_actions.Act(
             author=str(request.user), at=now, note=form.note_given, author_key=str(request.user.pk)
         )
-        effect = cancellation.cancel(run, who, system_clock.database_time())
+        effect = manual_runs.cancel(run, who, system_clock.database_time())
         if effect is not Effect.NONE:
             self._log(request, run, form.note_given)
         level = messages.WARNING if effect is Effect.NONE else messages.SUCCESS

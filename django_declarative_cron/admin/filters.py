@@ -17,7 +17,7 @@ from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store.overview import Kind, failed_lately, kinds, last_outcome
-from ..store.task_status import status_query
+from ..store.status import status_query
 from .formats import grouped
 from .marks import REASON_WORDS, STATUS_WORDS
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
-from ..store.task_status import shown_outcome
+from ..store.status import shown_outcome
 from . import formats
 from .standing import Standing
 

@@ -23,10 +23,9 @@ from ..cron import next_transitions
 from ..models import ScheduledTask, SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database, overview
-from ..store.instance_status import spoke_at
 from ..store.overview import Ran
 from ..store.queries import next_start_of, read_schedule
-from ..store.task_status import patience
+from ..store.status import patience, spoke_at
 from . import formats, marks
 from .filters import kinds_of
 from .pictures import charts, timeline

@@ -16,7 +16,7 @@ from ..models import Outcome, ScheduledTask, TaskRun
 from ..store.overview import Coverage, Unserved, coverage, days_of
 from ..store.queries import Reading, explain, read_timeout
 from ..store.sentences import Times, sentence
-from ..store.task_status import shown_end, shown_outcome
+from ..store.status import shown_end, shown_outcome
 from . import formats, marks
 from .pictures import charts
 

@@ -20,9 +20,9 @@ from ..core.explain import Cause, Why
 from ..models import ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.removal import removal_of
+from ..store.registration_sets import removal_of
 from ..store.sentences import masked, sentence
-from ..store.task_status import shown_end
+from ..store.status import shown_end
 from . import acts, formats, marks, story
 from .acting import ActingAdmin
 from .cancelling import CancellingAdmin

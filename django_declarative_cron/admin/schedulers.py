@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import SchedulerInstance, TaskRun
 from ..runtime.clock import system_clock
-from ..store.instance_status import gave_up
+from ..store.status import gave_up
 from . import backlog, formats, marks, story
 from .absence import AttendedAdmin
 from .notifying import NotifyingAdmin

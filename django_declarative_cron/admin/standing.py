@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from ..conf import options
 from ..models import SchedulerInstance
-from ..store.instance_status import gave_up
+from ..store.status import gave_up
 
 
 class Standing(StrEnum):

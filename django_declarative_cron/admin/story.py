@@ -20,7 +20,7 @@ from ..core.schedule import Schedule
 from ..cron.zones import is_shown_twice
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.queries import Reading, read
-from ..store.task_status import shown_end
+from ..store.status import shown_end
 from . import formats, marks, portrait
 from .readonly import ReadOnlyAdmin, first_line
 

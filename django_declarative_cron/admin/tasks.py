@@ -20,7 +20,7 @@ from ..models import ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.queries import Reading, most_attempts, ran_before_change, read, read_retry, skips_at
 from ..store.sentences import masked
-from ..store.task_status import next_start_at, patience
+from ..store.status import next_start_at, patience
 from . import acts, formats, marks, overview, story
 from .extras import ExtraPagesAdmin
 from .filters import (

@@ -14,8 +14,7 @@ from django.utils.translation import gettext
 
 from ..signals import report
 from ..store import database
-from ..store.database import was_stopped
-from ..store.tables import why_unavailable
+from ..store.database import was_stopped, why_unavailable
 
 _TEMPLATE: Final = "admin/django_declarative_cron/unavailable.html"
 

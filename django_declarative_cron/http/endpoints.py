@@ -15,7 +15,7 @@ from ..core.http_api import Right
 from ..exceptions import echoed
 from ..signals import report
 from ..store import database
-from ..store.tables import why_unavailable
+from ..store.database import why_unavailable
 from .authentication import authenticate
 from .responses import VERSION, RefusedError, respond, respond_error
 

@@ -12,8 +12,7 @@ from .. import __version__, conf, handlers
 from ..core.overlap import POLICIES
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.instance_status import Attendance, attendance
-from ..store.task_status import patience
+from ..store.status import Attendance, attendance, patience
 from .authentication import Caller
 from .openapi import document
 from .pagination import LIMIT, MAX_LIMIT

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from ..core.http_api import Right
 from ..monitoring.metrics import MetricsUnavailableError, exposition, read_counts
 from ..store import database
-from ..store.tables import AWAY, why_unavailable
+from ..store.database import AWAY, why_unavailable
 from .authentication import authenticate
 from .responses import RefusedError
 

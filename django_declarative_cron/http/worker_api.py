@@ -23,7 +23,7 @@ from ..store.operator_actions import Act
 from ..store.outbox import name_of
 from ..store.posted_tasks import OwnedError
 from ..store.sentences import masked
-from ..store.task_status import shown_end, shown_outcome
+from ..store.status import shown_end, shown_outcome
 from .authentication import Caller
 from .cron import owned
 from .parsing import read_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.management.base import CommandError
 
-from ..store.tables import flaw_of_tables, with_cure
+from ..store.database import flaw_of_tables, with_cure
 
 
 def require_tables(using: str) -> None:

@@ -20,7 +20,7 @@ from ..core.notifications import MAX_LINES, Message, Notice, overdue_notice
 from ..runtime.clock import Clock
 from ..signals import report
 from ..store import metrics_queries
-from ..store.task_status import patience
+from ..store.status import patience
 from .channels import deliver
 from .delivery import DeliveryError
 

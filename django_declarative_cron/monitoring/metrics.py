@@ -22,7 +22,7 @@ from ..signals import signal_of
 from ..store import database
 from ..store.guard import Standing
 from ..store.metrics_queries import Counts, counts_of
-from ..store.task_status import patience
+from ..store.status import patience
 from .label_limit import TaskLabels
 from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX, Metric
 

@@ -28,7 +28,7 @@ from ..signals import report, signal_of
 from ..store import metrics_queries
 from ..store.database import alias
 from ..store.guard import Member
-from ..store.task_status import patience
+from ..store.status import patience
 from .channels import deliver
 from .delivery import Delivery
 

@@ -9,10 +9,10 @@ from functools import partial
 
 from ..core.events import Event
 from ..signals import publish
-from ..store import cancellation, results
+from ..store import manual_runs, results
 from ..store.guard import Member
 from ..store.results import Result
-from ..store.starts import Claim
+from ..store.active_runs import Claim
 from .clock import Clock
 from .connections import refresh
 from .fencing import Fence
@@ -122,7 +122,7 @@ class Executor:
 
     def cancel(self, member: Member) -> None:
         """Ask the runs to end for which an operator or a next run requested it."""
-        runs = cancellation.requested(member)
+        runs = manual_runs.requested(member)
         with self._changed:
             found = [self._running[run] for run in runs if run in self._running]
         for work in found:

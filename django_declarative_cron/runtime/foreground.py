@@ -16,12 +16,11 @@ from .. import conf
 from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..signals import publish
-from ..store import backfill, foreground, liveness, results
-from ..store.backfill import LiveDueError
-from ..store.foreground import AlreadyRunningError, Start
+from ..store import liveness, manual_runs, results
+from ..store.manual_runs import LiveDueError
+from ..store.manual_runs import AlreadyRunningError, Start
 from ..store.guard import Bid, Member
 from ..store.operator_actions import Act
-from ..store.poll_query import peek
 from ..store.results import Result
 from . import watchers
 from .clock import Clock
@@ -73,7 +72,7 @@ def run_now(
     """
     options = conf.options()
     member = member_of(options, clock, uuid.uuid4())
-    start = foreground.start(member, this_process(options), declaration, act)
+    start = manual_runs.start_now(member, this_process(options), declaration, act)
     return run_started(member, start, declaration, clock, started, watchdog)
 
 
@@ -217,7 +216,7 @@ class Backfill:
         while True:
             now = self.clock.now()
             try:
-                return backfill.start(
+                return manual_runs.start_occurrence(
                     self.member,
                     this_process(self._options),
                     self.declaration,

@@ -14,9 +14,9 @@ from ..core.events import ClockStepped, Event, TaskRunStarted
 from ..core.options import Options
 from ..cron.zones import reload_zones
 from ..signals import log_line, publish
-from ..store import high_water_marks, liveness, pruning
+from ..store import liveness, pruning, reconcile
 from ..store.guard import Member
-from ..store.poll_query import is_whole
+from ..store.guard import is_whole
 from .clock import Clock, Moment
 
 QUIET = timedelta(seconds=2)
@@ -213,7 +213,7 @@ class ClockSteps:
             self._lapses.clear()
         if not self._stepped_back:
             return False
-        high_water_marks.reconsider_after_step(member, now)
+        reconcile.reconsider_after_step(member, now)
         self._stepped_back = False
         return True
 
@@ -277,7 +277,7 @@ class ZoneWatch:
         found = installed()
         if found != self._known:
             reload_zones()
-            high_water_marks.reconsider_all(member, now)
+            reconcile.reconsider_all(member, now)
             self._known = found
             log_line("zones_updated")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Max, Q, QuerySet
 
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
@@ -20,13 +20,13 @@ from ..core.state import first_coming
 from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard
-from . import database, high_water_marks, operator_actions, outbox, overlaps, rows
+from . import active_runs, database, operator_actions, outbox, rows
 from .database import chunks
-from .guard import Locked, Member
+from .guard import Locked
 from .rows import ACTIVE
 
 
-def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[events.Event]:
+def apply(held: Locked, todo: Plan, now: datetime) -> list[events.Event]:
     """Write a plan.
 
     Returns:
@@ -34,28 +34,26 @@ def apply(held: Locked, member: Member, todo: Plan, now: datetime) -> list[event
     """
     told: list[events.Event] = []
     if not todo.is_empty:
-        told += outbox.tell(held, member.using, _remove(held, member, todo.orphaned, now), ())
-        told += add(held, member, todo.new, now)
-        told += _override(held, member, todo.overridden, now)
-        told += _update(held, member, todo.updated, now)
+        told += outbox.tell(held, _remove(held, todo.orphaned, now), ())
+        told += add(held, todo.new, now)
+        told += _override(held, todo.overridden, now)
+        told += _update(held, todo.updated, now)
     if is_heard(events.TaskPreserved):
         told += [events.TaskPreserved(at=now, task_name=d.name) for d in todo.preserved]
     return told
 
 
-def _remove(
-    held: Locked, member: Member, names: Sequence[str], now: datetime
-) -> list[events.Event]:
+def _remove(held: Locked, names: Sequence[str], now: datetime) -> list[events.Event]:
     """Remove the rows of names that are no longer declared; runs and acts stay."""
     told: list[events.Event] = []
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks = held.tasks
     for chunk in chunks(names):
         gone = tasks.filter(name__in=chunk)
-        told += _withdraw(held, member, chunk, gone, now)
+        told += _withdraw(held, chunk, gone, now)
         fields = ("name", "last_attempt_at", "waiting")
         for name, last, waiting in gone.order_by("name").values_list(*fields):
             if waiting:
-                told += overlaps.drop_waiting(held, member, name or "", now)
+                told += active_runs.drop_waiting(held, name or "", now)
             told.append(
                 events.TaskOrphaned(
                     at=now,
@@ -64,56 +62,59 @@ def _remove(
                     scheduler_identifier=str(held.row.identifier),
                 )
             )
-        high_water_marks.keep_history_marks(held, member, gone)
+        _keep_history_marks(held, gone)
         gone.delete()
     return told
 
 
+def _keep_history_marks(held: Locked, gone: QuerySet[ScheduledTask]) -> None:
+    """Let the deployment remember where the histories of tasks began whose rows go."""
+    newest = gone.aggregate(newest=Max("history_from"))["newest"]
+    if newest is not None and (held.row.history_from is None or held.row.history_from < newest):
+        held.row.history_from = newest
+        held.row.save(using=held.using, update_fields=["history_from"])
+
+
 def _withdraw(
     held: Locked,
-    member: Member,
     names: Collection[str],
     tasks: Iterable[ScheduledTask],
     now: datetime,
 ) -> list[events.Event]:
     """End the runs that no external worker has fetched: a task that comes again starts afresh."""
-    withdrawn = overlaps.withdraw(held, member, names, now)
+    withdrawn = active_runs.withdraw(held, names, now)
     if not withdrawn:
         return []
-    return outbox.tell(held, member.using, overlaps.ends_of(withdrawn, now), tasks, withdrawn)
+    return outbox.tell(held, active_runs.ends_of(withdrawn, now), tasks, withdrawn)
 
 
-def _override(
-    held: Locked, member: Member, overrides: Sequence[Override], now: datetime
-) -> list[events.Event]:
+def _override(held: Locked, overrides: Sequence[Override], now: datetime) -> list[events.Event]:
     if not overrides:
         return []
-    known = Known.of(held, member, [o.declaration for o in overrides], now)
+    known = Known.of(held, [o.declaration for o in overrides], now)
     told: list[events.Event] = []
     by_name = {override.declaration.name: override for override in overrides}
-    for chunk in _rows_by_name(held, member, by_name):
+    for chunk in _rows_by_name(held, by_name):
         moved = [row for row in chunk if row.origin != by_name[row.name].declaration.origin]
-        told += _take_over(held, member, moved, now)
+        told += _take_over(held, moved, now)
         for row in chunk:
             declaration = by_name[row.name].declaration
             name = declaration.name
             pause, boot_at = known.pauses.get(name), known.boot_of(name)
             with scheduling(declaration):
-                decision = overridden(held, member, row, declaration, now, pause, boot_at=boot_at)
+                decision = overridden(held, row, declaration, now, pause, boot_at=boot_at)
             told += decision.events
             rows.take(row, decision)
-        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
-        told = outbox.tell(held, member.using, told, chunk)
+        database.upsert(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, told, chunk)
     return told
 
 
-def _take_over(
-    held: Locked, member: Member, moved: Sequence[ScheduledTask], now: datetime
-) -> list[events.Event]:
+def _take_over(held: Locked, moved: Sequence[ScheduledTask], now: datetime) -> list[events.Event]:
     """Let no run that waits for an external worker hold up a task that has other owners now."""
     if not moved:
         return []
-    told = _withdraw(held, member, [row.name or "" for row in moved], moved, now)
+    told = _withdraw(held, [row.name or "" for row in moved], moved, now)
     ended = {event.run for event in told if isinstance(event, events.TaskRunCancelled)}
     for row in moved:
         if row.running_run in ended:
@@ -123,7 +124,6 @@ def _take_over(
 
 def overridden(
     held: Locked,
-    member: Member,
     row: ScheduledTask,
     declaration: Declaration,
     now: datetime,
@@ -144,21 +144,19 @@ def overridden(
     )
     enabled_before, damage = row.enabled, rows.damage_of(row, now)
     rows.declare(row, declaration, held.row.identifier)
-    row.epoch = held.next_epoch(member.using)
-    waited = overlaps.drop_waiting(held, member, row.name, now) if row.waiting else []
+    row.epoch = held.next_epoch()
+    waited = active_runs.drop_waiting(held, row.name, now) if row.waiting else []
     story = Story(rows.state_of(row)).then(*damage, *waited, event)
     story = _switched(story, declaration, enabled_before, pause, now)
     return settle(story, declaration.schedule, now, declaration.overlap_policy)
 
 
-def _update(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> list[events.Event]:
+def _update(held: Locked, declarations: Sequence[Declaration], now: datetime) -> list[events.Event]:
     """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
     by_name = {declaration.name: declaration for declaration in declarations}
     told: list[events.Event] = []
-    pauses = open_pauses(held, member, now) if declarations else {}
-    for chunk in _rows_by_name(held, member, by_name):
+    pauses = open_pauses(held, now) if declarations else {}
+    for chunk in _rows_by_name(held, by_name):
         unserved: list[TaskRun] = []
         for row in chunk:
             declaration = by_name[row.name]
@@ -180,10 +178,10 @@ def _update(
             )
             unserved += rows.unserved_rows(held.row, row, found)
             told += found
-        operator_actions.sign(held, member.using, unserved)
-        database.insert(member.using, unserved)
-        database.upsert(member.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
-        told = outbox.tell(held, member.using, told, chunk)
+        operator_actions.sign(held, unserved)
+        database.insert(held.using, unserved)
+        database.upsert(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        told = outbox.tell(held, told, chunk)
     return told
 
 
@@ -207,30 +205,28 @@ def _switched(
     return story
 
 
-def _rows_by_name(held: Locked, member: Member, names: Iterable[str]) -> Iterable[Any]:
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+def _rows_by_name(held: Locked, names: Iterable[str]) -> Iterable[Any]:
+    tasks = held.tasks
     for chunk in chunks(names):
         yield list(tasks.filter(name__in=chunk))
 
 
-def add(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> list[events.TaskEvent]:
+def add(held: Locked, declarations: Sequence[Declaration], now: datetime) -> list[events.TaskEvent]:
     """Insert the rows of names that have none; return what happened, in causal order."""
     told: list[events.TaskEvent] = []
     if declarations:
-        held.next_epoch(member.using)
+        held.next_epoch()
     for chunk in chunks(declarations):
-        new = list(_rows(held, member, chunk, now))
-        database.insert(member.using, [row for row, _ in new])
+        new = list(_rows(held, chunk, now))
+        database.insert(held.using, [row for row, _ in new])
         told += [event for _, event in new]
     return told
 
 
 def _rows(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
+    held: Locked, declarations: Sequence[Declaration], now: datetime
 ) -> Iterator[tuple[ScheduledTask, events.TaskAdded]]:
-    known, epoch = Known.of(held, member, declarations, now), held.next_epoch(member.using)
+    known, epoch = Known.of(held, declarations, now), held.next_epoch()
     with scheduling_each(declarations) as each:
         for declaration in each:
             event, running = known.added(declaration, now), known.running.get(declaration.name)
@@ -288,9 +284,7 @@ class Known:
     served: set[str]
 
     @classmethod
-    def of(
-        cls, held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-    ) -> Known:
+    def of(cls, held: Locked, declarations: Sequence[Declaration], now: datetime) -> Known:
         """Ask history and acts."""
         owed: dict[str, datetime] = {}
         with scheduling_each(declarations) as each:
@@ -301,7 +295,7 @@ class Known:
         if held.is_new:
             # It has no history, and nobody has acted.
             return cls({}, {}, owed, set())
-        runs = TaskRun.objects.using(member.using).filter(scheduler=held.row)
+        runs = held.runs
         active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING, waits_in=None)
         running = active.order_by("pk").values_list("task_name", "pk")
         served: set[str] = set()
@@ -311,7 +305,7 @@ class Known:
                 Q(scheduled_for__gte=since) | Q(started_at__gte=since)
             )
             served.update(done.values_list("task_name", flat=True))
-        return cls(dict(running), open_pauses(held, member, now), owed, served)
+        return cls(dict(running), open_pauses(held, now), owed, served)
 
     def added(self, declaration: Declaration, now: datetime) -> events.TaskAdded:
         """Tell that a name comes."""
@@ -331,9 +325,9 @@ class Known:
         return None if name in self.served or name in self.running else self.owed.get(name)
 
 
-def open_pauses(held: Locked, member: Member, now: datetime) -> dict[str, TaskOverride]:
+def open_pauses(held: Locked, now: datetime) -> dict[str, TaskOverride]:
     """Return people's pauses that are in force, by name."""
-    acts = TaskOverride.objects.using(member.using).filter(
+    acts = TaskOverride.objects.using(held.using).filter(
         Q(until=None) | Q(until__gt=now),
         scheduler=held.row,
         kind=TaskOverride.Kind.PAUSE,

@@ -17,12 +17,12 @@ from ..core.missed import with_causes
 from ..core.overlap import ActiveRun
 from ..models import ScheduledTask, SchedulerState, TaskRun
 from ..signals import report
-from . import apply_plan, database, outbox, overlaps, recovery, registration_sets, rows
+from . import active_runs, apply_plan, database, outbox, recovery, registration_sets, rows
+from .active_runs import Claim, Started, write_starts
 from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
 from .guard import Bid, Locked, Member, Standing, locked, stand
 from .posted_tasks import StrangerError, declaration_of
-from .starts import Claim, Started, write_starts
 
 BATCH = 1000
 """The most tasks considered in one transaction."""
@@ -85,12 +85,12 @@ def _claim(
     with locked(member, bid) as held:
         if held is None:
             return Claimed(Standing.SUPERSEDED)
-        claimed = Claimed(stand(held, member), events=held.events)
+        claimed = Claimed(stand(held), events=held.events)
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
-                claimed.events += recovery.reap(held, member, now)
+                claimed.events += recovery.reap(held, now)
             due = _first_due(member, now)
-            ended = recovery.expire(held, member, now, due)
+            ended = recovery.expire(held, now, due)
             if ended:
                 claimed.events += ended
                 due = _first_due(member, now)
@@ -98,7 +98,7 @@ def _claim(
             due = [row for row in due[:BATCH] if row.name not in unrecorded]
             claimed.more = is_full and bool(due)
             due = repeated_failures.first(due, now, busy=busy, led_since=held.row.led_since)
-            _claim_tasks(held, member, declarations, due, now, claimed)
+            _claim_tasks(held, declarations, due, now, claimed)
     return claimed
 
 
@@ -135,11 +135,11 @@ def _claim_single(
 ) -> None:
     single = Claimed(Standing.LEADING)
     with locked(member, bid) as held:
-        if held is None or stand(held, member) is not Standing.LEADING:
+        if held is None or stand(held) is not Standing.LEADING:
             total.standing = Standing.STANDBY
             return
         due = list(_due(member, now).filter(pk=pk))
-        _claim_tasks(held, member, declarations, due, now, single)
+        _claim_tasks(held, declarations, due, now, single)
     total.claims += single.claims
     total.events += single.events
     total.considered += single.considered
@@ -171,28 +171,27 @@ def _due(member: Member, now: datetime) -> QuerySet[ScheduledTask]:
 
 def _claim_tasks(
     held: Locked,
-    member: Member,
     declarations: Mapping[str, Declaration],
     due: list[ScheduledTask],
     now: datetime,
     claimed: Claimed,
 ) -> None:
-    decided = decide_each(held, member, declarations, due, now)
+    decided = decide_each(held, declarations, due, now)
     claimed.events += decided.events
     claimed.strangers |= decided.strangers
     claimed.considered += len(due)
     if decided.begun_anew:
         # The generation of the set that these tasks begin anew under.
-        registration_sets.note(held, member, declarations.values(), decided.begun_anew, now)
-    replaced = overlaps.request_cancels(held, member, claimed.events)
-    claimed.events += overlaps.ends_of(replaced, now)
-    claims = write_starts(held, member, decided.started, decided.unserved)
+        registration_sets.note(held, declarations.values(), decided.begun_anew, now)
+    replaced = active_runs.request_cancels(held, claimed.events)
+    claimed.events += active_runs.ends_of(replaced, now)
+    claims = write_starts(held, decided.started, decided.unserved)
     fields = [*(rows.DECLARED_FIELDS if decided.rewrites else ()), *rows.STATE_FIELDS]
-    database.upsert(member.using, due, fields)
+    database.upsert(held.using, due, fields)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     ended = [*decided.unserved, *replaced]
-    claimed.events = outbox.tell(held, member.using, claimed.events, due, ended, starts)
+    claimed.events = outbox.tell(held, claimed.events, due, ended, starts)
 
 
 ASIDE = timedelta(minutes=5)
@@ -224,24 +223,23 @@ class Decided:
 
 def decide_each(
     held: Locked,
-    member: Member,
     declarations: Mapping[str, Declaration],
     due: list[ScheduledTask],
     now: datetime,
 ) -> Decided:
     """Decide for due tasks, one after the other, and take what was decided into their rows."""
     decided = Decided()
-    active = overlaps.active_runs(held, member, due)
+    active = active_runs.active_runs(held, due)
     for row in due:
-        considered = _considered(held, member, row, declarations, now, decided, active)
+        considered = _considered(held, row, declarations, now, decided, active)
         if considered is None:
             continue
         declaration, decision = considered
         rows.take(row, decision)
-        row.wake_at = overlaps.wake_of(row, active.get(row.name, ()), now)
+        row.wake_at = active_runs.wake_of(row, active.get(row.name, ()), now)
         decided.events += decision.events
         decided.unserved += rows.unserved_rows(held.row, row, decision.events)
-        decided.unserved += overlaps.waiting_rows(held.row, row, decision.events)
+        decided.unserved += active_runs.waiting_rows(held.row, row, decision.events)
         if _begins_anew(decision):
             decided.rewrites = True
             decided.begun_anew.update({row.name} & declarations.keys())
@@ -257,18 +255,17 @@ def _begins_anew(decision: Decision) -> bool:
 
 def _considered(
     held: Locked,
-    member: Member,
     row: ScheduledTask,
     declarations: Mapping[str, Declaration],
     now: datetime,
     decided: Decided,
-    active: overlaps.Active,
+    active: active_runs.Active,
 ) -> tuple[Declaration, Decision] | None:
     """Decide for one row; a row that cannot be decided for is set aside."""
     try:
         declaration = declaration_of(row, declarations)
         runs = active.get(row.name, [])
-        return declaration, _decided(held, member, row, declaration, now, runs)
+        return declaration, _decided(held, row, declaration, now, runs)
     except Exception as error:
         decided.strangers |= isinstance(error, StrangerError)
         reason = worded(error)
@@ -278,7 +275,6 @@ def _considered(
 
 def _decided(
     held: Locked,
-    member: Member,
     row: ScheduledTask,
     declaration: Declaration,
     now: datetime,
@@ -286,8 +282,8 @@ def _decided(
 ) -> Decision:
     identity = (row.cron, row.timezone, row.retry_delay)
     if identity != declaration.identity:
-        pause = open_pauses(held, member, now).get(row.name)
-        return apply_plan.overridden(held, member, row, declaration, now, pause)
+        pause = open_pauses(held, now).get(row.name)
+        return apply_plan.overridden(held, row, declaration, now, pause)
     state = rows.state_of(row)
     if state.waiting:
         state = state.but(waiting=sum(run.waiting for run in active))
@@ -299,5 +295,5 @@ def _decided(
     decision = replace(decision, events=told)
     if any(isinstance(event, events.TaskHighWaterMarkReset) for event in decision.events):
         # The names of occurrences may come a second time: not the same runs.
-        row.epoch = held.next_epoch(member.using)
+        row.epoch = held.next_epoch()
     return decision

@@ -21,9 +21,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import wraps
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from django.apps import apps
 from django.db import (
+    DEFAULT_DB_ALIAS,
     DatabaseError,
     DataError,
     Error,
@@ -37,16 +39,13 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
 from django.db.models import F
 from django.db.models.functions import Now
 
 from ..fields import InstantField
 from ..models import ScheduledTask, SchedulerState
 from .silent_connections import watchdog
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
-
 
 _LOCK_TIMEOUTS = {"55P03", 1205, 3572, "SQLITE_BUSY", "SQLITE_LOCKED"}
 _CONFLICTS = {"40001", "40P01", 1213, 1020}
@@ -225,12 +224,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class _Asking(Protocol):
-    @property
-    def using(self) -> str: ...
-
-
-A = TypeVar("A", bound=_Asking)
 M = TypeVar("M", bound=models.Model)
 
 
@@ -307,19 +300,19 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def again_after_conflict(
-    function: Callable[Concatenate[A, P], R],
-) -> Callable[Concatenate[A, P], R]:
-    """Retry a transaction that failed with a deadlock or a serialization error."""
+    function: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], R]:
+    """Retry a transaction of a member that failed with a deadlock or a serialization error."""
 
     @wraps(function)
-    def call(who: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(member: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(_TRIES - 1):
             try:
-                return function(who, *args, **kwargs)
+                return function(member, *args, **kwargs)
             except Error as error:
-                if not is_conflict(error) or connections[who.using].in_atomic_block:
+                if not is_conflict(error) or connections[member.using].in_atomic_block:
                     raise
-        return function(who, *args, **kwargs)
+        return function(member, *args, **kwargs)
 
     return call
 
@@ -333,17 +326,10 @@ def lock(
         the locked rows, and the values of those that somebody else holds.
     """
     found = list(lockable(using, rows.order_by("pk")))
-    return found, held_elsewhere(using, rows, field, expected, found)
-
-
-def held_elsewhere(
-    using: str, rows: models.QuerySet[M], field: str, expected: Collection[Any], found: list[M]
-) -> set[Any]:
-    """Return the values of rows that were left out as they were locked."""
     if len(found) == len(expected) or not _skips_locked(using):
-        return set()
+        return found, set()
     there = set(rows.values_list(field, flat=True))
-    return there - {getattr(row, field) for row in found}
+    return found, there - {getattr(row, field) for row in found}
 
 
 def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
@@ -466,3 +452,43 @@ def _held(using: str, deployment: str) -> tuple[bool, list[str]]:
             return True, []
         _, names = lock(using, tasks, "name", range(tasks.count()))
     return False, sorted(names)[:_NAMED]
+
+
+AWAY = "The database does not answer."
+REFUSED = "The database refused. `--traceback` shows its answer."
+
+
+def flaw_of_tables(using: str) -> str | None:
+    """Return what keeps the tables from being used, or ``None``."""
+    if not _are_there(using):
+        return "The tables of scheduled tasks are not there yet"
+    if not _are_up_to_date(using):
+        return "The tables of scheduled tasks are older than the code"
+    return None
+
+
+def with_cure(flaw: str, using: str) -> str:
+    """Return a flaw of the tables as a sentence that names the command to run."""
+    where = "" if using == DEFAULT_DB_ALIAS else f" --database {using}"
+    return f"{flaw}: run `python manage.py migrate{where}` first."
+
+
+def why_unavailable(using: str) -> str | None:
+    """Return in one sentence why the database cannot be used, ``None`` if it can."""
+    try:
+        flaw = flaw_of_tables(using)
+    except DatabaseError:
+        return AWAY
+    return None if flaw is None else with_cure(flaw, using)
+
+
+def _are_there(using: str) -> bool:
+    models = apps.get_app_config(ScheduledTask._meta.app_label).get_models()
+    needed = {model._meta.db_table for model in models}
+    return needed <= set(connections[using].introspection.table_names())
+
+
+def _are_up_to_date(using: str) -> bool:
+    loader = MigrationLoader(connections[using])
+    known = {key for key in loader.graph.nodes if key[0] == ScheduledTask._meta.app_label}
+    return known <= loader.applied_migrations.keys()

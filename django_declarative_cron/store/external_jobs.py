@@ -21,12 +21,12 @@ from django.db.models.expressions import BaseExpression
 from ..core import events
 from ..models import Origin, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish_on_commit
-from . import cancellation, database, liveness, outbox, results
-from .cancellation import Effect
-from .guard import Locked, Member, locked
+from . import database, liveness, manual_runs, outbox, results
+from .guard import Locked, Member, locked, outsider
 from .liveness import Process
+from .manual_runs import Effect
 from .operator_actions import Act
-from .posted_tasks import OwnedError, outsider
+from .posted_tasks import OwnedError
 from .recovery import start_of
 from .results import Result
 
@@ -121,15 +121,13 @@ def _fetch(
             run.reserved_until = held.database_now + visibility
         fields = ["outcome", "waits_in", "worker", "started_at", "reservation", "reserved_until"]
         database.upsert(member.using, fetched, fields)
-        _wake(held, member, fetched)
-        publish_on_commit(_told_of(held, member, fetched), member.using)
+        _wake(held, fetched)
+        publish_on_commit(_told_of(held, fetched), member.using)
     return fetched
 
 
-def _told_of(held: Locked, member: Member, fetched: Sequence[TaskRun]) -> list[events.Event]:
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, name__in={run.task_name for run in fetched}
-    )
+def _told_of(held: Locked, fetched: Sequence[TaskRun]) -> list[events.Event]:
+    tasks = held.tasks.filter(name__in={run.task_name for run in fetched})
     told = [
         events.TaskRunFetched(
             at=held.database_now,
@@ -141,13 +139,13 @@ def _told_of(held: Locked, member: Member, fetched: Sequence[TaskRun]) -> list[e
         )
         for run in fetched
     ]
-    return outbox.tell(held, member.using, told, tasks, fetched)
+    return outbox.tell(held, told, tasks, fetched)
 
 
-def _wake(held: Locked, member: Member, runs: Iterable[TaskRun]) -> None:
+def _wake(held: Locked, runs: Iterable[TaskRun]) -> None:
     """Let the leader look at the tasks when the reservations end."""
     for run in runs:
-        tasks = ScheduledTask.objects.using(member.using).filter(
+        tasks = ScheduledTask.objects.using(held.using).filter(
             Q(wake_at=None) | Q(wake_at__gt=run.reserved_until),
             scheduler=held.row,
             running_run=run.pk,
@@ -270,7 +268,7 @@ def cancel(job: str, act: Act, database_time: BaseExpression | None = None) -> T
     member, run = outsider(database_time), find(job)
     if run.origin != Origin.HTTP:
         raise OwnedError(run.task_name)
-    effect = cancellation.cancel(run, replace(act, at=_now(member)), database_time)
+    effect = manual_runs.cancel(run, replace(act, at=_now(member)), database_time)
     after = find(job)
     if effect is not Effect.ENDED and after.outcome != Outcome.RUNNING:
         raise StateError(after)
@@ -317,11 +315,11 @@ def take_up(member: Member, process: Process, run: int, of: UUID) -> Taken | Non
         row = _open(member, [run], of).filter(scheduler=held.row).select_for_update().first()
         if row is None:
             return None
-        tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+        tasks = held.tasks
         task = tasks.filter(name=row.task_name).first()
         if task is None:
             return None
-        liveness.register(held, member, process)
+        liveness.register(held, process)
         row.instance_id = member.instance
         row.save(using=member.using, update_fields=["instance"])
         return Taken(start_of(row), task)

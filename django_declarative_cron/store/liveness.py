@@ -13,8 +13,8 @@ from django.db.models.functions import Coalesce
 from ..core.liveness import Watch
 from ..fields import InstantField
 from ..models import SchedulerInstance, SchedulerState
-from . import database, observation
-from .guard import LONG_AGO, Locked, Member, release
+from . import database
+from .guard import LONG_AGO, Locked, Member, keep_watch, release, watch_reaches
 
 Lapse = tuple[datetime, datetime]
 """Where a clock leapt from and to; backwards where it was set back."""
@@ -42,23 +42,19 @@ class Process:
     release: str = ""
 
 
-def register(
-    held: Locked, member: Member, process: Process, initialized_at: datetime | None = None
-) -> None:
+def register(held: Locked, process: Process, initialized_at: datetime | None = None) -> None:
     """Write the row of a process that begins to schedule; a living row is kept."""
-    database.upsert(member.using, [_row(held, member, process, initialized_at)], _SAID_AGAIN)
+    database.upsert(held.using, [_row(held, process, initialized_at)], _SAID_AGAIN)
 
 
-def _row(
-    held: Locked, member: Member, process: Process, initialized_at: datetime | None
-) -> SchedulerInstance:
+def _row(held: Locked, process: Process, initialized_at: datetime | None) -> SchedulerInstance:
     return SchedulerInstance(
-        id=member.instance,
+        id=held.member.instance,
         scheduler=held.row,
         host=process.host,
         pid=process.pid,
         release=process.release,
-        digest=member.digest,
+        digest=held.member.digest,
         started_at=held.database_now,
         heartbeat_at=held.database_now,
         watched_since=held.database_now,
@@ -103,7 +99,7 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
             return _is_heard(living, member, now, mute_since=None, watched=watched)
     finally:
         if state.leader_id == member.instance:
-            observation.keep(member, state, watched, now)
+            keep_watch(member, state, watched, now)
             with _briefly(member):
                 mine = states.filter(leader=member.instance, term=state.term)
                 mine.update(
@@ -142,7 +138,7 @@ def _is_heard(
     watched: Watch | None = None,
 ) -> bool:
     heard = mine.filter(heartbeat_at__gt=now - member.longest_silence)
-    since = observation.reaches(member, watched, now)
+    since = watch_reaches(member, watched, now)
     values = {"heartbeat_at": now, "watched_since": since, "mute_since": mute_since}
     return bool(heard.update(stopped_at=None, **values)) or _comes_back(member, now, mute_since)
 

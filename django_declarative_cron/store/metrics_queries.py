@@ -19,10 +19,9 @@ from ..core.status import Status
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
 from . import database, overview
 from .guard import LONG_AGO
-from .instance_status import MOST as MOST_INSTANCES
-from .instance_status import SCHEDULES, spoke_at
 from .queries import read_schedule
-from .task_status import next_start_at, status_query
+from .status import MOST as MOST_INSTANCES
+from .status import SCHEDULES, next_start_at, spoke_at, status_query
 
 MOST = 1000
 """How many failing or overdue tasks are looked at."""

@@ -20,7 +20,7 @@ from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
 from . import database, outbox, rows
 from .database import naming_what_is_held
-from .guard import Locked, locked_deployment
+from .guard import Locked, locked, outsider
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
@@ -213,27 +213,27 @@ def _act(
     using, deployment = database.alias(), options().DEPLOYMENT
     with (
         naming_what_is_held(using, deployment),
-        locked_deployment(using, deployment, options().LEASE, len(names)) as held,
+        locked(outsider(), tasks=len(names)) as held,
     ):
         if held is None:
             return []
-        tasks = _tasks(held, using, names)
+        tasks = _tasks(held, names)
         changed, told = _changed(held, list(tasks), act, change)
         unserved = [
             run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
         ]
-        sign(held, using, unserved)
+        sign(held, unserved)
         database.insert(using, unserved)
         database.upsert(using, changed, rows.STATE_FIELDS)
-        audit(held, using, changed, act, kind, until=until)
+        audit(held, changed, act, kind, until=until)
         everything = [event for row in changed for event in told[row.pk]]
-        publish_on_commit(outbox.tell(held, using, everything, changed), using)
+        publish_on_commit(outbox.tell(held, everything, changed), using)
     return [row.name for row in changed]
 
 
-def _tasks(held: Locked, using: str, names: Collection[str]) -> QuerySet[ScheduledTask]:
-    tasks = ScheduledTask.objects.using(using).filter(scheduler=held.row)
-    return database.current(using, tasks.filter(name__in=names).order_by("name"))
+def _tasks(held: Locked, names: Collection[str]) -> QuerySet[ScheduledTask]:
+    tasks = held.tasks
+    return database.current(held.using, tasks.filter(name__in=names).order_by("name"))
 
 
 def _changed(
@@ -260,7 +260,6 @@ def _changed(
 
 def audit(
     held: Locked,
-    using: str,
     changed: list[ScheduledTask],
     act: Act | Callable[[ScheduledTask], Act],
     kind: TaskOverride.Kind,
@@ -270,7 +269,7 @@ def audit(
     """Write down the acts; a new pause or a resume ends the pauses before it."""
     told = [(row, act(row) if callable(act) else act) for row in changed]
     if kind in _ENDED_BY and told:
-        _end(held, using, changed, max(each.at for _, each in told), _ENDED_BY[kind])
+        _end(held, changed, max(each.at for _, each in told), _ENDED_BY[kind])
     stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
     acts = [
         TaskOverride(
@@ -287,7 +286,7 @@ def audit(
         )
         for row, each in told
     ]
-    database.insert(using, acts)
+    database.insert(held.using, acts)
 
 
 _ENDED_BY = {
@@ -299,11 +298,8 @@ _ENDED_BY = {
 """Which open acts are over when another one is done."""
 
 
-def _end(
-    held: Locked, using: str, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind
-) -> None:
-    acts = TaskOverride.objects.using(using).filter(
-        scheduler=held.row,
+def _end(held: Locked, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind) -> None:
+    acts = held.acts.filter(
         kind=kind,
         ended_at=None,
         task_name__in=[row.name for row in changed],
@@ -311,14 +307,12 @@ def _end(
     acts.update(ended_at=at)
 
 
-def sign(held: Locked, using: str, unserved: Iterable[TaskRun]) -> None:
+def sign(held: Locked, unserved: Iterable[TaskRun]) -> None:
     """Write into rows that are not saved yet who let their occurrence pass, and why."""
     passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
     if not passed:
         return
-    acts = TaskOverride.objects.using(using).filter(
-        scheduler=held.row, kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed)
-    )
+    acts = held.acts.filter(kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed))
     # The newest is the one: it ended those before it, and its occurrence may have moved since.
     for act in acts.order_by("id"):
         told = {"author": act.author, **({"note": act.note} if act.note else {})}

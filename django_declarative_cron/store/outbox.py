@@ -34,7 +34,6 @@ from .rows import options_of
 
 def tell(
     held: Locked,
-    using: str,
     told: Iterable[Event],
     tasks: Iterable[ScheduledTask],
     runs: Iterable[TaskRun] = (),
@@ -51,11 +50,11 @@ def tell(
     if sink is None and not is_sent_outside():
         named = _Named(runs, starts)
         return [named.name(event) for event in told]
-    runs = [*runs, *_runs_named(using, told, with_blocking=sink is not None)]
+    runs = [*runs, *_runs_named(held.using, told, with_blocking=sink is not None)]
     teller = _Teller(held, sink, tasks, runs, starts)
     told = [teller.tell(event) if _is_fresh(event) else event for event in told]
     if sink is not None:
-        database.insert(using, _rows(held, sink, teller.told))
+        database.insert(held.using, _rows(held, sink, teller.told))
     return told
 
 

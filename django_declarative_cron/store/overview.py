@@ -15,9 +15,8 @@ from django.db.models.functions import Coalesce
 from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
-from .instance_status import MOST, SCHEDULES, spoke_at
 from .queries import shapes
-from .task_status import end_of, gone_since, is_gone, status_word
+from .status import MOST, SCHEDULES, end_of, gone_since, is_gone, spoke_at, status_word
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
 

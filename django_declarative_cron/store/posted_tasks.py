@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from django.db.models import QuerySet
-from django.db.models.expressions import BaseExpression
 
 from ..conf import options, posted, stored
 from ..core.declarations.declaration import Declaration
@@ -24,11 +22,9 @@ from ..models import Origin, ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
 from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
-from .guard import Locked, Member, locked
+from .guard import Locked, Member, locked, outsider
 from .operator_actions import Act
 from .rows import options_of
-
-_NOBODY = UUID(int=0)
 
 
 class OwnedError(Exception):
@@ -85,12 +81,12 @@ def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> P
     ):
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
-        row = _row(held, member, declaration.name)
+        row = _row(held, declaration.name)
         if row is not None and row.origin != Origin.HTTP:
             raise OwnedError(declaration.name)
         before = [] if row is None else [_stored(row)]
-        _apply(held, member, plan([declaration], before), now)
-        after = _row(held, member, declaration.name)
+        _apply(held, plan([declaration], before), now)
+        after = _row(held, declaration.name)
         if after is None:
             raise LookupError(f"the row of {declaration.name!r} vanished while it was locked")
         if by and after.registered_by != by[:255]:
@@ -116,19 +112,19 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
 @database.again_after_conflict
 def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
-        row = None if held is None else _row(held, member, name)
+        row = None if held is None else _row(held, name)
         if held is None or row is None:
             raise AbsentError(name)
         if row.origin != Origin.HTTP:
             raise OwnedError(name)
         switched = _switched(row, enabled)
         if switched is not None:
-            _apply(held, member, plan([switched], [_stored(row)]), act.at)
-            row = _row(held, member, name) or row
+            _apply(held, plan([switched], [_stored(row)]), act.at)
+            row = _row(held, name) or row
         if (row.enabled and row.paused_since is None) is not enabled:
             # A person has paused it besides.
             _pause_or_resume(row, enabled, act)
-            row = _row(held, member, name) or row
+            row = _row(held, name) or row
     return row
 
 
@@ -163,13 +159,13 @@ def remove(name: str, act: Act) -> None:
 @database.again_after_conflict
 def _remove(member: Member, name: str, act: Act) -> None:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
-        row = None if held is None else _row(held, member, name)
+        row = None if held is None else _row(held, name)
         if held is None or row is None:
             raise AbsentError(name)
         if row.origin != Origin.HTTP:
             raise OwnedError(name)
-        operator_actions.audit(held, member.using, [row], act, TaskOverride.Kind.REMOVE)
-        _apply(held, member, Plan(orphaned=(name,)), act.at)
+        operator_actions.audit(held, [row], act, TaskOverride.Kind.REMOVE)
+        _apply(held, Plan(orphaned=(name,)), act.at)
 
 
 def tasks() -> QuerySet[ScheduledTask]:
@@ -190,12 +186,12 @@ def read(name: str) -> ScheduledTask:
     return row
 
 
-def _apply(held: Locked, member: Member, todo: Plan, now: datetime) -> None:
-    publish_on_commit(apply_plan.apply(held, member, todo, now), member.using)
+def _apply(held: Locked, todo: Plan, now: datetime) -> None:
+    publish_on_commit(apply_plan.apply(held, todo, now), held.using)
 
 
-def _row(held: Locked, member: Member, name: str) -> ScheduledTask | None:
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row, name=name)
+def _row(held: Locked, name: str) -> ScheduledTask | None:
+    tasks = held.tasks.filter(name=name)
     return tasks.first()
 
 
@@ -203,20 +199,6 @@ def _stored(row: ScheduledTask) -> Stored:
     # A broken row is written anew, even where its digest says that nothing has changed.
     digest = "" if row.broken_reason else row.digest
     return Stored(row.name, row.cron, row.timezone, row.retry_delay, digest, row.origin)
-
-
-def outsider(database_time: BaseExpression | None = None) -> Member:
-    """Make a member that is no scheduler instance: it holds no set and never leads."""
-    given = options()
-    return Member(
-        using=database.alias(),
-        deployment=given.DEPLOYMENT,
-        instance=_NOBODY,
-        digest="",
-        lease=given.LEASE,
-        renew=given.RENEW,
-        database_time=database_time or database.DatabaseNow(),
-    )
 
 
 _MOST: Final = 10_000

@@ -23,7 +23,7 @@ from ..core.status import Status, status_of
 from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import rows
-from .task_status import end_of, gone_since, is_gone, is_interrupted, waits_for_a_worker
+from .status import end_of, gone_since, is_gone, is_interrupted, waits_for_a_worker
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
 _WAITS = "ddc_waits"

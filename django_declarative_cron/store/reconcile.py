@@ -16,24 +16,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from django.db.models import BooleanField, ExpressionWrapper, Min, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Min, Q, QuerySet
 
 from ..core import events
+from ..core.decide import BELIEVABLE
 from ..core.declarations.declaration import Declaration
 from ..core.reconcile import Plan, Row, is_older, plan
 from ..exceptions import TaskListMismatchError
-from ..models import Origin, ScheduledTask, SchedulerInstance, SchedulerState
-from . import (
-    apply_plan,
-    database,
-    high_water_marks,
-    liveness,
-    observation,
-    recovery,
-    registration_sets,
-)
-from .database import naming_what_is_held
-from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead
+from ..models import Origin, ScheduledTask, SchedulerState
+from . import apply_plan, database, liveness, recovery, registration_sets
+from .database import again_after_conflict, naming_what_is_held
+from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead, watch_of
 from .liveness import Process
 
 
@@ -45,39 +38,37 @@ class Terms(Enum):
     ORPHANED = "where nobody holds the active one"
 
 
-def may_take(held: Locked, member: Member, release: str, terms: Terms) -> bool:
+def may_take(held: Locked, release: str, terms: Terms) -> bool:
     """Return whether a set may become the active one."""
     active = held.row.digest
-    if terms is Terms.BY_FORCE or active in ("", member.digest):
+    if terms is Terms.BY_FORCE or active in ("", held.member.digest):
         return True
     if terms is Terms.UNLESS_OLDER:
-        return not _is_older_release(held, member, release)
+        return not _is_older_release(held, release)
     own, now = held.bid.watched, held.database_now
-    return not recovery.has_living_holder(member, active, observation.kept_in(held.row), own, now)
+    return not recovery.has_living_holder(held.member, active, watch_of(held.row), own, now)
 
 
-def is_newer(held: Locked, member: Member, release: str) -> bool:
+def is_newer(held: Locked, release: str) -> bool:
     """Return whether a release is another one than that of the active set, and no older one."""
     is_other = release not in ("", held.row.release)
-    return is_other and not _is_older_release(held, member, release)
+    return is_other and not _is_older_release(held, release)
 
 
-def _is_older_release(held: Locked, member: Member, release: str) -> bool:
+def _is_older_release(held: Locked, release: str) -> bool:
     active = held.row.release
     if not release or not active or release == active:
         return False
     older = is_older(release, active)
     if older is not None:
         return older
-    first, first_of_active = (_first(held, member, each) for each in (release, active))
+    first, first_of_active = (_first(held, each) for each in (release, active))
     return first is not None and (first_of_active is None or first < first_of_active)
 
 
-def _first(held: Locked, member: Member, release: str) -> datetime | None:
+def _first(held: Locked, release: str) -> datetime | None:
     """Return when a release was active first."""
-    known = SchedulerInstance.objects.using(member.using).filter(
-        scheduler=held.row, release=release
-    )
+    known = held.instances.filter(release=release)
     first: datetime | None = known.aggregate(first=Min("initialized_at"))["first"]
     return first
 
@@ -123,18 +114,14 @@ class Survey:
     is_calm: bool
 
 
-def survey(
-    held: Locked, member: Member, declarations: Sequence[Declaration], now: datetime
-) -> Survey:
+def survey(held: Locked, declarations: Sequence[Declaration], now: datetime) -> Survey:
     """Compare what is declared with the rows, and see whether that is all."""
     if held.is_new:
         return Survey(plan(declarations, ()), is_calm=False)
     # What is asked of no row in particular is found out once, and said beside each of them.
-    is_to_do = (
-        high_water_marks.ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held, member)
-    )
+    is_to_do = ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row).order_by()
+    tasks = held.tasks.order_by()
     asked = tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do")
     flags: set[bool | None] = set()
 
@@ -207,34 +194,32 @@ def _reconcile(
     with locked(member, bid, create=True, tasks=len(declarations)) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
-        if not may_take(held, member, process.release, terms):
-            liveness.register(held, member, process)
+        if not may_take(held, process.release, terms):
+            liveness.register(held, process)
             return _superseded(held, terms, now)
-        found = survey(held, member, declarations, now)
+        found = survey(held, declarations, now)
         todo = found.plan
         if held.is_new or found.is_calm:
-            liveness.register(held, member, process, initialized_at=now)
-            told = apply_plan.apply(held, member, todo, now)
+            liveness.register(held, process, initialized_at=now)
+            told = apply_plan.apply(held, todo, now)
         else:
-            told = _in_full(held, member, process, todo, now)
+            told = _in_full(held, process, todo, now)
         if not todo.is_empty:
-            tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+            tasks = held.tasks
             require_match(tasks, declarations)
-        standing = _activate(held, member, process, declarations, todo, now)
+        standing = _activate(held, process, declarations, todo, now)
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
-def _in_full(
-    held: Locked, member: Member, process: Process, todo: Plan, now: datetime
-) -> list[events.Event]:
+def _in_full(held: Locked, process: Process, todo: Plan, now: datetime) -> list[events.Event]:
     """Write a plan, and see to what the dead and clocks that were set back have left."""
-    liveness.register(held, member, process)
+    liveness.register(held, process)
     # First, because a run of the dead holds up no task that begins anew.
-    told = recovery.reap(held, member, now)
-    told += apply_plan.apply(held, member, todo, now)
-    high_water_marks.reconsider(held, member, now)
-    recovery.free_of_lost_runs(held, member, now)
-    liveness.initialized(member, now)
+    told = recovery.reap(held, now)
+    told += apply_plan.apply(held, todo, now)
+    reconsider(held, now)
+    recovery.free_of_lost_runs(held, now)
+    liveness.initialized(held.member, now)
     return told
 
 
@@ -247,14 +232,13 @@ def _superseded(held: Locked, terms: Terms, now: datetime) -> Reconciled:
 
 def _activate(
     held: Locked,
-    member: Member,
     process: Process,
     declarations: Sequence[Declaration],
     todo: Plan,
     now: datetime,
 ) -> Standing:
     """Make the set the active one; a changed set takes the lead with it."""
-    row, digest = held.row, member.digest
+    row, digest = held.row, held.member.digest
     is_other = row.digest != digest
     # Of the same set, rows may have been lost or damaged: their state begins anew.
     fresh = {d.name for d in todo.new} | {o.declaration.name for o in todo.overridden}
@@ -262,10 +246,47 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
-        registration_sets.note(held, member, declarations, fresh, now)
-    elif is_newer(held, member, process.release):
+        registration_sets.note(held, declarations, fresh, now)
+    elif is_newer(held, process.release):
         row.release = process.release
-        row.save(using=member.using, update_fields=["release"])
-    if is_other and row.leader_id != member.instance:
-        take_lead(held, member)
-    return stand(held, member)
+        row.save(using=held.using, update_fields=["release"])
+    if is_other and row.leader_id != held.member.instance:
+        take_lead(held)
+    return stand(held)
+
+
+@again_after_conflict
+def reconsider_after_step(member: Member, now: datetime) -> None:
+    """Let the next tick look at every task whose marks lie ahead of the clock."""
+    with locked(member) as held:
+        if held is not None:
+            reconsider(held, now)
+
+
+def reconsider(held: Locked, now: datetime) -> None:
+    """Do the same under a lock that is held already."""
+    tasks = held.tasks
+    tasks.filter(ahead_of(now)).update(wake_at=now)
+
+
+def ahead_of(now: datetime) -> Q:
+    """Ask for the tasks that are to be looked at at once, and would be later."""
+    ahead = now + BELIEVABLE
+    owed = Q(orphaned=True) | Q(boot_at__isnull=False) | Q(run_requested_at__isnull=False)
+    return Q(wake_at__gt=now) & (
+        owed
+        | Q(discharged_at__gt=ahead)
+        | Q(registered_at__gt=ahead)
+        | Q(pending_retry_until__isnull=False)
+        # What a process without its type set aside, another one may have.
+        | (Q(origin=Origin.HTTP) & ~Q(broken_reason=""))
+    )
+
+
+@again_after_conflict
+def reconsider_all(member: Member, now: datetime) -> None:
+    """Let the next tick look at every task: what its schedule means has changed."""
+    with locked(member) as held:
+        if held is not None:
+            tasks = held.tasks
+            tasks.filter(wake_at__gt=now).update(wake_at=now)

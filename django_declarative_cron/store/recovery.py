@@ -18,12 +18,12 @@ from ..core.repeated_failures import SUSPICIOUS
 from ..core.start import BACKFILL
 from ..exceptions import DeclarativeCronError
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from . import database, observation, outbox, overlaps, rows
-from .guard import LONG_AGO, Locked, Member, locked
+from . import active_runs, database, outbox, rows
+from .active_runs import Claim
+from .guard import LONG_AGO, Locked, Member, locked, silence_limit, watch_of
 from .posted_tasks import UnreadableError, is_external, own
 from .rows import ACTIVE
-from .starts import Claim
-from .task_status import ALIVE_UNTIL, last_sign_of_life
+from .status import ALIVE_UNTIL, last_sign_of_life
 
 
 def has_living_holder(
@@ -45,10 +45,10 @@ def has_living_holder(
     newest = heard.first()
     if newest is None or newest > now - member.longest_silence:
         return newest is not None
-    return bool(newest > observation.silent_since(member, kept, own, now, otherwise=LONG_AGO))
+    return bool(newest > silence_limit(member, kept, own, now))
 
 
-def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
+def reap(held: Locked, now: datetime) -> list[events.Event]:
     """End the runs of dead processes as interrupted (semantics 3, "who is dead").
 
     A silent process may only have been kept from the database, as everybody was.
@@ -57,85 +57,82 @@ def reap(held: Locked, member: Member, now: datetime) -> list[events.Event]:
     row, somebody else holds is left for another time, and its process is not buried. One
     whose own row is held cannot say that it lives, so that its silence says nothing.
     """
-    silent = _silent(held, member)
-    told = interrupt(held, member, _runs_of_the_dead(held, member, silent), now)
-    _bury(held, member, silent)
+    silent = _silent(held)
+    told = interrupt(held, _runs_of_the_dead(held, silent), now)
+    _bury(held, silent)
     return told
 
 
-def is_anybody(held: Locked, member: Member) -> Q:
+def is_anybody(held: Locked) -> Q:
     """Ask whether ``reap`` may find anything, or who leads has been here before.
 
     That is: its own instance or a silent one, or a run that is not its own.
     """
-    instances = SchedulerInstance.objects.using(member.using)
-    found = instances.filter(Q(id=member.instance) | _is_silent(held, member))
-    others = _runs_in_processes(held, member).exclude(instance=member.instance)
+    instances = SchedulerInstance.objects.using(held.using)
+    found = instances.filter(Q(id=held.member.instance) | _is_silent(held))
+    others = _runs_in_processes(held).exclude(instance=held.member.instance)
     return Q(Exists(found)) | Q(Exists(others))
 
 
-def silent_since(held: Locked, member: Member) -> datetime:
+def silent_since(held: Locked) -> datetime:
     """Return since when a process must have been silent to count as dead."""
-    kept, own = observation.kept_in(held.row), held.bid.watched
-    return observation.silent_since(member, kept, own, held.database_now, otherwise=LONG_AGO)
+    kept, own = watch_of(held.row), held.bid.watched
+    return silence_limit(held.member, kept, own, held.database_now)
 
 
-def _is_silent(held: Locked, member: Member) -> Q:
-    since = silent_since(held, member)
+def _is_silent(held: Locked) -> Q:
+    since = silent_since(held)
     return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=since)
 
 
-def _silent(held: Locked, member: Member) -> list[UUID]:
+def _silent(held: Locked) -> list[UUID]:
     """Lock the silent instances; leave out those whose row somebody else holds."""
-    known = SchedulerInstance.objects.using(member.using).exclude(id=member.instance)
-    silent = known.filter(_is_silent(held, member))
-    return [row.pk for row in database.lockable(member.using, silent.order_by("pk").only("pk"))]
+    known = SchedulerInstance.objects.using(held.using).exclude(id=held.member.instance)
+    silent = known.filter(_is_silent(held))
+    return [row.pk for row in database.lockable(held.using, silent.order_by("pk").only("pk"))]
 
 
-def expire(
-    held: Locked, member: Member, now: datetime, due: Sequence[ScheduledTask]
-) -> list[events.Event]:
+def expire(held: Locked, now: datetime, due: Sequence[ScheduledTask]) -> list[events.Event]:
     """End the runs of external workers that are not heard of any more."""
     if not (external_workers() or any(is_external(row) for row in due)):
         return []
-    silent = TaskRun.objects.using(member.using).filter(
+    silent = held.runs.filter(
         ACTIVE,
-        scheduler=held.row,
         outcome=Outcome.RUNNING,
         reservation__isnull=False,
         reserved_until__lte=held.database_now,
     )
-    found = list(database.lockable(member.using, silent.order_by("pk")))
-    return interrupt(held, member, found, now)
+    found = list(database.lockable(held.using, silent.order_by("pk")))
+    return interrupt(held, found, now)
 
 
-def _bury(held: Locked, member: Member, silent: list[UUID]) -> None:
+def _bury(held: Locked, silent: list[UUID]) -> None:
     """Mark silent instances as stopped; one that lives after all beats again."""
     if silent:
         open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
-        buried = SchedulerInstance.objects.using(member.using).filter(~Exists(open_runs))
+        buried = SchedulerInstance.objects.using(held.using).filter(~Exists(open_runs))
         buried.filter(pk__in=silent).update(stopped_at=held.database_now)
 
 
-def _runs_of_the_dead(held: Locked, member: Member, silent: list[UUID]) -> list[TaskRun]:
+def _runs_of_the_dead(held: Locked, silent: list[UUID]) -> list[TaskRun]:
     living = SchedulerInstance.objects.filter(
         id=OuterRef("instance"), stopped_at=None, heartbeat_at__gt=LONG_AGO
     )
-    running = _runs_in_processes(held, member)
+    running = _runs_in_processes(held)
     dead = running.filter(Q(instance=None) | Q(instance__in=silent) | ~Exists(living))
-    dead = dead.exclude(instance=member.instance)
-    return list(database.lockable(member.using, dead.order_by("pk")))
+    dead = dead.exclude(instance=held.member.instance)
+    return list(database.lockable(held.using, dead.order_by("pk")))
 
 
-def _runs_in_processes(held: Locked, member: Member) -> QuerySet[TaskRun]:
+def _runs_in_processes(held: Locked) -> QuerySet[TaskRun]:
     # What an external worker has reserved is in no process of ours.
     ours = ACTIVE & Q(scheduler=held.row, reservation=None)
-    return TaskRun.objects.using(member.using).filter(ours, ~Q(outcome=Outcome.WAITING))
+    return TaskRun.objects.using(held.using).filter(ours, ~Q(outcome=Outcome.WAITING))
 
 
-def free_of_lost_runs(held: Locked, member: Member, now: datetime) -> None:
+def free_of_lost_runs(held: Locked, now: datetime) -> None:
     """Let tasks go on whose run in progress has no row any more."""
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks = held.tasks
     tasks.filter(is_lost()).update(running_run=None, wake_at=now)
 
 
@@ -148,43 +145,39 @@ def is_lost() -> Q:
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "detail"]
 
 
-def interrupt(
-    held: Locked, member: Member, found: Sequence[TaskRun], now: datetime
-) -> list[events.Event]:
+def interrupt(held: Locked, found: Sequence[TaskRun], now: datetime) -> list[events.Event]:
     """End runs as interrupted; the newest one of a task restarts, unless it was to end.
 
     A run whose task's row somebody else holds is left for another time.
     """
     if not found:
         return []
-    tasks, elsewhere = _tasks_of(held, member, found)
+    tasks, elsewhere = _tasks_of(held, found)
     found = [run for run in found if run.pk not in elsewhere]
     beside = {
         run.task_name
         for run in found
-        if run.pk in tasks and overlaps.may_have_others(run, tasks[run.pk])
+        if run.pk in tasks and active_runs.may_have_others(run, tasks[run.pk])
     }
-    others = overlaps.others(held, member, beside, [run.pk for run in found])
-    _load_instances(member, found)
+    others = active_runs.others(held, beside, [run.pk for run in found])
+    _load_instances(held.member, found)
     told: list[events.Event] = []
     for run in found:
         task, other = tasks.get(run.pk), others.get(run.task_name)
-        told.append(_interrupted(run, task, other, member, now))
+        told.append(_interrupted(run, task, other, held.member, now))
         told += [] if task is None else _suspicion(task, now)
         _end(run, now)
-    database.upsert(member.using, found, _RUN_FIELDS)
-    database.upsert(member.using, tasks.values(), rows.STATE_FIELDS)
-    return outbox.tell(held, member.using, told, tasks.values(), found)
+    database.upsert(held.using, found, _RUN_FIELDS)
+    database.upsert(held.using, tasks.values(), rows.STATE_FIELDS)
+    return outbox.tell(held, told, tasks.values(), found)
 
 
-def _tasks_of(
-    held: Locked, member: Member, found: Sequence[TaskRun]
-) -> tuple[dict[int, ScheduledTask], set[int]]:
+def _tasks_of(held: Locked, found: Sequence[TaskRun]) -> tuple[dict[int, ScheduledTask], set[int]]:
     """Return the tasks by their newest run, and the runs whose task's row somebody else holds."""
     ids = [run.pk for run in found]
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
+    tasks = held.tasks
     newest = tasks.filter(running_run__in=ids)
-    free, elsewhere = database.lock(member.using, newest, "running_run", ids)
+    free, elsewhere = database.lock(held.using, newest, "running_run", ids)
     return {task.running_run: task for task in free if task.running_run is not None}, elsewhere
 
 
@@ -217,7 +210,7 @@ def _interrupted(
 
 
 def _is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
-    return overlaps.may_have_others(run, task) and overlaps.is_overtaken(run, task)
+    return active_runs.may_have_others(run, task) and active_runs.is_overtaken(run, task)
 
 
 def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
@@ -261,38 +254,28 @@ def unanswered(
     with locked(member) as held:
         if held is None:
             return []
-        mine = TaskRun.objects.using(member.using).filter(
-            ACTIVE, scheduler=held.row, instance=member.instance
-        )
+        mine = held.runs.filter(ACTIVE, instance=member.instance)
         lost = [run for run in mine.order_by("pk") if run.pk not in known]
-        by_name = {**declarations, **dict(_posted(held, member, lost))}
+        by_name = {**declarations, **dict(_posted(held, lost))}
         lost = [run for run in lost if run.task_name in by_name]
         return [
             Claim(run.pk, run.task_name, start, run.term, by_name[run.task_name])
-            for run, start in zip(lost, _started(held, member, lost), strict=True)
+            for run, start in zip(lost, _started(held, lost), strict=True)
         ]
 
 
-def _posted(
-    held: Locked, member: Member, lost: Collection[TaskRun]
-) -> Iterator[tuple[str, Declaration]]:
+def _posted(held: Locked, lost: Collection[TaskRun]) -> Iterator[tuple[str, Declaration]]:
     names = {run.task_name for run in lost if run.origin == Origin.HTTP}
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, origin=Origin.HTTP, name__in=names
-    )
+    tasks = held.tasks.filter(origin=Origin.HTTP, name__in=names)
     for row in tasks if names else ():
         with suppress(UnreadableError):
             yield row.name, own(row)
 
 
-def _started(
-    held: Locked, member: Member, lost: Collection[TaskRun]
-) -> list[events.TaskRunStarted]:
+def _started(held: Locked, lost: Collection[TaskRun]) -> list[events.TaskRunStarted]:
     if not lost:
         return []
-    tasks = ScheduledTask.objects.using(member.using).filter(
-        scheduler=held.row, name__in={run.task_name for run in lost}
-    )
+    tasks = held.tasks.filter(name__in={run.task_name for run in lost})
     counts = {task.running_run: task.run_count for task in tasks}
     return outbox.recall(held, [start_of(run, counts.get(run.pk, 0)) for run in lost], tasks)
 

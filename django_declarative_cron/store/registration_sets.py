@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Max
 
 from ..core.declarations.declaration import MICROSECOND, Declaration, digest_of_set
-from ..models import RegistrationPart, RegistrationSet, TaskRun
+from ..models import Origin, RegistrationPart, RegistrationSet, ScheduledTask, TaskRun
 from . import database
 from .guard import Locked, Member
 
@@ -33,45 +34,44 @@ _LOST = [None]
 
 def note(
     held: Locked,
-    member: Member,
     declarations: Collection[Declaration],
     fresh: Collection[str],
     now: datetime,
 ) -> None:
     """Write down what is registered from now on, under a generation of its own."""
     held.row.generation += 1
-    held.row.save(using=member.using, update_fields=_SAVED)
-    newest = TaskRun.objects.using(member.using).aggregate(newest=Max("pk"))["newest"]
+    held.row.save(using=held.using, update_fields=_SAVED)
+    newest = TaskRun.objects.using(held.using).aggregate(newest=Max("pk"))["newest"]
     is_large = len(declarations) > PART
-    RegistrationSet.objects.using(member.using).create(
+    RegistrationSet.objects.using(held.using).create(
         scheduler=held.row,
         generation=held.row.generation,
         registered_at=now,
         # Whatever the clocks say: the runs up to this one were started before.
         after_run=newest or 0,
-        instance_id=member.instance,
+        instance_id=held.member.instance,
         tasks=[] if is_large else [_kept(d) | {"fresh": d.name in fresh} for d in declarations],
-        parts=_write_parts(held, member, declarations, fresh) if is_large else [],
+        parts=_write_parts(held, declarations, fresh) if is_large else [],
     )
 
 
 def _write_parts(
-    held: Locked, member: Member, declarations: Collection[Declaration], fresh: Collection[str]
+    held: Locked, declarations: Collection[Declaration], fresh: Collection[str]
 ) -> list[tuple[str, bool]]:
     """Write the parts that no set before had; give all of them, and whose tasks are fresh."""
     found = {
         (digest_of_set(some), is_fresh): some
         for (_, is_fresh), some in _parted(declarations, fresh).items()
     }
-    parts = RegistrationPart.objects.using(member.using).filter(scheduler=held.row)
-    known = set(database.current(member.using, parts).values_list("digest", flat=True))
+    parts = RegistrationPart.objects.using(held.using).filter(scheduler=held.row)
+    known = set(database.current(held.using, parts).values_list("digest", flat=True))
     missing = {digest: some for (digest, _), some in found.items() if digest not in known}
     for chunk in database.chunks(missing.items(), _AT_ONCE):
         rows = [
             RegistrationPart(scheduler=held.row, digest=digest, tasks=list(map(_kept, some)))
             for digest, some in chunk
         ]
-        database.insert(member.using, rows)
+        database.insert(held.using, rows)
     return list(found)
 
 
@@ -134,3 +134,58 @@ def _kept(declaration: Declaration) -> dict[str, Any]:
         "overlap_policy": declaration.overlap_policy,
         **({"spread": spread.total_seconds()} if spread else {}),
     }
+
+
+_SETS = 50
+"""How many of the newest registration sets are searched for the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The removal of a task.
+
+    Args:
+        at: when it was removed; ``None`` where no registration set that is kept says so, as for
+            tasks that came over HTTP.
+        last: its newest run.
+    """
+
+    at: datetime | None
+    last: TaskRun
+
+
+def removal_of(using: str, deployment: str, name: str) -> Removal | None:
+    """Return the removal of a task, ``None`` for a task that is registered or never ran."""
+    tasks = ScheduledTask.objects.using(using)
+    if tasks.filter(scheduler__deployment=deployment, name=name).exists():
+        return None
+    runs = TaskRun.objects.using(using).filter(scheduler__deployment=deployment, task_name=name)
+    last = runs.defer("traceback", "log", "output", "result").order_by("-id").first()
+    if last is None:
+        return None
+    at = None if last.origin == Origin.HTTP else _removed_at(using, deployment, name)
+    return Removal(at, last)
+
+
+def newest_runs(
+    using: str, deployment: str, name: str, number: int, at: datetime | None = None
+) -> list[TaskRun]:
+    """Return the newest runs of a name, the newest first."""
+    runs = TaskRun.objects.using(using).filter(scheduler__deployment=deployment, task_name=name)
+    if at is not None:
+        minute = at.replace(second=0, microsecond=0)
+        runs = runs.filter(scheduled_for__lt=minute + timedelta(minutes=1))
+    shown = runs.select_related("instance").defer("traceback", "instance__lapses")
+    return list(shown.order_by("-id")[:number])
+
+
+def _removed_at(using: str, deployment: str, name: str) -> datetime | None:
+    """Return when the first set without the name was registered."""
+    ours = RegistrationSet.objects.using(using).filter(scheduler__deployment=deployment)
+    found: datetime | None = None
+    for row in ours.order_by("-generation")[:_SETS]:
+        names = {each.get("name") for each in of_set(using, row) if isinstance(each, dict)}
+        if name in names:
+            return found
+        found = row.registered_at
+    return None

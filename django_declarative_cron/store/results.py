@@ -23,7 +23,7 @@ from ..core.retry import Retried, Retry, chance_of
 from ..core.start import BACKFILL
 from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, operator_actions, outbox, overlaps, rows
+from . import active_runs, database, operator_actions, outbox, rows
 from .database import is_lock_timeout
 from .guard import Locked, Member, locked
 from .operator_actions import Act
@@ -112,9 +112,9 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
     with locked(member) as held:
         if held is None:
             return recorded
-        free, recorded.held = _free(held, member, results)
+        free, recorded.held = _free(held, results)
         runs = {run.pk: run for run in free.runs}
-        places = _places(held, member, free)
+        places = _places(held, free)
         for result in free.results:
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
@@ -125,14 +125,12 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
             recorded.events += settled(run, result, place, now)
         database.upsert(member.using, free.runs, _RUN_FIELDS)
         database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
-        note(held, member.using, recorded.events, free.tasks)
-        recorded.events = outbox.tell(
-            held, member.using, recorded.events, free.tasks, runs.values()
-        )
+        note(held, recorded.events, free.tasks)
+        recorded.events = outbox.tell(held, recorded.events, free.tasks, runs.values())
     return recorded
 
 
-def _places(held: Locked, member: Member, free: _Free) -> dict[int, Place]:
+def _places(held: Locked, free: _Free) -> dict[int, Place]:
     """Say of each run where it stands among those of its task."""
     tasks = {task.name: task for task in free.tasks}
     runs = {run.pk: run for run in free.runs}
@@ -140,16 +138,16 @@ def _places(held: Locked, member: Member, free: _Free) -> dict[int, Place]:
         result.task_name
         for result in free.results
         if (task := tasks.get(result.task_name)) and (run := runs.get(result.run))
-        if overlaps.may_have_others(run, task, result.declaration)
+        if active_runs.may_have_others(run, task, result.declaration)
     }
-    going_on = overlaps.others(held, member, beside, [result.run for result in free.results])
+    going_on = active_runs.others(held, beside, [result.run for result in free.results])
     places = {}
     for result in free.results:
         task = tasks.get(result.task_name)
         is_known = task is not None and task.running_run == result.run
         run = runs.get(result.run) if result.task_name in beside else None
         if is_known or run is not None:
-            is_newest = is_known and not (run and task and overlaps.is_overtaken(run, task))
+            is_newest = is_known and not (run and task and active_runs.is_overtaken(run, task))
             places[result.run] = Place(task, is_newest, going_on.get(result.task_name))
     return places
 
@@ -163,31 +161,29 @@ class _Free:
     runs: list[TaskRun]
 
 
-def _free(held: Locked, member: Member, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
+def _free(held: Locked, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
     """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
-    tasks, busy_tasks = _lock_tasks(held, member, results)
+    tasks, busy_tasks = _lock_tasks(held, results)
     free = [result for result in results if result.task_name not in busy_tasks]
-    runs, busy_runs = _lock_runs(held, member, {result.run for result in free})
+    runs, busy_runs = _lock_runs(held, {result.run for result in free})
     free = [result for result in free if result.run not in busy_runs]
     ended = {result.run for result in results} - busy_runs
-    beside = {run.task_name for run in runs if overlaps.is_apart(run)}
+    beside = {run.task_name for run in runs if active_runs.is_apart(run)}
     mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
     taken = {result.run for result in free}
     return _Free(free, mine, runs), [result for result in results if result.run not in taken]
 
 
-def _lock_tasks(
-    held: Locked, member: Member, results: Sequence[Result]
-) -> tuple[list[ScheduledTask], set[str]]:
+def _lock_tasks(held: Locked, results: Sequence[Result]) -> tuple[list[ScheduledTask], set[str]]:
     names = {result.task_name for result in results}
-    tasks = ScheduledTask.objects.using(member.using).filter(scheduler=held.row)
-    return database.lock(member.using, tasks.filter(name__in=names), "name", names)
+    tasks = held.tasks
+    return database.lock(held.using, tasks.filter(name__in=names), "name", names)
 
 
-def _lock_runs(held: Locked, member: Member, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-    runs = TaskRun.objects.using(member.using).filter(scheduler=held.row, pk__in=ids)
-    mine = runs.filter(outcome=Outcome.RUNNING, instance=member.instance)
-    return database.lock(member.using, mine, "pk", ids)
+def _lock_runs(held: Locked, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+    runs = held.runs.filter(pk__in=ids)
+    mine = runs.filter(outcome=Outcome.RUNNING, instance=held.member.instance)
+    return database.lock(held.using, mine, "pk", ids)
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:
@@ -461,9 +457,7 @@ def record_with_work(member: Member, result: Result, now: datetime) -> None:
 REASON = "failures"
 
 
-def note(
-    held: Locked, using: str, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]
-) -> None:
+def note(held: Locked, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]) -> None:
     """Write an act for each task that its failures paused."""
     acts = {
         event.task_name: Act(author="", at=event.at, note=event.error, reason=REASON)
@@ -473,4 +467,4 @@ def note(
     if acts:
         paused = [task for task in tasks if task.name in acts]
         kind = TaskOverride.Kind.PAUSE
-        operator_actions.audit(held, using, paused, lambda task: acts[str(task.name)], kind)
+        operator_actions.audit(held, paused, lambda task: acts[str(task.name)], kind)

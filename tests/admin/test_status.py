@@ -14,7 +14,7 @@ from django_declarative_cron.core.status import Status, status_of
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.queries import next_start_of
 from django_declarative_cron.store.rows import state_of
-from django_declarative_cron.store.task_status import next_start_at, status_query
+from django_declarative_cron.store.status import next_start_at, status_query
 
 from . import rows
 from .rows import NOW

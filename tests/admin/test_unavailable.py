@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from django_declarative_cron.admin.readonly import ReadOnlyAdmin
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import database, tables
+from django_declarative_cron.store import database
 
 from . import pages, rows
 
@@ -30,7 +30,7 @@ def refuse(*args: Any, **kwargs: Any) -> Any:
 def test_each_list_says_that_the_tables_are_missing(
     root: Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_are_there", lambda using: False)
+    monkeypatch.setattr(database, "_are_there", lambda using: False)
     monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", refuse)
     page = root.get(pages.changelist(model))
     assert page.status_code == 503
@@ -42,7 +42,7 @@ def test_each_list_says_that_the_tables_are_missing(
 def test_the_other_pages_say_it_too(
     root: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "flaw_of_tables", refuse)
+    monkeypatch.setattr(database, "flaw_of_tables", refuse)
     page_admin = site.get_model_admin(ScheduledTask)
     view = next(u.callback for u in page_admin.urls if u.name and u.name.endswith(f"_{name}"))
     monkeypatch.setattr(page_admin.admin_site, "has_permission", refuse)

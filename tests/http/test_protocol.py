@@ -13,7 +13,7 @@ from django_declarative_cron.http import cron
 from django_declarative_cron.http.parsing import read_object
 from django_declarative_cron.http.responses import RefusedError
 from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import tables
+from django_declarative_cron.store import database
 
 from .client import ENTRY, Caller
 
@@ -176,7 +176,7 @@ def test_a_database_that_refuses_is_told_as_such(
     assert "safe to repeat" in answer.data["error"]["message"]
     assert answer.headers["Retry-After"] == "1"
     assert "gone" not in str(answer.data)
-    monkeypatch.setattr(tables, "_are_there", lambda using: False)
+    monkeypatch.setattr(database, "_are_there", lambda using: False)
     answer = caller.get(ONE)
     assert answer.code == (503, "backend_error")
     assert "run `python manage.py migrate` first" in answer.data["error"]["message"]

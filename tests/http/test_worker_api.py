@@ -29,15 +29,15 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 from django_declarative_cron.runtime import clock
-from django_declarative_cron.store import cancellation, external_jobs, results
-from django_declarative_cron.store.cancellation import Effect
+from django_declarative_cron.store import external_jobs, manual_runs, results
 from django_declarative_cron.store.external_jobs import Claimant, Report, StateError
+from django_declarative_cron.store.manual_runs import Effect
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.store.overview import tally
 from django_declarative_cron.store.queries import explain, read, with_runs
 from django_declarative_cron.store.sentences import sentence
-from django_declarative_cron.store.task_status import status_query
+from django_declarative_cron.store.status import status_query
 from django_declarative_cron.testing import Simulation, post_task
 
 from ..threads import elsewhere
@@ -666,7 +666,7 @@ def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings
     run, act = TaskRun.objects.get(task_name="sync"), Act("gardener", sim.now)
     with transaction.atomic(), elsewhere() as submit:
         list(ScheduledTask.objects.filter(name="sync").select_for_update())
-        effect = submit(lambda: cancellation.cancel(run, act, sim.clock.database_time()))
+        effect = submit(lambda: manual_runs.cancel(run, act, sim.clock.database_time()))
         assert effect.result(TIMEOUT) is Effect.ASKED
     sim.advance_to("2024-01-01T11:00:10Z")
     run.refresh_from_db()

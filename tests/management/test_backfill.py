@@ -17,8 +17,8 @@ from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.runtime.fencing import this_process
 from django_declarative_cron.runtime.foreground import Backfill
 from django_declarative_cron.runtime.scheduler import Scheduler
-from django_declarative_cron.store import backfill, guard
-from django_declarative_cron.store.foreground import AlreadyRunningError
+from django_declarative_cron.store import guard, manual_runs
+from django_declarative_cron.store.manual_runs import AlreadyRunningError
 
 from . import callbacks
 from .conftest import DELAY, HERE, Cron
@@ -291,7 +291,9 @@ def test_a_silent_process_is_dead_once_it_was_watched_for_long_enough(
 
     def start(watched: tuple[datetime, datetime] | None) -> None:
         bid = guard.Bid(watched)
-        backfill.start(work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid)
+        manual_runs.start_occurrence(
+            work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid
+        )
 
     with pytest.raises(AlreadyRunningError):
         start(None)

@@ -15,15 +15,15 @@ from django_declarative_cron.models import (
     TaskOverride,
     TaskRun,
 )
-from django_declarative_cron.store import foreground, liveness, operator_actions, results
-from django_declarative_cron.store.foreground import (
+from django_declarative_cron.store import liveness, manual_runs, operator_actions, results
+from django_declarative_cron.store.guard import Member
+from django_declarative_cron.store.liveness import Process
+from django_declarative_cron.store.manual_runs import (
     AlreadyRunningError,
     NotRegisteredError,
     Start,
     UnreadableRowError,
 )
-from django_declarative_cron.store.guard import Member
-from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
 from django_declarative_cron.testing import Simulation
@@ -54,7 +54,7 @@ class Person:
 
     def start(self, name: str = "t") -> Start:
         [declaration] = conf.declarations([(name, HOURLY, print, DELAY)])
-        return foreground.start(self.member, Process("desk", 1), declaration, self.act)
+        return manual_runs.start_now(self.member, Process("desk", 1), declaration, self.act)
 
     def end(self, start: Start, *, succeeded: bool = True) -> None:
         error = "" if succeeded else "ValueError: no"

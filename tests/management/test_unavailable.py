@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.db.backends.utils import CursorWrapper
 
-from django_declarative_cron.store import tables
+from django_declarative_cron.store import database
 
 MIGRATE = "The tables of scheduled tasks are not there yet: run `python manage.py migrate` first."
 COMMANDS = [
@@ -70,7 +70,7 @@ def test_a_database_that_is_away_is_said_in_one_line(
 def test_missing_tables_are_said_in_one_line(
     refusing: None, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(tables, "_are_there", lambda using: False)
+    monkeypatch.setattr(database, "_are_there", lambda using: False)
     code, said, _ = failed(*command)
     assert (code, said) == (2, MIGRATE)
 

@@ -14,7 +14,7 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.fencing import Fence, LeaseValidity
 from django_declarative_cron.store import results
-from django_declarative_cron.store.poll_query import peek
+from django_declarative_cron.store.guard import peek
 from django_declarative_cron.testing import ManualClock
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard

@@ -15,7 +15,7 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
 from django_declarative_cron.runtime.engine import longest_sleep
 from django_declarative_cron.store import claims, liveness
-from django_declarative_cron.store.poll_query import Peek
+from django_declarative_cron.store.guard import Peek
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 

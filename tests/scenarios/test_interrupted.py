@@ -9,7 +9,7 @@ import pytest
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
-from django_declarative_cron.store.task_status import shown_end, shown_outcome
+from django_declarative_cron.store.status import shown_end, shown_outcome
 
 from .conftest import FIVE_MINUTES, Started, utc
 

@@ -20,7 +20,7 @@ from django_declarative_cron.models import (
 from django_declarative_cron.runtime import engine, scheduler
 from django_declarative_cron.runtime.scheduler import Scheduler
 from django_declarative_cron.signals import SIGNALS
-from django_declarative_cron.store import high_water_marks
+from django_declarative_cron.store import reconcile
 from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -363,7 +363,7 @@ def test_a_step_back_is_reconsidered_when_the_database_answers_again(
         def refuse(*_: object) -> None:
             raise OperationalError("the server is gone")
 
-        patched.setattr(high_water_marks, "reconsider_after_step", refuse)
+        patched.setattr(reconcile, "reconsider_after_step", refuse)
         sim.jump_to("2024-01-01T08:30:00Z")
     sim.advance_to("2024-01-01T09:00:00Z")
     assert sim.starts("a") == [utc("09:00")]

@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.engine import Engine
-from django_declarative_cron.store import claims, recovery, results, starts
+from django_declarative_cron.store import active_runs, claims, recovery, results
 from django_declarative_cron.store.guard import Standing
 
 from .planting import after, around, fault
@@ -48,9 +48,9 @@ def _restart_an_overridden_run(patch: pytest.MonkeyPatch) -> None:
 
 @fault("S1", "S4")
 def _take_the_living_for_dead(patch: pytest.MonkeyPatch) -> None:
-    def found(real: Any, held: Any, member: Any, *_: Any) -> list[TaskRun]:
+    def found(real: Any, held: Any, *_: Any) -> list[TaskRun]:
         running = TaskRun.objects.filter(running_slot__isnull=False)
-        return list(running.exclude(instance=member.instance))
+        return list(running.exclude(instance=held.member.instance))
 
     around(patch, recovery, "_runs_of_the_dead", found)
 
@@ -65,12 +65,12 @@ def _start_after_a_stop(patch: pytest.MonkeyPatch) -> None:
 
 @fault("terms only grow")
 def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claims, "stand", lambda held, member: Standing.LEADING)
+    patch.setattr(claims, "stand", lambda held: Standing.LEADING)
 
 
 @fault("what is over stays over")
 def _let_a_late_result_overwrite(patch: pytest.MonkeyPatch) -> None:
-    def locked(real: Any, held: Any, member: Any, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+    def locked(real: Any, held: Any, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
         return list(TaskRun.objects.filter(pk__in=ids)), set()
 
     around(patch, results, "_lock_runs", locked)
@@ -103,11 +103,11 @@ def _forget_to_call_the_last_claim(patch: pytest.MonkeyPatch) -> None:
 def _call_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
 
-    def write(real: Any, held: Any, member: Any, started: Any, *args: Any) -> Any:
+    def write(real: Any, held: Any, started: Any, *args: Any) -> Any:
         try:
-            kept[:] = real(held, member, started, *args)
+            kept[:] = real(held, started, *args)
         except DatabaseError:
-            kept[:] = [starts._claim_of(each, held.row.term) for each in started]
+            kept[:] = [active_runs._claim_of(each, held.row.term) for each in started]
             raise
         return list(kept)
 

@@ -11,8 +11,8 @@ from django.db import DataError, transaction
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import database, liveness, operator_actions, pruning
+from django_declarative_cron.store.guard import peek
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.poll_query import peek
 
 from .conftest import Deployment
 from .statements import (

@@ -21,9 +21,8 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.store import claims, guard, liveness, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
-from django_declarative_cron.store.guard import Bid, Member, Standing
+from django_declarative_cron.store.guard import Bid, Member, Standing, peek
 from django_declarative_cron.store.liveness import Process
-from django_declarative_cron.store.poll_query import peek
 
 from ..timeouts import TIMEOUT
 
@@ -164,11 +163,11 @@ def test_a_term_grows_with_every_change_of_the_leader(
     guard.release(first)
     with guard.locked(second) as held:
         assert held is not None
-        assert guard.stand(held, second) is Standing.LEADING
+        assert guard.stand(held) is Standing.LEADING
     assert SchedulerState.objects.get().term == term + 1
     with guard.locked(first) as held:
         assert held is not None
-        assert guard.stand(held, first) is Standing.STANDBY
+        assert guard.stand(held) is Standing.STANDBY
 
 
 @pytest.mark.requirement("002 CRON-22", "002 CRON-S05")
@@ -184,7 +183,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
         SchedulerState.objects.update(lease_expires_at=expires)
         with guard.locked(second) as held:
             assert held is not None
-            assert guard.stand(held, second) is standing
+            assert guard.stand(held) is standing
 
 
 def test_an_older_set_is_superseded_by_a_newer_one(
@@ -197,7 +196,7 @@ def test_an_older_set_is_superseded_by_a_newer_one(
     assert _initialize(new, newer) is Standing.LEADING
     with guard.locked(old) as held:
         assert held is not None
-        assert guard.stand(held, old) is Standing.SUPERSEDED
+        assert guard.stand(held) is Standing.SUPERSEDED
     seen = peek(old)
     assert seen is not None
     assert seen.standing(old) is Standing.SUPERSEDED

@@ -15,7 +15,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import claims, foreground, guard, operator_actions, results
+from django_declarative_cron.store import claims, guard, manual_runs, operator_actions, results
 from django_declarative_cron.store.database import is_conflict
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.store.operator_actions import Act
@@ -85,7 +85,7 @@ class Request:
             assert is_conflict(error), error
             self._transaction.__exit__(type(error), error, error.__traceback__)
             return "refused"
-        except foreground.AlreadyRunningError as error:
+        except manual_runs.AlreadyRunningError as error:
             self._transaction.__exit__(type(error), error, error.__traceback__)
             return "told that it runs"
         self._transaction.__exit__(None, None, None)
@@ -119,7 +119,7 @@ def test_a_run_in_the_foreground_is_not_started_beside_one_that_began_since(
     declared = deployment.by_name["t1"]
 
     def run_now() -> object:
-        return foreground.start(deployment.member, Process("here", 1), declared, act)
+        return manual_runs.start_now(deployment.member, Process("here", 1), declared, act)
 
     ended = elsewhere(lambda: request.act(run_now)).result(TIMEOUT)
     assert ended in (("told that it runs", "refused") if is_running else ("done",))

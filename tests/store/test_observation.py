@@ -12,9 +12,8 @@ import pytest
 from django_declarative_cron.core.declarations.declaration import digest_of_set
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
 from django_declarative_cron.store import claims, liveness, reconcile, recovery
-from django_declarative_cron.store.guard import Bid, Member, Standing
+from django_declarative_cron.store.guard import Bid, Member, Standing, peek
 from django_declarative_cron.store.liveness import Process
-from django_declarative_cron.store.poll_query import peek
 from django_declarative_cron.testing import ManualClock
 
 START = datetime(2024, 1, 1, 10, 0, 30, tzinfo=UTC)

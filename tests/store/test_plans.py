@@ -12,8 +12,8 @@ from django.db import connection
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.store import guard, operator_actions, pruning, recovery
+from django_declarative_cron.store.guard import peek
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.poll_query import peek
 
 from .conftest import Deployment
 from .statements import initialized, is_postgresql, one_pass, statements, write_history
@@ -94,7 +94,7 @@ def test_an_idle_look_reads_none_of_the_runs_that_are_over() -> None:
 def _reaped(made: Deployment) -> object:
     with guard.locked(made.member) as held:
         assert held is not None
-        return recovery._runs_of_the_dead(held, made.member, [])
+        return recovery._runs_of_the_dead(held, [])
 
 
 def _forgotten(made: Deployment) -> object:

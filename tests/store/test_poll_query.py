@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from django_declarative_cron import conf
-from django_declarative_cron.store.poll_query import peek
+from django_declarative_cron.store.guard import peek
 
 from .conftest import Deployment
 

@@ -127,8 +127,6 @@ def test_who_is_halted_keeps_the_row_no_longer_than_a_lease(
     for creates in (True, False):
         with guard.locked(member, create=creates, tasks=tasks):
             assert _ask("SHOW idle_in_transaction_session_timeout") == longest
-    with guard.locked_deployment(member.using, member.deployment, member.lease, tasks):
-        assert _ask("SHOW idle_in_transaction_session_timeout") == longest
 
 
 @postgres

@@ -19,9 +19,8 @@ from ...exceptions import CalendarError
 from ...formatting import format_count, format_duration, format_instant, iso8601
 from ...runtime.foreground import Backfill, Ran
 from ...runtime.watchdog import fork_watchdog
-from ...store import backfill
-from ...store.backfill import DoneError
-from ...store.foreground import NotRegisteredError, UnreadableRowError
+from ...store import manual_runs
+from ...store.manual_runs import DoneError, NotRegisteredError, UnreadableRowError
 from .author import act, add_author
 from .instants import read_instant
 from .running import declaration_of
@@ -165,7 +164,7 @@ def _span(context: Context, options: Options) -> Span:
 
 def _lines(context: Context, options: Options, span: Span) -> Generator[Line]:
     name, repeat = span.declaration.name, options["repeat"]
-    known = set() if repeat else backfill.done(name, span.since, span.until)
+    known = set() if repeat else manual_runs.occurrences_done(name, span.since, span.until)
     work = None if options["dry_run"] else _work(context, options, span)
     with nullcontext() if work is None else work.watched():
         for occurrence in span.occurrences():
@@ -183,7 +182,7 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
     asked = f"{iso8601(span.since)} to {iso8601(span.until)}"
     try:
         note = f"{asked}: {who.note}" if who.note else asked
-        backfill.audit(name, replace(who, note=note))
+        manual_runs.audit_backfill(name, replace(who, note=note))
     except NotRegisteredError as error:
         raise unknown(name, ()) from error
     return Backfill(

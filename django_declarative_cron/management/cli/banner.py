@@ -14,7 +14,7 @@ from ...formatting import format_count, format_instant
 from ...models import ScheduledTask
 from ...runtime.scheduler import Scheduler
 from ...store import database
-from ...store.task_status import next_start_at
+from ...store.status import next_start_at
 
 
 def lines(

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from ...formatting import format_count
 from ...models import TaskRun
-from ...store import cancellation
-from ...store.cancellation import CANCELLABLE, Effect
+from ...store import manual_runs
+from ...store.manual_runs import CANCELLABLE, Effect
 from .author import act, add_author
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand
@@ -37,7 +37,7 @@ def _answer(context: Context, options: Options) -> None:
     found = list(runs.only("task_name", "outcome", "scheduler").order_by("-outcome", "pk"))
     told: dict[Effect, list[str]] = {effect: [] for effect in Effect}
     for run in found:
-        effect = cancellation.cancel(run, who, context.clock.database_time())
+        effect = manual_runs.cancel(run, who, context.clock.database_time())
         told[effect].append(run.task_name or "")
     for line in _lines(told):
         context.terminal.say(line)

@@ -14,11 +14,10 @@ from ...core.explain import Cause, Row, Why
 from ...core.schedule import Schedule
 from ...formatting import format_instant, iso8601
 from ...models import ScheduledTask
-from ...store.instance_status import is_attended
 from ...store.queries import explain, next_start_of, read_schedule
-from ...store.removal import Removal, newest_runs
+from ...store.registration_sets import Removal, newest_runs
 from ...store.sentences import sentence
-from ...store.task_status import patience
+from ...store.status import is_attended, patience
 from .instants import add_timezone, read_instant, zone_of
 from .past import record, say_runs
 from .scope import Scope

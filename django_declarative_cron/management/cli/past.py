@@ -13,7 +13,7 @@ from ...core.declarations.values import flaw_of_text
 from ...formatting import format_civil, format_count, format_duration, format_relative, iso8601
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
-from ...store.task_status import shown_end, shown_outcome
+from ...store.status import shown_end, shown_outcome
 from .instants import add_timezone, read_instant, zone_of
 from .scope import Scope
 from .subcommand import Context, Options, Subcommand, add_format

@@ -16,9 +16,8 @@ from ... import conf
 from ...formatting import format_count, format_duration, iso8601
 from ...models import SchedulerInstance
 from ...store import database
-from ...store.instance_status import Attendance, attendance, gave_up
 from ...store.metrics_queries import Backlog, undelivered
-from ...store.task_status import patience
+from ...store.status import Attendance, attendance, gave_up, patience
 from ..ready import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 

@@ -17,10 +17,10 @@ from ...formatting import format_duration, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
 from ...runtime.watchdog import fork_watchdog
-from ...store.foreground import AlreadyRunningError, NotRegisteredError, UnreadableRowError
-from ...store.instance_status import gave_up
+from ...store.manual_runs import AlreadyRunningError, NotRegisteredError, UnreadableRowError
 from ...store.posted_tasks import UnreadableError, own
 from ...store.queries import read
+from ...store.status import gave_up
 from .author import act, add_author
 from .scope import Scope, declared, unknown
 from .subcommand import Context, Options, Subcommand

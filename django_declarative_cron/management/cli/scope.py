@@ -19,8 +19,8 @@ from ...exceptions import DeclarativeCronError
 from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState
 from ...store import database
-from ...store.removal import Removal, removal_of
-from ...store.tables import flaw_of_tables
+from ...store.database import flaw_of_tables
+from ...store.registration_sets import Removal, removal_of
 from ..ready import require_tables
 
 NOT_REGISTERED = (

@@ -17,10 +17,9 @@ from ... import conf
 from ...cron import describe
 from ...formatting import format_duration, format_instant, format_relative, iso8601
 from ...models import TaskOverride, TaskRun
-from ...store.instance_status import is_attended
 from ...store.queries import Reading, explain, ran_before_change, read, read_retry
 from ...store.sentences import masked
-from ...store.task_status import patience
+from ...store.status import is_attended, patience
 from .explaining import worded
 from .instants import add_timezone, zone_of
 from .listing import record as listed

@@ -19,8 +19,7 @@ from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
 from ...runtime.runners import fork_server_client
 from ...store import database
-from ...store.database import HeldError
-from ...store.tables import AWAY, REFUSED, why_unavailable
+from ...store.database import AWAY, REFUSED, HeldError, why_unavailable
 from ..cli import (
     acts,
     backfilling,

@@ -38,7 +38,7 @@ from ...runtime.shutdown import LastResort, Shutdown, is_hangup
 from ...runtime.watchdog import fork_watchdog
 from ...signals import signal_of
 from ...store import database
-from ...store.tables import AWAY
+from ...store.database import AWAY
 from ..cli import banner
 from ..cli.terminal import abandon
 from ..ready import require_tables

@@ -20,7 +20,7 @@ from ...core.declarations.declaration import Declaration, Target
 from ...core.declarations.runners import PROCESS, THREAD, is_async
 from ...models import Origin
 from ...signals import publish
-from ...store import cancellation, external_jobs, liveness, rows
+from ...store import external_jobs, liveness, manual_runs, rows
 from ...store.external_jobs import Taken
 from ...store.guard import Member
 from .. import watchers
@@ -67,7 +67,7 @@ def told_when_asked(work: Work, member: Member, clock: Clock) -> Iterator[None]:
 
 def _ask(work: Work, member: Member) -> None:
     try:
-        if work.id in cancellation.requested(member):
+        if work.id in manual_runs.requested(member):
             work.ending.ask("cancelled")
     except DatabaseError as error:
         renew(error)

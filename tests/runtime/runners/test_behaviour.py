@@ -16,7 +16,7 @@ from django.db import connections
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.outcome import TRACEBACK_LENGTH
-from django_declarative_cron.store import cancellation
+from django_declarative_cron.store import manual_runs
 
 from ..conftest import TIMEOUT
 from .conftest import Bench, eventually
@@ -136,8 +136,8 @@ def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None
     (began,) = bench.noted("began")
     run_id = int(began.split()[1])
     now = datetime.now(UTC)
-    assert cancellation.request("default", "default", [run_id], now) == 1
-    assert cancellation.request("default", "default", [run_id], now) == 0
+    assert manual_runs.request("default", "default", [run_id], now) == 1
+    assert manual_runs.request("default", "default", [run_id], now) == 0
     run = bench.ended()
     assert (run.outcome, run.error) == ("cancelled", "cancelled")
     bench.heard.wait_for("TaskRunCancelled")

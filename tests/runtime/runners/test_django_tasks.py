@@ -19,7 +19,7 @@ import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 from django_declarative_cron.runtime.runners import django_tasks
-from django_declarative_cron.store import cancellation
+from django_declarative_cron.store import manual_runs
 
 from ..conftest import TIMEOUT
 from .conftest import HERE, Bench, eventually
@@ -147,7 +147,7 @@ def test_a_worker_that_dies_is_noticed_and_the_run_restarted_once(
     engine.noted("began", 2)
     (again,) = TaskRun.objects.filter(outcome="running")
     assert again.reason == "orphaned"
-    assert cancellation.request("default", "default", [again.pk], datetime.now(UTC)) == 1
+    assert manual_runs.request("default", "default", [again.pk], datetime.now(UTC)) == 1
     assert engine.ended().outcome in ("cancelled", "interrupted")
     eventually(lambda: TaskRun.objects.filter(outcome="cancelled").exists())
 
@@ -211,7 +211,7 @@ def test_a_run_that_waits_can_be_cancelled(engine: Bench) -> None:
     engine.start(engine.task("t", "ok"))
     eventually(lambda: engine.load().queued == 1)
     run = TaskRun.objects.get()
-    cancellation.request("default", "default", [run.pk], datetime.now(UTC))
+    manual_runs.request("default", "default", [run.pk], datetime.now(UTC))
     assert engine.ended().outcome == "cancelled"
     assert engine.load().queued == 0
 

@@ -1,23 +1,25 @@
-"""Runs beside and behind one another: what is active, what waits, what was asked to end.
-
-Nothing here is asked or written for a task that coalesces.
-"""
+"""Runs that start, run beside one another, wait behind one another, or are asked to end."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import connections
 from django.db.models import Case, F, QuerySet, Value, When
 
 from ..core import events
 from ..core.decide import CONCURRENT
 from ..core.declarations.declaration import Declaration
+from ..core.declarations.runners import EXTERNAL
 from ..core.overlap import ActiveRun, Policy
 from ..core.start import BACKFILL
 from ..fields import InstantField
-from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from ..models import Outcome, ScheduledTask, SchedulerState, TaskOverride, TaskRun
+from . import database, operator_actions
 from .guard import Locked, Member
 from .rows import ACTIVE, runs_beside, told_row
 
@@ -56,7 +58,7 @@ def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
     return newest is not None and run.scheduled_for < newest and run.reason != BACKFILL
 
 
-def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) -> Active:
+def active_runs(held: Locked, tasks: Iterable[ScheduledTask]) -> Active:
     """Return the runs that run or wait, of those tasks whose next decision asks for them."""
     # Who coalesces is not considered while it runs.
     asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
@@ -65,7 +67,7 @@ def active_runs(held: Locked, member: Member, tasks: Iterable[ScheduledTask]) ->
     found: dict[str, list[ActiveRun]] = {name: [] for name in asked}
     fields = ("task_name", "pk", "scheduled_for", "outcome")
     further = ("cancel_requested_at", "reason", "reserved_until")
-    rows = _active(held, member).filter(task_name__in=list(asked)).order_by("pk")
+    rows = _active(held).filter(task_name__in=list(asked)).order_by("pk")
     for name, pk, scheduled_for, outcome, asked_at, reason, until in rows.values_list(
         *fields, *further
     ):
@@ -85,17 +87,15 @@ def wake_of(row: ScheduledTask, active: Sequence[ActiveRun], now: datetime) -> d
     return min([*ends, *filter(None, [row.wake_at])], default=None)
 
 
-def _active(held: Locked, member: Member) -> QuerySet[TaskRun]:
-    return TaskRun.objects.using(member.using).filter(ACTIVE, scheduler=held.row)
+def _active(held: Locked) -> QuerySet[TaskRun]:
+    return held.runs.filter(ACTIVE)
 
 
-def others(
-    held: Locked, member: Member, names: Collection[str], ended: Collection[int]
-) -> dict[str, int]:
+def others(held: Locked, names: Collection[str], ended: Collection[int]) -> dict[str, int]:
     """Return the newest run that goes on, of each task that has one."""
     if not names:
         return {}
-    going_on = _active(held, member).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
+    going_on = _active(held).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
     return dict(going_on.exclude(pk__in=ended).order_by("pk").values_list("task_name", "pk"))
 
 
@@ -118,7 +118,7 @@ def waiting_rows(
     ]
 
 
-def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) -> list[TaskRun]:
+def request_cancels(held: Locked, told: Iterable[events.Event]) -> list[TaskRun]:
     """Write down which runs are asked to end; those that wait end with it.
 
     Returns:
@@ -128,7 +128,7 @@ def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) 
     if not asked:
         return []
     at = asked[0].at
-    mine = _active(held, member).filter(cancel_requested_at=None)
+    mine = _active(held).filter(cancel_requested_at=None)
     # What only waits for a worker to fetch it can end at once.
     waiting = mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False)
     offered = list(waiting.order_by("pk"))
@@ -140,16 +140,16 @@ def request_cancels(held: Locked, member: Member, told: Iterable[events.Event]) 
     return offered
 
 
-def withdraw(held: Locked, member: Member, names: Collection[str], now: datetime) -> list[TaskRun]:
+def withdraw(held: Locked, names: Collection[str], now: datetime) -> list[TaskRun]:
     """End runs that no external worker has fetched yet: their tasks are not theirs any more.
 
     Returns:
         their rows; no event says so yet.
     """
-    offered = _active(held, member).filter(task_name__in=names, waits_in__isnull=False)
+    offered = _active(held).filter(task_name__in=names, waits_in__isnull=False)
     withdrawn = list(offered.order_by("pk"))
     if withdrawn:
-        _end_waiting(_active(held, member).filter(pk__in=[run.pk for run in withdrawn]), now)
+        _end_waiting(_active(held).filter(pk__in=[run.pk for run in withdrawn]), now)
     return withdrawn
 
 
@@ -168,23 +168,21 @@ def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCan
     ]
 
 
-def drop_waiting(
-    held: Locked, member: Member, name: str, now: datetime
-) -> list[events.TaskRunCancelRequested]:
+def drop_waiting(held: Locked, name: str, now: datetime) -> list[events.TaskRunCancelRequested]:
     """End every run of a task that waits: nothing is owed for its past any more."""
-    return _drop(_behind(held, member, name), name, now, "overridden")
+    return _drop(_behind(held, name), name, now, "overridden")
 
 
 def drop_one_waiting(
-    held: Locked, member: Member, run: TaskRun, now: datetime
+    held: Locked, run: TaskRun, now: datetime
 ) -> list[events.TaskRunCancelRequested]:
     """End a run that waits behind another one, where somebody asks for it."""
-    mine = _behind(held, member, run.task_name).filter(pk=run.pk)
+    mine = _behind(held, run.task_name).filter(pk=run.pk)
     return _drop(mine, run.task_name, now, "requested")
 
 
-def _behind(held: Locked, member: Member, name: str) -> QuerySet[TaskRun]:
-    return _active(held, member).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
+def _behind(held: Locked, name: str) -> QuerySet[TaskRun]:
+    return _active(held).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
 
 
 def _drop(
@@ -208,9 +206,7 @@ def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
     )
 
 
-def begin(
-    held: Locked, member: Member, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]
-) -> None:
+def begin(held: Locked, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]) -> None:
     """Start runs that have waited."""
     begun = [(row, event) for row, event in begun if event.waited is not None]
     for row, event in begun:
@@ -224,10 +220,10 @@ def begin(
         if not runs:
             continue
         values = {"running_slot": F("task_name")} if is_alone else {}
-        _active(held, member).filter(pk__in=runs).update(
+        _active(held).filter(pk__in=runs).update(
             outcome=Outcome.RUNNING,
             started_at=_dates(runs),
-            instance_id=member.instance,
+            instance_id=held.member.instance,
             term=held.row.term,
             **values,
         )
@@ -243,3 +239,138 @@ def _dates(runs: Mapping[int, datetime]) -> Case:
         When(pk=run, then=Value(at, InstantField())) for run, at in runs.items() if at != common
     ]
     return Case(*others, default=Value(common, InstantField()))
+
+
+def offer(run: TaskRun, declaration: Declaration) -> TaskRun:
+    """Let a run that was decided wait for a worker, in memory."""
+    run.outcome, run.started_at, run.instance_id = Outcome.WAITING, None, None
+    run.waits_in = declaration.queue
+    run.job = job_of(declaration)
+    return run
+
+
+def job_of(declaration: Declaration) -> dict[str, Any]:
+    """Return what a worker is told of a task's runs, JSON-native."""
+    return {
+        "type": declaration.target.text,
+        "args": list(declaration.target.args),
+        "queue": declaration.queue,
+        "tags": list(declaration.tags),
+        "meta": dict(declaration.meta),
+        "timeout": None if declaration.timeout is None else declaration.timeout.total_seconds(),
+        "max_attempts": declaration.retry.max_attempts,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A run that is committed as started and must now be called.
+
+    Args:
+        run: id of its row.
+        task_name: of the task.
+        started: the event of its start.
+        term: under which it was claimed.
+        declaration: what is to be called, and how.
+    """
+
+    run: int
+    task_name: str
+    started: events.TaskRunStarted
+    term: int
+    declaration: Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A start that was decided and is to be written.
+
+    Args:
+        row: of the task, with the state after the start.
+        event: of the start.
+        declaration: of the task.
+        policy: by which it was decided.
+    """
+
+    row: ScheduledTask
+    event: events.TaskRunStarted
+    declaration: Declaration
+    policy: Policy
+
+
+def write_starts(held: Locked, started: list[Started], unserved: list[TaskRun]) -> list[Claim]:
+    """Write the runs that start; their tasks' rows point at them and are still to be saved."""
+    operator_actions.sign(held, unserved)
+    begin(held, [(each.row, each.event) for each in started])
+    _offer_waited(held.member, started)
+    fresh = [each for each in started if each.event.waited is None]
+    runs = [_run_row(held, each) for each in fresh]
+    new = [*unserved, *runs]
+    database.insert(held.using, new)
+    _with_ids(held, [run for run in new if run.running_slot])
+    for each, run in zip(fresh, runs, strict=True):
+        each.row.running_run = run.pk
+    _consume_requests(held, [each.event for each in started])
+    return [_claim_of(each, held.row.term) for each in started]
+
+
+def _offer_waited(member: Member, started: Iterable[Started]) -> None:
+    """Let runs that waited behind others wait for a worker, each in the queue of its task."""
+    for each in started:
+        if each.event.waited is not None and each.declaration.runner == EXTERNAL:
+            offered = offer(TaskRun(), each.declaration)
+            TaskRun.objects.using(member.using).filter(pk=each.event.waited).update(
+                outcome=offered.outcome,
+                started_at=None,
+                instance=None,
+                waits_in=offered.waits_in,
+                job=offered.job,
+            )
+
+
+def _claim_of(each: Started, term: int) -> Claim:
+    run = each.row.running_run
+    assert run is not None
+    started = each.event.but(run=run)
+    return Claim(run, started.task_name, started, term, each.declaration)
+
+
+def _run_row(held: Locked, started: Started) -> TaskRun:
+    row, event = started.row, started.event
+    run = TaskRun(
+        scheduler=held.row,
+        outcome=Outcome.RUNNING,
+        instance_id=held.member.instance,
+        term=held.row.term,
+        task_name=event.task_name,
+        origin=row.origin,
+        scheduled_for=event.scheduled_time,
+        started_at=event.actual_time,
+        reason=event.reason,
+        attempt=event.attempt,
+        epoch=row.epoch,
+        running_slot=slot_of(event.task_name, started.policy),
+    )
+    return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
+
+
+def _with_ids(held: Locked, runs: list[TaskRun]) -> None:
+    """Fetch the ids where the database does not hand them out with the insert."""
+    if connections[held.using].features.can_return_rows_from_bulk_insert or not runs:
+        return
+    slots = {run.running_slot: run for run in runs}
+    stored = held.runs.filter(running_slot__in=list(slots))
+    for pk, slot in stored.values_list("pk", "running_slot"):
+        slots[slot].pk = pk
+
+
+def _consume_requests(held: Locked, started: Iterable[events.TaskRunStarted]) -> None:
+    """Close the requests of people that these starts answer."""
+    names = [event.task_name for event in started if event.answers_request]
+    if names:
+        asked = held.acts.filter(
+            kind=TaskOverride.Kind.RUN,
+            ended_at=None,
+            task_name__in=names,
+        )
+        asked.update(ended_at=held.database_now)

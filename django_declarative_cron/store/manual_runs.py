@@ -1,0 +1,378 @@
+"""Runs that a person starts, now or for the past, and runs that a person cancels."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import cast
+from uuid import UUID
+
+from django.db.models import Max, QuerySet
+from django.db.models.expressions import BaseExpression
+
+from ..conf import options
+from ..core import events
+from ..core.decide import Story, settle
+from ..core.decide import start_now as begin_now
+from ..core.declarations.declaration import Declaration
+from ..core.decoding import StoredTerms
+from ..core.start import BACKFILL, backfill
+from ..exceptions import TaskTryDeserializeError
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from ..signals import publish_on_commit
+from . import active_runs, database, liveness, operator_actions, outbox, recovery, results, rows
+from .active_runs import Claim, Started, write_starts
+from .database import naming_what_is_held
+from .guard import LONG_AGO, Bid, Locked, Member, locked, outsider
+from .liveness import Process
+from .operator_actions import Act
+from .results import Result
+
+
+class NotRegisteredError(LookupError):
+    """Tell that a task has no row: no scheduler has registered it."""
+
+
+class UnreadableRowError(ValueError):
+    """Tell that a task's row is damaged."""
+
+
+class AlreadyRunningError(RuntimeError):
+    """Tell that a task's run is in progress.
+
+    Args:
+        run: the row of that run, its instance with it.
+    """
+
+    def __init__(self, run: TaskRun) -> None:
+        super().__init__(f"run {run.pk} of {run.task_name!r} is in progress")
+        self.run = run
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A committed start.
+
+    Args:
+        claim: what must now be called.
+        events: what happened, in causal order.
+    """
+
+    claim: Claim
+    events: tuple[events.Event, ...]
+
+
+@database.again_after_conflict
+def start_now(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
+    """Start a task now, beside its schedule; the instance need not lead, and comes with it.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        UnreadableRowError: its row is damaged.
+        AlreadyRunningError: its run is in progress, here or elsewhere.
+        django.db.Error: nothing was committed, nothing may be called.
+    """
+    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
+        if held is None:
+            raise NotRegisteredError(declaration.name)
+        row = free_row(held, declaration.name)
+        liveness.register(held, process)
+        return _start_now(held, row, declaration, act)
+
+
+def free_row(held: Locked, name: str) -> ScheduledTask:
+    """Return the row of a task that no run of its own keeps from starting.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        AlreadyRunningError: its run is in progress.
+    """
+    tasks = held.tasks.filter(name=name)
+    row = database.current(held.using, tasks).first()
+    if row is None:
+        raise NotRegisteredError(name)
+    runs = held.runs.filter(running_slot=name)
+    busy = database.current(held.using, runs).first()
+    if busy is not None:
+        raise AlreadyRunningError(busy)
+    return row
+
+
+def readable_terms(row: ScheduledTask) -> Declaration | StoredTerms:
+    """Return when and how a task runs.
+
+    Raises:
+        UnreadableRowError: its row is damaged.
+    """
+    try:
+        return rows.terms_of(row)
+    except TaskTryDeserializeError as damage:
+        raise UnreadableRowError(rows.reason_of(damage)) from damage
+
+
+def _start_now(held: Locked, row: ScheduledTask, declaration: Declaration, act: Act) -> Start:
+    state, terms = rows.state_of(row), readable_terms(row)
+    asked = events.TaskRunRequested(
+        at=act.at, task_name=state.name, author=act.author, note=act.note
+    )
+    policy = terms.overlap_policy
+    decision = settle(begin_now(Story(state).then(asked), act.at), terms.schedule, act.at, policy)
+    assert decision.start is not None
+    rows.take(row, decision)
+    # The start closes the request again: the audit shows who asked, and when it was answered.
+    operator_actions.audit(held, [row], act, TaskOverride.Kind.RUN)
+    unserved = rows.unserved_rows(held.row, row, decision.events)
+    started = Started(row, decision.start, declaration, policy)
+    [claim] = write_starts(held, [started], unserved)
+    database.upsert(held.using, [row], rows.STATE_FIELDS)
+    told = outbox.tell(held, decision.events, [row], starts=[claim.started])
+    return Start(claim, tuple(told))
+
+
+class DoneError(RuntimeError):
+    """Tell that an occurrence has a run that succeeded."""
+
+
+class LiveDueError(RuntimeError):
+    """Tell that a run of the schedule is due, which goes first."""
+
+
+def occurrences_done(name: str, since: datetime, until: datetime) -> set[datetime]:
+    """Return the occurrences that have a run that succeeded."""
+    runs = TaskRun.objects.using(database.alias()).filter(
+        scheduler__deployment=options().DEPLOYMENT,
+        task_name=name,
+        outcome=Outcome.SUCCEEDED,
+        scheduled_for__range=(since, until),
+    )
+    return set(runs.values_list("scheduled_for", flat=True))
+
+
+def audit_backfill(name: str, act: Act) -> None:
+    """Write down that somebody asks for runs of the past.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+    """
+    with locked(outsider()) as held:
+        row = None if held is None else _row(held, name)
+        if held is None or row is None:
+            raise NotRegisteredError(name)
+        operator_actions.audit(held, [row], act, TaskOverride.Kind.BACKFILL)
+
+
+def _row(held: Locked, name: str) -> ScheduledTask | None:
+    return held.tasks.filter(name=name).first()
+
+
+@database.again_after_conflict
+def start_occurrence(
+    member: Member,
+    process: Process,
+    declaration: Declaration,
+    occurrence: datetime,
+    now: datetime,
+    *,
+    repeat: bool,
+    bid: Bid = Bid(),  # noqa: B008 - frozen
+) -> Start:
+    """Start a run of one occurrence of the past.
+
+    Raises:
+        NotRegisteredError: the task has no row.
+        UnreadableRowError: its row is damaged.
+        AlreadyRunningError: its run is in progress, here or elsewhere.
+        LiveDueError: a run of the schedule is due, and somebody is there to start it.
+        DoneError: the occurrence has a run that succeeded.
+        django.db.Error: nothing was committed, nothing may be called.
+    """
+    with naming_what_is_held(member.using, member.deployment), locked(member, bid) as held:
+        if held is None:
+            raise NotRegisteredError(declaration.name)
+        row = _free(held, declaration.name, now)
+        attempt = _attempt(held, row, occurrence, repeat=repeat)
+        liveness.register(held, process)
+        return _start_occurrence(held, row, declaration, (occurrence, attempt), now)
+
+
+def _free(held: Locked, name: str, now: datetime) -> ScheduledTask:
+    """Return the row of a task that nothing keeps from starting.
+
+    Where nobody leads, what keeps it may be a run whose process died: nobody else ends it.
+    """
+    if not _is_led(held):
+        held.events += recovery.reap(held, now)
+    row = free_row(held, name)
+    _give_way(held, row, now)
+    return row
+
+
+def _attempt(held: Locked, row: ScheduledTask, occurrence: datetime, *, repeat: bool) -> int:
+    """Number the run of an occurrence among those of its kind, unless it has succeeded."""
+    runs = held.runs.filter(task_name=row.name, scheduled_for=occurrence)
+    if not repeat and runs.filter(outcome=Outcome.SUCCEEDED).exists():
+        raise DoneError(row.name)
+    mine = runs.filter(reason=BACKFILL, epoch=row.epoch)
+    return 1 + (mine.aggregate(newest=Max("attempt"))["newest"] or 0)
+
+
+def _give_way(held: Locked, row: ScheduledTask, now: datetime) -> None:
+    """Let what the schedule owes go first, where a leader is there to start it."""
+    is_due = row.wake_at is not None and row.wake_at <= now
+    if _is_led(held) and is_due and not rows.runs_beside(row):
+        raise LiveDueError(row.name)
+
+
+def _is_led(held: Locked) -> bool:
+    expires = held.row.lease_expires_at
+    return expires is not None and expires > held.database_now
+
+
+def _start_occurrence(
+    held: Locked,
+    row: ScheduledTask,
+    declaration: Declaration,
+    asked: tuple[datetime, int],
+    now: datetime,
+) -> Start:
+    story, terms = Story(rows.state_of(row)), readable_terms(row)
+    policy = terms.overlap_policy
+    decision = settle(backfill(story, *asked, now), terms.schedule, now, policy)
+    assert decision.start is not None
+    rows.take(row, decision)
+    [claim] = write_starts(held, [Started(row, decision.start, declaration, policy)], [])
+    database.upsert(held.using, [row], rows.STATE_FIELDS)
+    told = outbox.tell(held, decision.events, [row], starts=[claim.started])
+    return Start(claim, (*held.events, *told))
+
+
+def request(using: str, deployment: str, runs: Collection[int], now: datetime) -> int:
+    """Ask runs in progress to end.
+
+    Returns:
+        how many are in progress and had not been asked before.
+    """
+    with database.atomic(using):
+        open_runs = TaskRun.objects.using(using).filter(
+            scheduler__deployment=deployment,
+            pk__in=list(runs),
+            outcome=Outcome.RUNNING,
+            cancel_requested_at=None,
+        )
+        # MySQL cannot change a table that it asks another one about in the same statement.
+        found = list(open_runs.values_list("pk", flat=True))
+        asked = TaskRun.objects.using(using).filter(pk__in=found, outcome=Outcome.RUNNING)
+        return asked.update(cancel_requested_at=now)
+
+
+def requested(member: Member) -> list[int]:
+    """Return the runs of an instance that are to end."""
+    with database.direct(member.using):
+        return list(to_end(member.using, member.instance).values_list("pk", flat=True))
+
+
+def to_end(using: str, instance: UUID) -> QuerySet[TaskRun]:
+    """Return the rows of an instance's runs that were asked to end and have not."""
+    # SQLite has no use for an index where it is asked for what is not null.
+    return TaskRun.objects.using(using).filter(
+        instance=instance, running_slot__isnull=False, cancel_requested_at__gt=LONG_AGO
+    )
+
+
+CANCELLABLE = (Outcome.RUNNING, Outcome.WAITING)
+"""What a run is while it can be cancelled."""
+
+
+class Effect(StrEnum):
+    """What became of a run that somebody cancels."""
+
+    ENDED = "ended"
+    ASKED = "asked"
+    NONE = "none"
+
+
+def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) -> Effect:
+    """End a run that waits; ask one in progress to end, for its callback or its runner.
+
+    Returns:
+        what became of it; nothing where it has ended, or was asked before.
+    """
+    return _cancel(outsider(database_time), run, act)
+
+
+@database.again_after_conflict
+def _cancel(member: Member, run: TaskRun, act: Act) -> Effect:
+    if run.outcome != Outcome.WAITING:
+        # What was seen running never waits again, and needs no lock to be asked.
+        return _ask(member, run, act)
+    with locked(member) as held:
+        if held is None:
+            return Effect.NONE
+        if _take_out(held, run, act):
+            return _record_end(member, run, act)
+        if _end_behind(held, run, act):
+            return Effect.ENDED
+        return _ask(member, run, act)
+
+
+def _take_out(held: Locked, run: TaskRun, act: Act) -> bool:
+    """Reserve a waiting run for nobody, so that its end is recorded like every other."""
+    waiting = TaskRun.objects.using(held.using).filter(
+        pk=run.pk, scheduler=held.row, outcome=Outcome.WAITING, waits_in__isnull=False
+    )
+    taken = waiting.update(
+        outcome=Outcome.RUNNING,
+        waits_in=None,
+        reservation=uuid.uuid4(),
+        reserved_until=held.database_now,
+        cancel_requested_at=act.at,
+    )
+    if taken:
+        _audit(held.member, run, act)
+    return bool(taken)
+
+
+def _record_end(member: Member, run: TaskRun, act: Act) -> Effect:
+    # What no process of ours runs is recorded as what nobody's process ran.
+    nobodys = replace(member, instance=cast(UUID, None))
+    ended = Result(run.pk, run.task_name, act.at, succeeded=False, error="cancelled")
+    recorded = results.record_here(nobodys, ended, act.at)
+    publish_on_commit(recorded.events, member.using)
+    # Where somebody holds its task's row, the leader ends it: its reservation is over.
+    return Effect.ASKED if recorded.held else Effect.ENDED
+
+
+def _end_behind(held: Locked, run: TaskRun, act: Act) -> bool:
+    """End a run that waits behind another one, under the lock: no leader begins it meanwhile."""
+    told = active_runs.drop_one_waiting(held, run, act.at)
+    if not told:
+        return False
+    _audit(held.member, run, act)
+    tasks = held.tasks.filter(name=run.task_name)
+    publish_on_commit(outbox.tell(held, told, tasks), held.using)
+    return True
+
+
+def _ask(member: Member, run: TaskRun, act: Act) -> Effect:
+    with database.atomic(member.using):
+        if not request(member.using, member.deployment, [run.pk], act.at):
+            return Effect.NONE
+        _audit(member, run, act)
+    return Effect.ASKED
+
+
+def _audit(member: Member, run: TaskRun, act: Act) -> None:
+    told = TaskOverride(
+        scheduler_id=run.scheduler_id,
+        task_name=run.task_name,
+        kind=TaskOverride.Kind.CANCEL,
+        note=act.note,
+        author=act.author[:255],
+        author_key=act.author_key[:255],
+        created_at=act.at,
+        ended_at=act.at,
+    )
+    database.insert(member.using, [told])
