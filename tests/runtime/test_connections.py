@@ -17,7 +17,6 @@ from django_declarative_cron.monitoring.cached_query import CachedQuery
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
-from django_declarative_cron.store import manual_runs
 
 from ..timeouts import TIMEOUT
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
@@ -106,7 +105,7 @@ def test_threads_that_ask_for_others_connect_outside_the_pool(
 
     member: Any = SimpleNamespace(using="default")
     CachedQuery(look).get()
-    monkeypatch.setattr(cancellation, "requested", look)
+    monkeypatch.setattr(manual_runs, "requested", look)
     monkeypatch.setattr(django_tasks_worker, "EVERY", 0.01)
     looked.clear()
     ending = SimpleNamespace(asked=threading.Event())
