@@ -16,8 +16,7 @@ from ..core.liveness import Watch
 from ..core.options import Options
 from ..signals import publish
 from ..store import claims, liveness, recovery
-from ..store.guard import Bid, Member, Standing
-from ..store.guard import Peek, peek
+from ..store.guard import Bid, Member, Peek, Standing, peek
 from .clock import Clock, Moment, later
 from .connections import Outage, renew
 from .executor import Executor

@@ -10,9 +10,9 @@ from functools import partial
 from ..core.events import Event
 from ..signals import publish
 from ..store import manual_runs, results
+from ..store.active_runs import Claim
 from ..store.guard import Member
 from ..store.results import Result
-from ..store.active_runs import Claim
 from .clock import Clock
 from .connections import refresh
 from .fencing import Fence

@@ -17,9 +17,8 @@ from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..signals import publish
 from ..store import liveness, manual_runs, results
-from ..store.manual_runs import LiveDueError
-from ..store.manual_runs import AlreadyRunningError, Start
-from ..store.guard import Bid, Member
+from ..store.guard import Bid, Member, peek
+from ..store.manual_runs import AlreadyRunningError, LiveDueError, Start
 from ..store.operator_actions import Act
 from ..store.results import Result
 from . import watchers

@@ -15,8 +15,7 @@ from ..core.options import Options
 from ..cron.zones import reload_zones
 from ..signals import log_line, publish
 from ..store import liveness, pruning, reconcile
-from ..store.guard import Member
-from ..store.guard import is_whole
+from ..store.guard import Member, is_whole
 from .clock import Clock, Moment
 
 QUIET = timedelta(seconds=2)

@@ -17,6 +17,7 @@ from django_declarative_cron.monitoring.cached_query import CachedQuery
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
+from django_declarative_cron.store import manual_runs
 
 from ..timeouts import TIMEOUT
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
