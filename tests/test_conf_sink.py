@@ -1,4 +1,4 @@
-"""EVENT_SINK: what is taken, what is refused, and that secrets stay in it."""
+"""EVENT_SINK: valid and invalid values; messages contain no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failure that repeats is logged less and less often, and its traceback once."""
+"""A repeated failure is logged with exponential back-off, and its traceback once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django_declarative_cron.core.backoff import QUIET, Backoff
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
-    """Give a function that sets the second at which log records are made."""
+    """Return a function that sets the time of log records."""
     now = [1000.0]
     factory = logging.getLogRecordFactory()
 
@@ -64,7 +64,7 @@ def test_another_kind_of_failure_has_its_own_traceback(caplog: pytest.LogCapture
     assert len([record for record in caplog.records if record.exc_info]) == 4
 
 
-def test_a_fault_that_comes_back_later_is_logged_with_its_traceback_again(
+def test_a_later_failure_is_logged_with_its_traceback_again(
     at: Callable[[float], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     signals.report("The heartbeat", refused())
@@ -86,7 +86,7 @@ def test_a_receiver_that_always_raises_fills_no_log(caplog: pytest.LogCaptureFix
                 signals._to_all(heard, heard_event, {})
     finally:
         heard.disconnect(receiver)
-    # Django logs each failure of a receiver by itself.
+    # Django also logs each failure of a receiver.
     ours = [record for record in caplog.records if record.name == signals.logger.name]
     assert len(ours) == 1
     text = logging.Formatter().format(ours[0])
@@ -94,6 +94,6 @@ def test_a_receiver_that_always_raises_fills_no_log(caplog: pytest.LogCaptureFix
     assert len(text) < 50_000
 
 
-def test_a_clock_that_is_set_back_silences_nothing() -> None:
+def test_a_clock_step_back_suppresses_no_log_line() -> None:
     backoff = Backoff()
     assert [backoff.line(at) for at in (1000.0, 1000.5, 10.0, 10.5)] == [1, 0, 1, 0]

@@ -1,4 +1,4 @@
-"""An event that is given another field is otherwise the same."""
+"""A copy of an event with another field is otherwise equal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_an_event_with_another_field_is_what_replace_makes_of_it(event: TaskEvent) -> None:
+def test_a_copy_of_an_event_equals_the_one_of_replace(event: TaskEvent) -> None:
     before = [getattr(event, each.name) for each in fields(event)]
     told = event.but(run=77)
     assert type(told) is type(event)

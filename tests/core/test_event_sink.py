@@ -1,4 +1,4 @@
-"""Envelopes: legal in Open Job Spec (002 Events) and as CloudEvents 1.0, named once and for all."""
+"""Envelopes: valid for Open Job Spec (002 Events) and CloudEvents 1.0, with stable ids."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_every_envelope_is_legal_by_the_letter(envelope: dict[str, Any]) -> None
 
 
 @pytest.mark.requirement("002 CRON-29")
-def test_a_trigger_says_what_002_shows() -> None:
+def test_a_trigger_has_the_fields_of_002() -> None:
     triggered = envelopes(STARTED)[0]
     assert (triggered["event"], triggered["timestamp"]) == (
         "cron.triggered",
@@ -186,7 +186,7 @@ def test_a_trigger_says_what_002_shows() -> None:
 
 
 @pytest.mark.requirement("002 CRON-30")
-def test_a_skip_says_what_002_shows() -> None:
+def test_a_skip_has_the_fields_of_002() -> None:
     (skipped,) = envelopes(SKIPPED_ONE)
     assert skipped["data"] == {
         "cron_name": "daily-report",
@@ -243,7 +243,7 @@ def test_the_same_event_has_the_same_name_and_another_one_another() -> None:
     names = [envelope["id"] for event in ALL for envelope in envelopes(event)]
     again = [envelope["id"] for event in ALL for envelope in envelopes(replace(event))]
     assert names == again
-    # Of the copies, the failure is told twice, and the retry of it and the interruption.
+    # The failure, its retry and the interruption have two envelopes each.
     assert len({(e["id"], e["type"]) for e in EVERY}) == len(set(names))
     another = replace(FACTS, job=UUID(int=3))
     assert envelopes(STARTED)[0]["id"] != envelopes(replace(STARTED, facts=another))[0]["id"]
@@ -263,5 +263,5 @@ def test_the_same_event_has_the_same_name_and_another_one_another() -> None:
         events.SchedulerStopped(at=NOON),
     ],
 )
-def test_what_has_nothing_to_tell_is_told_nobody(event: events.Event) -> None:
+def test_other_events_have_no_envelope(event: events.Event) -> None:
     assert envelopes(event) == []

@@ -1,4 +1,4 @@
-"""Names of runs: legal UUIDs of version 7, sorted by time, read back."""
+"""Job ids: valid UUIDs of version 7, sorted by time, and converted back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS = st.integers(1, 2**62 - 1)
 INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
 
 
-def test_it_is_what_it_was() -> None:
+def test_a_job_id_is_converted_back() -> None:
     assert str(job_id(42, NOON, KEY)) == "019c51b8-ee00-73f2-ac65-fcb0a2dd51e1"
 
 
@@ -45,25 +45,25 @@ def test_later_occurrences_sort_later(run: int, first: datetime, later: timedelt
         "not-a-uuid",
     ],
 )
-def test_what_is_no_name_of_ours_means_no_run(foreign: str) -> None:
+def test_a_foreign_id_is_no_run(foreign: str) -> None:
     assert run_of(foreign, KEY) is None
 
 
 @given(RUNS, st.integers(0, 127))
-def test_a_name_with_a_wrong_bit_stands_for_another_run(run: int, bit: int) -> None:
+def test_a_job_id_with_a_wrong_bit_is_another_run(run: int, bit: int) -> None:
     spoilt = uuid.UUID(int=job_id(run, NOON, KEY).int ^ 1 << bit)
     assert run_of(spoilt, KEY) != run
 
 
 @given(RUNS, RUNS)
-def test_names_of_one_occurrence_have_nothing_in_common_but_the_time(run: int, other: int) -> None:
+def test_job_ids_of_one_occurrence_share_the_time_only(run: int, other: int) -> None:
     first, second = job_id(run, NOON, KEY).int, job_id(other, NOON, KEY).int
     assert (first == second) == (run == other)
     assert first & HIDDEN != second & HIDDEN or run == other
 
 
 @given(RUNS)
-def test_a_name_of_another_key_stands_for_another_run(run: int) -> None:
+def test_a_job_id_of_another_key_is_another_run(run: int) -> None:
     assert run_of(job_id(run, NOON, OTHER), KEY) != run
 
 
@@ -76,6 +76,6 @@ def test_half_of_the_hidden_bits_differ_between_neighbours() -> None:
 @pytest.mark.parametrize(
     ("run", "at"), [(0, NOON), (2**62, NOON), (1, datetime(1969, 12, 31, tzinfo=UTC))]
 )
-def test_what_has_no_name_is_refused(run: int, at: datetime) -> None:
+def test_an_id_out_of_range_is_refused(run: int, at: datetime) -> None:
     with pytest.raises(ValueError):
         job_id(run, at, KEY)

@@ -1,4 +1,4 @@
-"""What a monitor is told of a schedule: the same minutes, or that there are no words for them."""
+"""Definitions of monitors: the same minutes as the schedule, or a heartbeat."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_steps_names_and_macros_become_numbers(text: str, dialect: Any, said: st
 @pytest.mark.parametrize(
     "text", ["*/15 9-17 * * MON-FRI", "0 0 13 * 5", "7 3 1-7 * *", "0 0 1-31 * 1", "@weekly"]
 )
-def test_a_monitor_expects_what_we_run(text: str) -> None:
+def test_a_monitor_expects_each_occurrence(text: str) -> None:
     """P101."""
     expression = parse(text, "ojs")
     theirs = CronSim(five_fields(expression) or "", NOW)
@@ -66,9 +66,7 @@ def test_a_monitor_expects_what_we_run(text: str) -> None:
         ("*/20 * * * * *", timedelta(minutes=1)),
     ],
 )
-def test_a_heartbeat_comes_at_least_as_often_as_its_longest_rest(
-    text: str, rest: timedelta
-) -> None:
+def test_a_heartbeat_is_the_longest_time_between_occurrences(text: str, rest: timedelta) -> None:
     assert longest_rest(Schedule(parse(text, "ojs"), UTC_ZONE), NOW) == rest
 
 
@@ -93,14 +91,14 @@ class Holidays:
         return "holidays" if day.month == 8 and day.day in (5, 6, 7) else ""
 
 
-def test_nobody_watches_a_task_that_does_not_say_so() -> None:
+def test_a_task_without_the_key_is_not_monitored() -> None:
     common = Monitoring(sentry=True)
     assert define(declaration(), common, NOW) is None
     assert define(declaration(monitor=Monitor(is_wanted=False)), common, NOW) is None
     assert define(declaration(monitor=Monitor()), None, NOW) is None
 
 
-def test_a_definition_has_what_is_the_tasks_own_and_else_what_is_common() -> None:
+def test_the_key_overrides_the_option() -> None:
     common = Monitoring(ping="https://hc.example/key/{slug}", margin=timedelta(minutes=7))
     found = define(declaration(monitor=Monitor()), common, NOW)
     assert found is not None
@@ -121,7 +119,7 @@ def test_a_definition_has_what_is_the_tasks_own_and_else_what_is_common() -> Non
         ({"exclusion": Holidays()}, timedelta(days=4)),
     ],
 )
-def test_what_five_fields_cannot_say_of_a_schedule_is_a_heartbeat(
+def test_a_schedule_beyond_five_fields_is_a_heartbeat(
     manner: dict[str, Any], rest: timedelta
 ) -> None:
     common = Monitoring(sentry=True, every_task=True)
@@ -152,7 +150,7 @@ def test_a_run_may_take_as_long_as_its_timeout_lets_it() -> None:
         ({"sentry": True, "margin": 1}, "has a `margin` that must be from 60 s"),
     ],
 )
-def test_what_is_refused_says_why_and_shows_no_secret(given: Any, words: str) -> None:
+def test_an_invalid_value_is_explained_without_secrets(given: Any, words: str) -> None:
     with pytest.raises(ValueError) as refused:
         read_monitoring(given)
     assert words in str(refused.value)

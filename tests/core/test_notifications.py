@@ -1,4 +1,4 @@
-"""People are told once, then in numbers; and together what comes together."""
+"""Notices are sent once, then counted, and grouped into messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_error_that_is_a_sentence_does_not_end_the_line() -> None:
     )
 
 
-def test_a_first_failure_is_told_after_a_moment() -> None:
+def test_a_first_failure_is_sent_after_a_moment() -> None:
     book = ledger()
     book.add(failure(), 100.0)
     assert book.due(100.0) is None
@@ -48,7 +48,7 @@ def test_a_first_failure_is_told_after_a_moment() -> None:
     assert book.due(200.0) is None
 
 
-def test_a_task_that_fails_every_minute_is_told_of_twice_in_two_hours() -> None:
+def test_a_task_that_fails_every_minute_causes_two_messages_in_two_hours() -> None:
     book, told = ledger(), []
     for minute in range(120):
         book.add(failure(words=f"no water {minute}"), minute * 60.0)
@@ -59,12 +59,12 @@ def test_a_task_that_fails_every_minute_is_told_of_twice_in_two_hours() -> None:
     assert len(told) == 2
     assert told[0] == (0, ["Failed. water: no water 0, at 2024-01-01 10:00:00 UTC"])
     minute, (line,) = told[1]
-    # The failure of that very minute is told, with those that were counted before it.
+    # The message has the failure of that minute and the number of those before it.
     assert minute == 60
     assert "(59 more times" in line or "no water 60" in line
 
 
-def test_what_was_counted_is_told_when_its_time_is_over() -> None:
+def test_counted_notices_are_sent_after_their_time() -> None:
     book = ledger()
     book.add(failure(), 0.0)
     assert book.due(GATHER) is not None
@@ -103,13 +103,13 @@ def test_between_two_messages_there_is_a_pause() -> None:
     assert message.total == 2
 
 
-def test_at_the_end_nothing_waits_for_a_pause() -> None:
+def test_at_the_end_the_pause_is_ignored() -> None:
     book = ledger()
     book.add(failure(), 0.0)
     assert book.due(0.0, hurry=True) is not None
 
 
-def test_a_channel_tells_of_what_it_is_for() -> None:
+def test_a_channel_sends_its_occasions_and_tasks() -> None:
     book = ledger(on=("missed",), tasks=("a-*",))
     for notice in (
         failure("a-1"),
@@ -132,7 +132,7 @@ def test_lines_are_lines_and_not_too_long() -> None:
     assert len(notice.line) < 400
 
 
-def test_a_test_says_that_nothing_is_wrong() -> None:
+def test_a_trial_message_says_that_nothing_is_wrong() -> None:
     message = trial_message("default", AT, "ada")
     assert message.subject == "[cron default] Test"
     assert message.lines[0].startswith("Test. ada asked for this message")
@@ -167,7 +167,7 @@ def test_channels_are_named_by_their_kind_unless_they_have_a_name() -> None:
         ([{"kind": "mail", "to": ["a@b"], "name": "x"}] * 2, "has the name 'x' twice"),
     ],
 )
-def test_what_is_refused_says_why_and_shows_no_address(given: Any, words: str) -> None:
+def test_an_invalid_value_is_explained_without_addresses(given: Any, words: str) -> None:
     with pytest.raises(ValueError) as refused:
         read_channels(given)
     assert words in str(refused.value)

@@ -1,4 +1,4 @@
-"""A look at the rows tells of what no event told, and of nothing twice."""
+"""Polling notifies of changes without an event, and repeats none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def leads(**more: object) -> Observation:
     return Observation(AT, leads=True, **more)  # type: ignore[arg-type]
 
 
-def test_what_a_new_leader_finds_failing_was_told_by_another() -> None:
+def test_a_new_leader_does_not_repeat_known_failures() -> None:
     observer = Observer()
     assert told(observer, leads(failing={"a": (3, "")})) == []
     assert told(observer, leads(failing={"a": (4, ""), "b": (1, "ValueError")})) == [
@@ -27,7 +27,7 @@ def test_what_a_new_leader_finds_failing_was_told_by_another() -> None:
     assert told(observer, leads()) == []
 
 
-def test_what_an_event_told_is_not_told_again() -> None:
+def test_a_poll_does_not_repeat_the_notice_of_an_event() -> None:
     observer = Observer()
     assert told(observer, leads()) == []
     observer.task_failed("a")
@@ -39,27 +39,27 @@ def test_what_an_event_told_is_not_told_again() -> None:
     assert told(observer, leads()) == []
 
 
-def test_what_is_heard_during_a_look_is_newer_than_the_rows() -> None:
+def test_events_during_a_poll_are_newer_than_its_rows() -> None:
     observer = Observer()
     assert told(observer, leads(failing={"b": (1, "")})) == []
     observer.begin_poll()
     observer.task_failed("a")
     assert observer.task_succeeded("b")
-    # The rows were read before either.
+    # Both events are newer than the rows.
     assert told(observer, leads(failing={"b": (1, "")})) == []
     observer.begin_poll()
     assert told(observer, leads(failing={"a": (1, "")})) == []
     assert observer.task_succeeded("a")
 
 
-def test_a_task_that_is_overdue_and_then_not_is_told_of_twice() -> None:
+def test_an_overdue_task_and_its_recovery_are_notified() -> None:
     observer = Observer()
     assert told(observer, leads(overdue={"a": AT})) == [("overdue", "a")]
     assert told(observer, leads(overdue={"a": AT})) == []
     assert told(observer, leads()) == [("recovery", "a")]
 
 
-def test_that_nobody_leads_is_told_by_one_and_its_end_by_the_same() -> None:
+def test_one_instance_notifies_of_a_missing_leader_and_of_its_end() -> None:
     speaker, silent = Observer(), Observer()
     gone = Observation(AT, leads=False, speaks=True, leaderless=45.0)
     quiet = Observation(AT, leads=False, speaks=False, leaderless=45.0)
@@ -69,7 +69,7 @@ def test_that_nobody_leads_is_told_by_one_and_its_end_by_the_same() -> None:
     assert told(silent, Observation(AT, leads=False)) == []
 
 
-def test_who_has_lost_the_lead_tells_of_no_task() -> None:
+def test_a_former_leader_does_not_notify_of_tasks() -> None:
     observer = Observer()
     told(observer, leads(failing={"a": (1, "")}))
     assert told(observer, Observation(AT, leads=False)) == []

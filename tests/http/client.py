@@ -1,4 +1,4 @@
-"""A client that speaks the protocol, and holds every answer to what each must have."""
+"""A client of the protocol that checks the common parts of each response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENTRY = {"name": "daily", "cron": "0 9 * * *", "type": "report.generate", "args"
 
 
 class Answer:
-    """One answer, held to what every answer must have."""
+    """A response, with the headers and the error envelope checked."""
 
     def __init__(self, response: Any) -> None:
         self.status = response.status_code
@@ -34,11 +34,11 @@ class Answer:
 
 
 class Caller:
-    """Somebody who calls the binding.
+    """A caller of the binding.
 
     Args:
-        token: presented with each request, none where empty.
-        client: of the test; one of its own unless given.
+        token: sent with each request, unless it is empty.
+        client: a new one by default.
     """
 
     def __init__(self, token: str = "", client: Client | None = None) -> None:

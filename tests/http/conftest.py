@@ -1,4 +1,4 @@
-"""What tests of the HTTP binding share: types to name, a deployment, a scheduler on a clock."""
+"""Fixtures of the HTTP binding: task types, callers, a scheduler on a virtual clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = 1_800_000_012.5
 
 @pytest.fixture(autouse=True)
 def calls() -> Iterator[list[tuple[Any, ...]]]:
-    """Give what the functions of ``reports`` were called with."""
+    """Return the arguments of the calls of the functions in ``reports``."""
     reports.calls.clear()
     yield reports.calls
     reports.calls.clear()
@@ -31,7 +31,7 @@ def calls() -> Iterator[list[tuple[Any, ...]]]:
 
 @pytest.fixture
 def simulation(db: None) -> Iterator[Callable[..., Simulation]]:
-    """Give schedulers on a virtual clock that begins at a time of 1 January 2024."""
+    """Return a function that makes schedulers on a virtual clock, on 1 January 2024."""
     made: list[Simulation] = []
 
     def make(time: str = "10:10:30", **how: Any) -> Simulation:
@@ -53,6 +53,6 @@ def binding(settings: Any, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def caller(binding: None) -> Caller:
-    """Give somebody with a token that grants everything."""
+    """Return a caller with a token that has all rights."""
     token = access_tokens.create("everything", list(Right), system_clock.now())
     return Caller(str(token))

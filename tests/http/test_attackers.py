@@ -1,4 +1,4 @@
-"""Attacks with each kind of token, user and stranger; the page "Security" promises how they end."""
+"""Attacks with each kind of token and user, and without any, as the page "Security" has them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def user(*codenames: str) -> Caller:
 
 @pytest.fixture
 def job(binding: None, settings: Any) -> str:
-    """Return the job id of a run of a task of settings that is in progress."""
+    """Return the job id of an active run of a task of the settings."""
     settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True, "HTTP_RATE": 100_000}
     sim = Simulation(start=system_clock.now(), time_zone="UTC")
     sim.initialize([OURS])
@@ -60,7 +60,7 @@ def job(binding: None, settings: Any) -> str:
 
 
 def acts_on(caller: Caller, job: str) -> dict[str, Answer]:
-    """Return the answers to every act on a run that is in progress."""
+    """Return the responses to every request that would change an active run."""
     reservation = str(uuid4())
     report = {"job_id": job, "reservation": reservation, "error": {"code": "x"}}
     beat = {"active_jobs": [job], "reservations": [reservation], "worker_id": "w"}
@@ -136,7 +136,7 @@ def test_a_reading_token_or_user_sees_no_secret_and_changes_nothing(job: str) ->
     assert ScheduledTask.objects.count() == 1
 
 
-def test_a_stranger_is_not_told_what_exists(job: str) -> None:
+def test_an_unauthenticated_caller_cannot_find_out_which_names_exist(job: str) -> None:
     stranger = Caller()
     absent = str(name_of(2**40, system_clock.now()))
     for path in ("/v1/cron/{}", "/v1/jobs/{}"):

@@ -1,4 +1,4 @@
-"""Who may call: nobody at first, then tokens by their rights, and users by their permissions."""
+"""Authentication by tokens with rights and users with permissions; limits of requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def token(name: str, *granted: Right, **how: Any) -> str:
         ("DELETE", "/v1/cron/a"),
     ],
 )
-def test_nobody_may_call_until_somebody_is_let_in(binding: None, method: str, path: str) -> None:
+def test_each_request_needs_credentials(binding: None, method: str, path: str) -> None:
     for given in ("", "x", "ddc_0123456789ab_" + "A" * 43, "ddc__", "a b"):
         answer = Caller(given).send(method, path, ENTRY)
         assert answer.code == (401, "unauthenticated")
@@ -54,9 +54,7 @@ def test_nobody_may_call_until_somebody_is_let_in(binding: None, method: str, pa
     ("granted", "may"),
     [((), ""), ((Right.READ,), "r"), ((Right.REGISTER,), "w"), ((Right.WORK,), "")],
 )
-def test_a_token_does_what_it_was_made_for(
-    binding: None, granted: tuple[Right, ...], may: str
-) -> None:
+def test_a_token_has_its_rights_only(binding: None, granted: tuple[Right, ...], may: str) -> None:
     caller = Caller(token("t", *granted))
     read, write = caller.get(LIST), caller.post(LIST, ENTRY)
     assert read.status == (200 if "r" in may else 403)
@@ -90,7 +88,7 @@ def test_secrets_are_compared_in_constant_time(
     made = read_token(token("t", Right.READ))
     assert made is not None
     assert Caller(str(Token(made.key, "B" * 43))).get(LIST).status == 401
-    # One whose public part nobody has takes the same way.
+    # A token with an unknown public part is compared in the same way.
     assert Caller(str(Token("0" * 12, "B" * 43))).get(LIST).status == 401
     assert [len(b) for _, b in seen] == [64, 64]
 
@@ -126,7 +124,7 @@ def user(*codenames: str, **fields: Any) -> Any:
     return made
 
 
-def test_a_user_does_what_its_permissions_say(binding: None) -> None:
+def test_a_user_has_the_rights_of_its_permissions(binding: None) -> None:
     client = Client()
     client.force_login(user("view_scheduledtask"))
     caller = Caller(client=client)
@@ -207,7 +205,7 @@ def test_a_right_allows_its_own_acts_and_no_other(
 
 
 @pytest.mark.parametrize("is_admin", [True, False])
-def test_where_people_may_not_act_they_only_look(
+def test_without_admin_actions_users_may_only_read(
     binding: None, settings: Any, is_admin: bool
 ) -> None:
     settings.DECLARATIVE_CRON = {"ADMIN_ACTIONS": False, "EXTERNAL_WORKERS": True}
@@ -227,7 +225,7 @@ def test_where_people_may_not_act_they_only_look(
     assert Caller(token("t", Right.REGISTER)).post(LIST, ENTRY).status == 201
 
 
-def test_who_may_not_read_is_told_the_state_and_no_declaration(binding: None) -> None:
+def test_without_the_right_to_read_responses_have_no_declaration(binding: None) -> None:
     blind = Caller(token("t", Right.REGISTER))
     state = {"name", "enabled", "last_run_at", "next_run_at", "run_count", "created_at"}
     for answer in (
@@ -240,7 +238,7 @@ def test_who_may_not_read_is_told_the_state_and_no_declaration(binding: None) ->
     assert set(blind.delete("/v1/cron/daily").data["cron"]) == state
 
 
-# --- rates ---
+# --- limits ---
 
 
 def test_too_many_requests_are_refused_until_the_next_minute(

@@ -1,4 +1,4 @@
-"""The description of the binding against the binding, by a client that makes up requests."""
+"""Compare the description with the server, by requests that schemathesis generates."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ CHECKS = [
 
 @pytest.fixture
 def server(caller: Caller, settings: Any) -> Any:
-    """Give the project as its server has it, with a scheduler and a task."""
+    """Return a caller of the WSGI application, with a scheduler and a task."""
     settings.DECLARATIVE_CRON = {"HTTP_RATE": 1_000_000, "EXTERNAL_WORKERS": True}
     scheduler = Scheduler(background=False)
     scheduler.initialize([])
     caller.post("/v1/cron", ENTRY)
     SCHEMA.app = get_wsgi_application()
-    # As Django's own client does: the connection is the test's, and goes on.
+    # Django's test client does the same, because the test needs its connection afterwards.
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
     yield caller
@@ -61,7 +61,7 @@ def server(caller: Caller, settings: Any) -> Any:
 
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_whatever_is_asked_the_answer_is_as_described(
+def test_each_response_matches_the_description(
     name: str, mode: GenerationMode, server: Caller
 ) -> None:
     seen: set[int] = set()
@@ -93,7 +93,7 @@ def test_the_description_is_served_and_describes_every_path(server: Caller) -> N
     assert len(described) == len(patterns)
 
 
-def test_a_client_that_is_nobody_is_refused_as_described(server: Caller) -> None:
+def test_an_unauthenticated_client_is_refused(server: Caller) -> None:
     for operation in OPERATIONS.values():
         answer = Caller().send(operation.method.upper(), operation.path, ENTRY)
         assert answer.status == 401

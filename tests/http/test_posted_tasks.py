@@ -1,4 +1,4 @@
-"""Tasks registered from outside: in their rows, seen by every scheduler, left alone by settings."""
+"""Tasks registered over HTTP: stored as rows, run by every scheduler, independent of settings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_running_scheduler_picks_a_new_task_up_within_a_second(
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_tasks_of_its_own_looks_for_those_of_others(
+def test_a_scheduler_without_settings_runs_registered_tasks(
     simulation: Simulate, calls: list[Any]
 ) -> None:
     sim = simulation("10:59:50")
@@ -101,7 +101,7 @@ def test_a_registration_set_leaves_it_alone(simulation: Simulate) -> None:
     assert sim.starts("daily") == [at(11), at(12)]
 
 
-def test_the_same_again_changes_nothing(simulation: Simulate) -> None:
+def test_registering_an_equal_task_changes_nothing(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
     first = post(sim)
     sim.initialize([])
@@ -193,7 +193,7 @@ def test_a_task_that_settings_disable_cannot_be_enabled_from_outside(
         posted_tasks.switch("a", True, act(sim))
 
 
-def test_what_settings_declare_is_changed_there_only(simulation: Simulate) -> None:
+def test_a_task_of_settings_cannot_be_changed(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
     sim.initialize([("daily", HOURLY, sim.job(), FIVE_MINUTES)])
     with pytest.raises(OwnedError):
@@ -233,7 +233,7 @@ def test_removing_lets_the_history_stand(simulation: Simulate) -> None:
             absent()
 
 
-def test_a_type_that_a_process_does_not_have_spoils_nothing_else(
+def test_an_unknown_type_does_not_affect_other_tasks(
     simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any]
 ) -> None:
     from django_declarative_cron import handlers
@@ -285,7 +285,7 @@ def test_a_damaged_row_is_set_aside_until_it_is_registered_again(
 
 
 @pytest.mark.parametrize("path", ["tests.http.never.imported", "os.system"])
-def test_nothing_is_imported_for_a_row_that_somebody_wrote(
+def test_a_forged_row_imports_nothing(
     simulation: Simulate, monkeypatch: pytest.MonkeyPatch, calls: list[Any], path: str
 ) -> None:
     from django_declarative_cron.store import posted_tasks
@@ -352,7 +352,7 @@ def test_a_person_may_ask_for_a_run(simulation: Simulate, calls: list[Any]) -> N
 
 
 @pytest.mark.parametrize("before", [None, "0 0 1 1 *"])
-def test_one_that_comes_late_in_its_minute_has_one_boot_run_and_nothing_missed(
+def test_a_task_registered_late_in_its_minute_has_one_boot_run(
     simulation: Simulate, before: str | None
 ) -> None:
     sim = simulation("10:00:00")

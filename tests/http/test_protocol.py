@@ -1,4 +1,4 @@
-"""What every answer must be, whatever was asked: JSON, named, never a redirect, never a 500."""
+"""Each response is JSON with the headers of the protocol, and never a redirect."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ DEEP = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 def test_a_body_that_is_not_one_strict_object_is_refused(caller: Caller, body: bytes) -> None:
     answer = caller.send("POST", LIST, body)
     assert answer.code == (400, "invalid_request")
-    # Not for what it says: it is not read so far.
+    # The body is refused before its content is validated.
     assert answer.data["error"]["message"].startswith("The body ")
     assert not ScheduledTask.objects.exists()
 
@@ -163,9 +163,7 @@ def test_a_length_that_is_no_number_is_refused(caller: Caller) -> None:
     assert response.status_code == 400
 
 
-def test_a_database_that_refuses_is_told_as_such(
-    caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_error_is_503(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OperationalError("gone")
 
@@ -182,7 +180,7 @@ def test_a_database_that_refuses_is_told_as_such(
     assert "run `python manage.py migrate` first" in answer.data["error"]["message"]
 
 
-def test_what_nobody_foresaw_is_an_error_without_its_text(
+def test_an_unexpected_error_is_500_without_its_text(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -206,7 +204,7 @@ def test_a_project_with_a_transaction_for_each_request_is_served(
     assert view.csrf_exempt is True
 
 
-def test_the_manifest_says_what_there_is(caller: Caller) -> None:
+def test_the_manifest_lists_the_capabilities(caller: Caller) -> None:
     found = caller.get("/manifest").data
     assert found["specversion"] == "1.0"
     assert found["implementation"]["name"] == "django-declarative-cron"

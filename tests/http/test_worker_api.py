@@ -1,4 +1,4 @@
-"""External workers: offered, reserved by one, kept alive, ended, taken back when silent."""
+"""External workers: fetch, heartbeat, ack, nack, cancellation, and the visibility timeout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.store import external_jobs, manual_runs, results
-from django_declarative_cron.store.external_jobs import Claimant, Report, StateError
+from django_declarative_cron.store.external_jobs import Claimant, Report
 from django_declarative_cron.store.manual_runs import Effect
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.outbox import name_of
@@ -58,7 +58,7 @@ SINK = {"url": "http://127.0.0.1:9/", "secret": "whsec_" + "QUJD" * 11}
 
 
 def held(job: dict[str, Any]) -> dict[str, str]:
-    """Return what a worker sends of a job to report on it."""
+    """Return the keys by which a worker identifies a job."""
     return {"job_id": job["id"], "reservation": job["reservation"]}
 
 
@@ -69,12 +69,12 @@ def beat_of(job: dict[str, Any], **keys: Any) -> dict[str, Any]:
 
 
 class TakenBackError(Exception):
-    """Take back what a transaction did."""
+    """Roll a transaction back."""
 
 
 @contextmanager
 def listening(signal: Signal, receiver: Any) -> Iterator[None]:
-    """Let somebody receive a signal meanwhile."""
+    """Connect a receiver to a signal for a while."""
     signal.connect(receiver)
     try:
         yield
@@ -99,6 +99,13 @@ class Place:
         found: list[dict[str, Any]] = answer.data["jobs"]
         return found
 
+    def fetched(self) -> dict[str, Any]:
+        """Register a task, and return the job of its first run."""
+        self.post()
+        self.to("11:00:01")
+        [job] = self.fetch()
+        return job
+
     def to(self, time: str) -> None:
         self.sim.advance_to(f"2024-01-01T{time}Z")
 
@@ -118,7 +125,7 @@ def place(caller: Caller, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any
     sim.crash()
 
 
-def test_without_the_option_a_type_of_nobody_is_refused(caller: Caller) -> None:
+def test_without_the_option_an_unknown_type_is_refused(caller: Caller) -> None:
     assert caller.post("/v1/cron", ENTRY).code == (400, "invalid_request")
     assert caller.post(FETCH, {"queues": ["slow"]}).code == (422, "unsupported")
 
@@ -149,9 +156,11 @@ def test_a_run_waits_for_a_worker_and_is_done_by_it(place: Place) -> None:
     assert run.started_at is not None
     task = ScheduledTask.objects.get(name="sync")
     assert (task.running_run, task.run_count) == (None, 1)
-    again = place.caller.post(ACK, held(job))
-    assert again.code == (409, "invalid_request")
-    assert again.data["error"]["details"]["current_state"] == "completed"
+    for path, report in ((ACK, {}), (NACK, {"error": {"code": "x", "message": "y"}})):
+        again = place.caller.post(path, {**held(job), **report})
+        assert again.code == (409, "invalid_request")
+        assert again.data["error"]["details"]["current_state"] == "completed"
+    assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
 
 
 def test_a_run_outlives_the_option_by_its_reservation_only(place: Place, settings: Any) -> None:
@@ -175,7 +184,7 @@ def test_a_run_outlives_the_option_by_its_reservation_only(place: Place, setting
     assert place.runs()[-1] == (Outcome.WAITING, "due", 1)
 
 
-def test_queues_are_looked_through_in_the_order_of_the_worker(place: Place) -> None:
+def test_queues_are_read_in_the_order_of_the_worker(place: Place) -> None:
     place.post()
     place.post(name="first", options={"queue": "fast"})
     place.to("11:00:01")
@@ -184,7 +193,7 @@ def test_queues_are_looked_through_in_the_order_of_the_worker(place: Place) -> N
     assert [job["queue"] for job in found] == ["fast", "slow"]
 
 
-def test_an_occurrence_beside_a_waiting_run_is_skipped(place: Place) -> None:
+def test_an_occurrence_during_a_waiting_run_is_skipped(place: Place) -> None:
     place.post()
     place.to("12:00:01")
     assert place.runs() == [(Outcome.WAITING, "due", 1), (Outcome.SKIPPED, "overlap_skip", 0)]
@@ -201,7 +210,7 @@ def test_runs_that_are_enqueued_come_one_after_the_other(place: Place) -> None:
     place.to("12:00:05")
     second = place.fetch(count=5)
     assert [job["created_at"] for job in second] == ["2024-01-01T12:00:00Z"]
-    # What came over HTTP stays known as such, whichever way its run began.
+    # The origin of a task does not depend on the reason of its run.
     assert set(TaskRun.objects.values_list("origin", flat=True)) == {"http"}
 
 
@@ -255,9 +264,7 @@ def test_a_failure_is_retried_by_the_policy_and_given_up(place: Place) -> None:
 
 
 def test_a_long_error_of_a_worker_is_kept_as_one_of_ours_is(place: Place) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+    job = place.fetched()
     message = "it began, password=hunter2" + " x" * 5000 + " it ended"
     error = {"code": "bad_input", "message": message, "details": {"a": "x" * 70_000}}
     assert place.caller.post(NACK, {**held(job), "error": error}).status == 200
@@ -269,9 +276,7 @@ def test_a_long_error_of_a_worker_is_kept_as_one_of_ours_is(place: Place) -> Non
 
 
 def test_an_error_that_is_not_retryable_ends_it(place: Place) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+    job = place.fetched()
     error = {"code": "bad_input", "message": "no", "retryable": False}
     assert place.caller.post(NACK, {**held(job), "error": error}).data["state"] == ("discarded")
     assert ScheduledTask.objects.get(name="sync").pending_retry_until is None
@@ -307,10 +312,8 @@ def test_heartbeats_keep_a_run(place: Place) -> None:
     assert place.runs()[0] == (Outcome.INTERRUPTED, "due", 1)
 
 
-def test_only_who_reserved_a_job_may_end_it(place: Place) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+def test_only_the_holder_of_the_reservation_may_end_a_job(place: Place) -> None:
+    job = place.fetched()
     other = {**held(job), "worker_id": "w2"}
     assert place.caller.post(ACK, other).code == (409, "invalid_request")
     wrong = {**held(job), "reservation": "0" * 32}
@@ -331,7 +334,7 @@ def test_only_who_reserved_a_job_may_end_it(place: Place) -> None:
     assert place.caller.post(ACK, right).status == 200
 
 
-def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked_to_end(
+def test_a_waiting_job_is_cancelled_and_an_active_one_is_asked_to_end(
     place: Place,
 ) -> None:
     place.post()
@@ -371,7 +374,7 @@ def test_a_cancellation_is_one_transaction(place: Place, monkeypatch: pytest.Mon
     assert job["id"] == name
 
 
-def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place) -> None:
+def test_a_waiting_run_is_shown_and_may_be_cancelled(place: Place) -> None:
     place.post()
     place.to("11:00:01")
     task, out = ScheduledTask.objects.get(name="sync"), StringIO()
@@ -402,9 +405,7 @@ def test_people_are_told_what_no_worker_has_fetched_and_may_end_it(place: Place)
 
 
 def test_a_name_of_a_job_outlives_another_secret_key(place: Place, settings: Any) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+    job = place.fetched()
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another" * 10
     run = TaskRun.objects.get(task_name="sync")
@@ -415,7 +416,7 @@ def test_a_name_of_a_job_outlives_another_secret_key(place: Place, settings: Any
     assert place.caller.get(f"/v1/jobs/{job['id']}").code == (404, "not_found")
 
 
-def test_only_who_does_a_job_is_given_its_secrets(place: Place) -> None:
+def test_only_the_worker_of_a_job_gets_its_secrets(place: Place) -> None:
     meta = {"partner_token": "s3cret", "b": 1}
     place.post(args=[{"api_key": "s3cret", "site": 7}], options={**ENTRY["options"], "meta": meta})
     place.to("11:00:01")
@@ -431,7 +432,7 @@ def test_only_who_does_a_job_is_given_its_secrets(place: Place) -> None:
         assert shown["meta"]["b"] == 1
 
 
-def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
+def test_the_cancellation_of_an_enqueued_job_is_published(
     place: Place, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     settings.DECLARATIVE_CRON = {
@@ -469,7 +470,7 @@ def test_a_job_that_waits_behind_another_is_cancelled_and_that_is_told(
 @pytest.mark.parametrize(
     "name", ["x", "0" * 32, "019414d4-8b2e-7c3a-b5d1-f0e2a3b4c5d6", "a" * 400, "%00"]
 )
-def test_a_job_id_of_nobody_is_not_found(place: Place, name: str) -> None:
+def test_an_unknown_job_id_is_not_found(place: Place, name: str) -> None:
     assert place.caller.get(f"/v1/jobs/{name}").code == (404, "not_found")
     assert place.caller.delete(f"/v1/jobs/{name}").code == (404, "not_found")
     if len(name) < 256 and "%" not in name:
@@ -496,7 +497,7 @@ def test_a_job_id_of_nobody_is_not_found(place: Place, name: str) -> None:
         (BEAT, {"active_jobs": [1]}),
     ],
 )
-def test_a_report_that_means_nothing_is_refused(place: Place, path: str, body: Any) -> None:
+def test_an_invalid_report_is_refused(place: Place, path: str, body: Any) -> None:
     assert place.caller.post(path, body).code == (400, "invalid_request")
 
 
@@ -530,7 +531,7 @@ def test_a_run_that_waits_ends_with_the_removal_of_its_task(place: Place, settin
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
-def test_a_task_whose_row_is_lost_counts_its_run_as_overlap(place: Place, is_fetched: bool) -> None:
+def test_the_run_of_a_lost_row_still_overlaps(place: Place, is_fetched: bool) -> None:
     place.post()
     place.to("11:00:01")
     fetched = place.fetch(visibility_timeout_ms=7_200_000) if is_fetched else []
@@ -565,7 +566,7 @@ def test_a_removed_tasks_run_ends_by_itself_when_its_reservation_is_over(place: 
     assert place.caller.post(ACK, held(job)).code == (409, "invalid_request")
 
 
-def test_an_idle_look_is_one_statement_with_external_workers_too(place: Place) -> None:
+def test_an_idle_poll_with_external_workers_is_one_statement(place: Place) -> None:
     place.post()
     place.to("11:00:00")
     [_] = place.fetch()
@@ -583,7 +584,7 @@ def test_coalescing_is_not_for_external_workers(place: Place) -> None:
 @pytest.mark.parametrize(
     "change", [{"options": {"timeout": 30}}, {"overlap_policy": "cancel_previous"}]
 )
-def test_nobody_is_warned_of_threads_that_no_run_of_a_worker_has(
+def test_warnings_about_threads_do_not_apply_to_external_workers(
     place: Place, change: dict[str, Any]
 ) -> None:
     answer = place.caller.post("/v1/cron", {**ENTRY, **change})
@@ -591,9 +592,7 @@ def test_nobody_is_warned_of_threads_that_no_run_of_a_worker_has(
 
 
 def test_a_scheduler_that_finds_the_dead_leaves_reserved_runs_alone(place: Place) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+    job = place.fetched()
     place.sim.crash()
     place.sim.initialize(STORY)
     place.sim.poll()
@@ -639,7 +638,7 @@ def test_two_workers_never_get_one_run(settings: Any) -> None:
 
 
 def _waiting_beside_others(settings: Any) -> Simulation:
-    """Let a run wait for a worker, where others may hold its rows meanwhile."""
+    """Return a simulation with a waiting run, on a database with row locks."""
     if not connection.features.has_select_for_update_skip_locked:
         pytest.skip("this database locks no rows")
     settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
@@ -651,7 +650,7 @@ def _waiting_beside_others(settings: Any) -> Simulation:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
+def test_a_locked_run_is_not_fetched(settings: Any) -> None:
     sim = _waiting_beside_others(settings)
     with transaction.atomic(), elsewhere() as submit:
         list(TaskRun.objects.filter(outcome=Outcome.WAITING).select_for_update())
@@ -661,7 +660,7 @@ def test_a_run_that_somebody_holds_is_left_to_them(settings: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings: Any) -> None:
+def test_the_leader_ends_a_waiting_run_whose_task_was_locked(settings: Any) -> None:
     sim = _waiting_beside_others(settings)
     run, act = TaskRun.objects.get(task_name="sync"), Act("gardener", sim.now)
     with transaction.atomic(), elsewhere() as submit:
@@ -676,20 +675,7 @@ def test_a_waiting_run_whose_task_somebody_holds_is_ended_by_the_leader(settings
     sim.crash()
 
 
-def test_a_report_after_the_end_changes_nothing(place: Place) -> None:
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
-    time = place.sim.clock.database_time()
-    external_jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
-    with pytest.raises(StateError):
-        external_jobs.end(
-            job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(error="x: y"), time
-        )
-    assert TaskRun.objects.get(task_name="sync").outcome == Outcome.SUCCEEDED
-
-
-def test_an_end_is_told_once_it_is_committed(
+def test_the_end_of_a_run_is_published_after_the_commit(
     place: Place, django_capture_on_commit_callbacks: Any
 ) -> None:
     heard: list[int] = []
@@ -697,12 +683,10 @@ def test_an_end_is_told_once_it_is_committed(
     def listen(run: int, **values: Any) -> None:
         heard.append(run)
 
-    place.post()
-    place.to("11:00:01")
-    [job] = place.fetch()
+    job = place.fetched()
     time = place.sim.clock.database_time()
     with listening(signals.task_run_completed, listen):
-        # What a caller takes back was nothing to tell of.
+        # A rollback publishes nothing.
         with suppress(TakenBackError), transaction.atomic():
             external_jobs.end(job["id"], Claimant([UUID(job["reservation"])], "w1"), Report(), time)
             raise TakenBackError
@@ -714,7 +698,7 @@ def test_an_end_is_told_once_it_is_committed(
     assert heard == [run.pk]
 
 
-def test_other_programs_are_told_of_it(place: Place, settings: Any) -> None:
+def test_the_events_of_an_external_run_are_queued(place: Place, settings: Any) -> None:
     settings.DECLARATIVE_CRON |= {"EVENT_SINK": {"url": "http://127.0.0.1:9/"}}
     place.post()
     place.to("11:00:01")

@@ -1,4 +1,4 @@
-"""The binding where projects have it."""
+"""URLs of a project that includes the binding."""
 
 from __future__ import annotations
 

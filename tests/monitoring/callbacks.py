@@ -1,4 +1,4 @@
-"""What the tasks of these tests run."""
+"""Callbacks of the tasks of these tests."""
 
 from __future__ import annotations
 

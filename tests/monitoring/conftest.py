@@ -1,4 +1,4 @@
-"""A scheduler with a loop, receivers of what it sends, and nothing left over."""
+"""A scheduler with a loop, and a receiver of its requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ scheduler, run_now = real.scheduler, real.run_now
 
 @dataclass
 class Watched:
-    """A scheduler of which a receiver is told."""
+    """A scheduler, and a receiver of its check-ins and notifications."""
 
     scheduler: Scheduler
     heard: Heard
@@ -35,11 +35,11 @@ class Watched:
         self.scheduler.initialize(list(tasks))
 
     def pinged(self, **more: Any) -> dict[str, Any]:
-        """Give the option that has runs told to the receiver."""
+        """Return the option that sends pings to the receiver."""
         return {"ping": f"{self.receiver.url}/{{slug}}", **more}
 
     def taken(self, number: int) -> list[Got]:
-        """Wait until the receiver has taken so many, and give them."""
+        """Wait for a number of accepted requests, and return them."""
         self.receiver.wait(lambda it: len(it.taken) == number)
         return list(self.receiver.taken)
 

@@ -41,7 +41,7 @@ def raises(error: BaseException) -> None:
     raise error
 
 
-def test_messages_with_the_same_key_are_delivered_in_order_beside_others() -> None:
+def test_messages_with_the_same_key_are_delivered_in_order() -> None:
     sender, held, sent = made(), Held(), list[str]()
     sender.send(held, "slow")
     assert held.began.wait(TIMEOUT)

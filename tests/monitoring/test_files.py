@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules name metrics and labels that there are."""
+"""The dashboard and the alert rules use existing metrics and labels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def metric_of(name: str) -> Metric | None:
 
 
 @pytest.mark.parametrize("expression", sorted(set(expressions())))
-def test_every_expression_asks_for_what_there_is(expression: str) -> None:
+def test_every_expression_uses_existing_metrics_and_labels(expression: str) -> None:
     assert expression.count("(") == expression.count(")")
     found = list(_SERIES.finditer(expression))
     assert found
@@ -65,7 +65,7 @@ def test_a_metric_that_is_not_there_would_be_found() -> None:
     assert metric_of("leaders") is None
 
 
-def test_alerts_say_what_to_do_and_how_bad_it_is() -> None:
+def test_alerts_have_a_severity_and_a_description() -> None:
     (group,) = yaml.safe_load(text_of("alerts"))["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(set(names)) == len(names)
@@ -92,6 +92,6 @@ def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
 
 
-def test_every_file_comes_with_the_package() -> None:
+def test_every_file_is_part_of_the_package() -> None:
     for name in FILES:
         assert text_of(name)

@@ -1,4 +1,4 @@
-"""What Prometheus is told: counted by events, known from memory, read in the rows."""
+"""Metrics: counted by events, collected from memory, and read from the database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 @pytest.fixture
 def counted() -> Iterator[CollectorRegistry]:
-    """Count what is published."""
+    """Return a registry in which events are counted."""
     registry = CollectorRegistry()
     counting = EventMetrics(registry, TaskLabels(3))
     counting.start()
@@ -90,7 +90,7 @@ def test_a_late_start_is_counted_and_warned_of_once(
 
 
 @pytest.mark.django_db
-def test_what_did_not_run_is_counted_by_its_reason(counted: CollectorRegistry) -> None:
+def test_occurrences_that_did_not_run_are_counted_by_reason(counted: CollectorRegistry) -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     job = sim.job(duration=timedelta(minutes=90))
     slow = {"name": "slow", "cron": HOURLY, "callback": job, "overlap_policy": "skip"}
@@ -105,7 +105,7 @@ def test_what_did_not_run_is_counted_by_its_reason(counted: CollectorRegistry) -
         for sample in family.samples
         if sample.name.endswith("_total")
     }
-    # Each occurrence counts, those too that are one row: P99.
+    # Each occurrence is counted, also if one row stands for several (P99).
     assert reasons == {
         ("slow", "skipped", "overlap_skip"): 1,
         ("slow", "missed", "held_up"): 4,
@@ -170,7 +170,7 @@ def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 
 @pytest.mark.django_db
-def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
+def test_metrics_of_the_deployment_and_of_each_task() -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     ill = sim.job(["fail"])
     sim.initialize([("well", HOURLY, sim.job(), DELAY), ("ill", HOURLY, ill, DELAY)])
@@ -190,7 +190,7 @@ def test_the_rows_tell_of_the_deployment_and_of_each_task() -> None:
 
 
 @pytest.mark.django_db
-def test_before_the_first_scheduler_there_is_little_to_tell() -> None:
+def test_before_the_first_scheduler_only_the_scrape_is_reported() -> None:
     found = samples(exposition(read_counts())[0].decode())
     assert list(found) == [PREFIX + "scrape_database_success"]
 
@@ -222,7 +222,7 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
     assert found[PREFIX + "results_waiting"] == [({}, 0)]
     assert {labels["runner"] for labels, _ in found[PREFIX + "pool_size"]} >= {"thread", "process"}
     names = {name.removesuffix("_count") for name in found}
-    # Those of single tasks and outcomes are there once something happened.
+    # Metrics of tasks and outcomes appear with the first event.
     silent = {PREFIX + "task_last_success_timestamp_seconds"}
     expected = {each.exposed for each in METRICS if each.source != "events"} - silent
     assert expected - names == set()
@@ -261,7 +261,7 @@ def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -
         assert {each.result(TIMEOUT) for each in found} == {(1, 0.0, True)}
 
 
-def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
     words = r'install "django-declarative-cron\[metrics\]"'
     with pytest.raises(metrics.MetricsUnavailableError, match=words):
@@ -269,7 +269,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.django_db
-def test_the_command_prints_what_the_rows_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     sim.initialize([("well", HOURLY, sim.job(), DELAY)])
     call_command("cron", "metrics")
@@ -291,7 +291,7 @@ def test_the_command_answers_programs(capsys: pytest.CaptureFixture[str]) -> Non
     sim.stop()
 
 
-def test_nobody_listens_where_nobody_asked() -> None:
+def test_without_an_exporter_nothing_is_counted() -> None:
     polled = SIGNALS["poll_completed"].receivers
     assert not any("metrics" in repr(each) for each in polled)
 
@@ -306,7 +306,7 @@ def view(settings: Any, db: None) -> Client:
     return Client()
 
 
-def test_nobody_sees_the_view_until_it_is_said_who(view: Client) -> None:
+def test_the_view_requires_a_permission(view: Client) -> None:
     assert view.get("/metrics").status_code == 401
     user = User.objects.create_user("ada", is_staff=True)
     view.force_login(user)
@@ -318,7 +318,7 @@ def test_nobody_sees_the_view_until_it_is_said_who(view: Client) -> None:
     assert view.post("/metrics").status_code == 405
 
 
-def test_prometheus_comes_with_a_token(view: Client) -> None:
+def test_prometheus_may_use_a_token(view: Client) -> None:
     sim = Simulation(start="2024-01-01T10:00:30Z")
     sim.initialize([("well", HOURLY, sim.job(), DELAY)])
     now = system_clock.now()
@@ -333,7 +333,7 @@ def test_prometheus_comes_with_a_token(view: Client) -> None:
     sim.stop()
 
 
-def test_a_port_that_is_taken_is_said(scheduler: Scheduler) -> None:
+def test_a_port_in_use_is_an_error(scheduler: Scheduler) -> None:
     served = Exporter(scheduler)
     served.start("127.0.0.1", 0)
     with pytest.raises(OSError, match="in use"):

@@ -1,4 +1,4 @@
-"""Check-ins by the real Sentry SDK and to a server of this machine."""
+"""Check-ins by the Sentry SDK, and pings to a local server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def task(name: str = "well", **more: Any) -> dict[str, Any]:
 
 
 class Captured(Transport):
-    """Keep what the SDK would send."""
+    """Keep the check-ins that the SDK would send."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def sentry() -> Iterator[Captured]:
         sentry_sdk.init(
             dsn="https://key@sentry.example/1",
             transport=transport,
-            # They would change the libraries of the whole session.
+            # Integrations would patch libraries for the whole session.
             default_integrations=False,
             auto_enabling_integrations=False,
         )
@@ -110,7 +110,7 @@ def test_sentry_gets_the_definition_with_each_check_in(
         "max_runtime": 60,
     }
     assert second["duration"] >= 0
-    # A month of 31 days in which the clock is set back.
+    # The longest month has 31 days and one hour more.
     assert fourth["monitor_config"]["schedule"] == {
         "type": "interval",
         "value": 745,
@@ -145,7 +145,7 @@ def test_the_checks_of_an_api_are_brought_in_step(
     }
 
 
-def test_a_monitor_that_is_down_delays_nobody_and_is_told_without_its_address(
+def test_a_failing_monitor_is_reported_without_its_address(
     watched: Watched,
 ) -> None:
     watched.receiver.behave = lambda got: 503
@@ -158,7 +158,7 @@ def test_a_monitor_that_is_down_delays_nobody_and_is_told_without_its_address(
         "it answered 503",
         1,
     )
-    # Three attempts for the first; while it is down, one for each.
+    # Each ping is tried three times.
     watched.receiver.wait(lambda it: len(it.got) >= 4)
 
 
@@ -181,7 +181,7 @@ def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(watched: Watc
     assert states(watched.taken(4)[2:]) == ["/hook/s3cret/slow/start", "/hook/s3cret/slow"]
 
 
-def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
+def test_without_monitored_tasks_no_signal_is_connected(settings: Any) -> None:
     from django_declarative_cron.signals import SIGNALS
 
     before = {name: len(signal.receivers) for name, signal in SIGNALS.items()}
@@ -190,7 +190,7 @@ def test_where_nothing_is_watched_nothing_is_heard(settings: Any) -> None:
     assert {name: len(signal.receivers) for name, signal in SIGNALS.items()} == before
 
 
-def test_a_run_by_hand_in_the_same_process_ends_nothing(watched: Watched) -> None:
+def test_a_manual_run_in_the_same_process_does_not_stop_check_ins(watched: Watched) -> None:
     watched.begin(task(), task("fails"), MONITOR=watched.pinged())
     watchers.begin(None)
     watchers.end()

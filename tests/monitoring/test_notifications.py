@@ -1,4 +1,4 @@
-"""People are told, once, by whichever way they chose; a way that fails disturbs nobody."""
+"""Notifications by events and by polling, through each kind of channel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _well_again() -> Any:
     callbacks.BROKEN.clear()
 
 
-def test_a_failure_and_its_end_are_told(watched: Watched) -> None:
+def test_a_failure_and_the_recovery_are_notified(watched: Watched) -> None:
     url = watched.receiver.url
     channel = {"kind": "webhook", "url": url, "secret": SECRET, "pause": 1}
     callbacks.BROKEN.add("sometimes")
@@ -79,7 +79,7 @@ def test_mail_is_sent_by_django(
     assert sent.subject == "[cron default] Failed: fails"
 
 
-def test_a_channel_that_fails_disturbs_no_other_and_is_told(watched: Watched) -> None:
+def test_a_failing_channel_is_reported_and_does_not_affect_others(watched: Watched) -> None:
     closed = Receiver()
     closed.close()
     gone = {"kind": "slack", "url": closed.url, "name": "gone"}
@@ -92,7 +92,7 @@ def test_a_channel_that_fails_disturbs_no_other_and_is_told(watched: Watched) ->
     assert "s3cret" not in failed.error
 
 
-def test_what_another_process_recorded_is_found_in_the_rows(
+def test_polling_finds_results_of_other_processes(
     scheduler: Scheduler,
     heard: Heard,
     receiver: Receiver,
@@ -122,7 +122,7 @@ def test_what_another_process_recorded_is_found_in_the_rows(
     receiver.wait(lambda it: b"Recovered" in b"".join(got.body for got in it.taken))
 
 
-def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
+def test_a_poll_that_waits_for_the_database_ends_with_its_scheduler(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "mail", "to": ["ops@example.org"]}]}
@@ -153,7 +153,7 @@ def test_a_look_that_waits_for_the_database_ends_with_its_scheduler(
     assert not second.is_alive()
 
 
-def test_who_stops_leaves_before_it_sends_what_waits(
+def test_a_scheduler_leaves_before_it_sends_queued_messages(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there: list[int] = []
@@ -171,7 +171,7 @@ def test_who_stops_leaves_before_it_sends_what_waits(
     assert there == [0]
 
 
-def test_what_is_missed_or_paused_is_told_with_its_reason(
+def test_missed_and_paused_are_notified_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[Notice] = []
@@ -216,6 +216,6 @@ def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
         assert found is not None
         assert found.term == 3
         leaderless = found.leaderless()
-        # No instance leads, whatever its lease says.
+        # Without a live instance the deployment is leaderless even during the lease.
         assert leaderless is not None
         assert (leaderless > 40) is not leads

@@ -1,4 +1,4 @@
-"""A project that includes the metrics, as the page about watching shows."""
+"""URLs of a project that includes the metrics, as the page on monitoring shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what says where check-ins and notifications go."""
+"""Checks of the options MONITOR and NOTIFY."""
 
 from __future__ import annotations
 
