@@ -20,22 +20,23 @@ RESULTS = Path(__file__).resolve().parents[1] / "docs" / "generated" / "speed.md
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; write the page's table if every module was measured."""
+    """Measure and print; a run of every module also writes the table of docs/speed.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=_help())
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *MODULES, *LONG])
     parser.add_argument("--small", action="store_true", help="the smallest sizes, to try it out")
     chosen = parser.parse_args(arguments)
+    names = chosen.names or MODULES
+    is_whole = set(MODULES) <= set(names) and not chosen.small
     table, began, load = Table(), time.monotonic(), os.getloadavg()[0]
-    for name in chosen.names or MODULES:
+    for name in names:
         module, since = importlib.import_module(f"benchmarks.{name}"), time.monotonic()
         rows, own = module.measure(small=chosen.small), Table()
         for each in (own, table):
             each.add(module.FIGURES, rows)
         print(f"{own.text()}\n{name}: {time.monotonic() - since:.0f} s\n", flush=True)
+        if is_whole:
+            RESULTS.write_text(f"{table.markdown()}\n\n{_circumstances(load)}\n")
     print(f"{time.monotonic() - began:.0f} s in all; missed: {', '.join(table.missed()) or 'none'}")
-    if set(MODULES) <= set(chosen.names or MODULES) and not chosen.small:
-        RESULTS.write_text(f"{table.markdown()}\n\n{_circumstances(load)}\n")
-        print(f"written: {RESULTS}")
     return 0
 
 

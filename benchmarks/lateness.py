@@ -33,7 +33,7 @@ NOTE = f"{__name__}.note"
 
 def measure(small: bool = False) -> list[Row]:
     """Measure everybody, one after the other."""
-    size, instants = (DUE, 1) if small else (1000, 8)
+    size, instants = (DUE, 1) if small else (1000, 6)
     chosen = list(CONTENDERS.items())[: 2 if small else None]  # The others wait for a minute.
     return [
         row

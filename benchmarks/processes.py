@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -172,10 +173,14 @@ def attempted(contender: str, work: Callable[[], list[Row]]) -> list[Row]:
     """Return the rows of a piece of work, or one row that notes why there are none."""
     if CONTENDERS[contender].version is None:
         return [Row(note="is not installed", contender=contender)]
+    began = time.monotonic()
     try:
         return work()
     except (MeasuringError, psycopg.Error) as error:
         return [Row(note=" ".join(str(error).split())[:200].rstrip("."), contender=contender)]
+    finally:
+        # A run of all takes minutes: show that it goes on.
+        print(f"{contender}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
 @functools.cache

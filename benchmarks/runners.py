@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from django_declarative_cron import Scheduler
 
 RUNNERS = {
-    "start in a thread": {"callback": f"{__name__}.note"},
-    "start of a coroutine": {"callback": f"{__name__}.note_in_coroutine"},
-    "start in a process": {"callback": f"{__name__}.note", "runner": "process"},
+    "start of a run, thread": {"callback": f"{__name__}.note"},
+    "start of a run, coroutine": {"callback": f"{__name__}.note_in_coroutine"},
+    "start of a run, process": {"callback": f"{__name__}.note", "runner": "process"},
 }
 FIGURES = tuple(Figure(what, "ms") for what in RUNNERS)
 A_DAY = 24 * 60 * 60

@@ -48,7 +48,7 @@ def product(what: str, runs: int) -> list[Row]:
     def recorded() -> int:
         return TaskRun.objects.filter(outcome="succeeded").count()
 
-    at = _second(8 + runs / 500)
+    at = _second(6 + runs / 1000)
     cron = f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *"
     scheduler = Scheduler()
     scheduler.initialize([{"name": n, "cron": cron, "callback": NOTHING} for n in names(runs)])
