@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from ..core.declarations.values import flaw_of_text
 from ..models import ScheduledTask
+from ..store.queries import tagged
 from .responses import invalid
 
 LIMIT: Final = 50
@@ -31,7 +32,7 @@ def page_of(
     enabled = request.GET.get("enabled")
     if enabled not in _FILTERS:
         raise invalid("`enabled` must be true or false.", field="enabled")
-    tasks = tasks.filter(_FILTERS[enabled])
+    tasks = _tagged(request, tasks.filter(_FILTERS[enabled]))
     following = tasks if after is None else tasks.filter(name__gt=after)
     rows = list(following.order_by("name")[: limit + 1])
     has_more = len(rows) > limit
@@ -43,6 +44,13 @@ def page_of(
         "next_cursor": _encoded(rows[-1].name or "") if has_more else None,
     }
     return rows, pagination
+
+
+def _tagged(request: HttpRequest, tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+    tag = request.GET.get("tag")
+    if tag is None:
+        return tasks
+    return tagged(tasks, tag) if flaw_of_text(tag) is None else tasks.none()
 
 
 def _limit(request: HttpRequest) -> int:

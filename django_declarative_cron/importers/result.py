@@ -11,8 +11,22 @@ from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 About = Literal[
-    *("zone", "weekday", "days", "schedule", "catch-up", "overlap", "retry", "arguments"),
-    *("callback", "queue", "enabled", "ends", "environment", "output", "name", "refused"),
+    "zone",
+    "weekday",
+    "days",
+    "schedule",
+    "catch-up",
+    "overlap",
+    "retry",
+    "arguments",
+    "callback",
+    "queue",
+    "enabled",
+    "ends",
+    "environment",
+    "output",
+    "name",
+    "refused",
 ]
 
 NO_RETRY: Final[Mapping[str, Any]] = {"max_attempts": 1}

@@ -72,6 +72,12 @@ def tagged(tasks: QuerySet[ScheduledTask], tag: str) -> QuerySet[ScheduledTask]:
     return tasks.filter(pk__in=[pk for pk, tags in stored if tag in texts(tags)])
 
 
+def tags_of(task: ScheduledTask) -> tuple[str, ...]:
+    """Return the tags that a task is declared with."""
+    declared = task.declaration if isinstance(task.declaration, dict) else {}
+    return texts(declared.get("tags"))
+
+
 def texts(tags: Any) -> tuple[str, ...]:
     """Return the tags of a stored declaration, which may be damaged."""
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 
 from django_declarative_cron import conf
-from django_declarative_cron.management.cli.importing import READERS
+from django_declarative_cron.management.cli.import_ import READERS
 from django_declarative_cron.management.commands.cron import Command
 
 from ..importers import stand_ins

@@ -446,6 +446,15 @@ def test_the_list_can_be_filtered(caller: Caller) -> None:
     assert off["pagination"]["total"] == 2
 
 
+def test_a_tag_narrows_the_list(caller: Caller) -> None:
+    for name, tags in (("a", ["x", "y"]), ("b", ["y"]), ("c", [])):
+        caller.post("/v1/cron", {**ENTRY, "name": name, "options": {"tags": tags}})
+    for tag, names in (("y", ["a", "b"]), ("x", ["a"]), ("z", []), ("%00", [])):
+        data = caller.get(f"/v1/cron?tag={tag}").data
+        assert [job["name"] for job in data["cron_jobs"]] == names
+        assert data["pagination"]["total"] == len(names)
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -116,3 +117,11 @@ def run_child(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
         text=True,
         timeout=TIMEOUT,
     )
+
+
+@pytest.fixture
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 80 columns and without colours, whatever terminal the tests run in."""
+    size = os.terminal_size((80, 24))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): size)
+    monkeypatch.setenv("NO_COLOR", "1")

@@ -220,7 +220,7 @@ def test_a_removed_task_says_when_it_was_removed_and_shows_its_runs(
     assert [run["scheduled_for"][11:16] for run in told["runs"]] == ["11:00", "10:00"]
 
 
-@pytest.mark.parametrize("command", ["show", "pause", "cancel"])
+@pytest.mark.parametrize("command", ["pause", "cancel"])
 def test_commands_say_of_a_removed_task_when_it_was_removed(
     cron: Cron, hourly: Simulation, command: str
 ) -> None:

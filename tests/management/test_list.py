@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -63,30 +64,86 @@ def test_a_scheduler_without_tasks_is_something_else(cron: Cron, sim: Simulation
     assert cron("list", clock=sim.clock).out == "0 tasks.\n"
 
 
+PIPED = """\
+STATUS          TASK     SCHEDULE                   NEXT RUN                             LAST RUN
+▲ overdue       late     15 12 * * * UTC            2 min ago (2024-01-01 12:15 UTC)     never ran
+↻ retrying      failing  0 11 * * * UTC             retry in 1 h (2024-01-01 14:00 UTC)  failed 1 h ago
+● active        daily    0 7 * * * UTC              in 18 h (2024-01-02 07:00 UTC)       never ran
+▶ running       long     0 11 * * * UTC             in 22 h (2024-01-02 11:00 UTC)       started 1 h ago
+● active        berlin   30 12 * * * Europe/Berlin  in 23 h (2024-01-02 11:30 UTC)       succeeded 47 min ago
+◧ paused until  resting  0 11 * * * UTC             in 1 d (2024-01-03 11:00 UTC)        never ran
+■ paused        paused   0 11 * * * UTC             when resumed                         never ran
+
+7 tasks: 1 running, 1 paused, 1 paused until, 1 overdue, 1 retrying, 2 active.
+Overdue tasks wait for a scheduler: `python manage.py runscheduler`.
+"""  # noqa: E501
+
+AT_80_COLUMNS = """\
+STATUS          TASK     SCHEDULE           NEXT RUN           LAST RUN
+▲ overdue       late     15 12 * * * UTC    2 min ago (2024-…  never ran
+↻ retrying      failing  0 11 * * * UTC     retry in 1 h (20…  failed 1 h ago
+● active        daily    0 7 * * * UTC      in 18 h (2024-01…  never ran
+▶ running       long     0 11 * * * UTC     in 22 h (2024-01…  started 1 h ago
+● active        berlin   30 12 * * * Euro…  in 23 h (2024-01…  succeeded 47 min…
+◧ paused until  resting  0 11 * * * UTC     in 1 d (2024-01-…  never ran
+■ paused        paused   0 11 * * * UTC     when resumed       never ran
+"""
+
+
 @pytest.mark.requirement("001 Assumptions & Notes/1")
-def test_the_table(cron: Cron, crowd: Simulation) -> None:
-    answer = cron("list", "--timezone", "UTC", clock=crowd.clock)
-    assert answer.lines == [
-        "STATUS          TASK                    NEXT RUN              LAST RUN",
-        "▲ overdue       late                    2024-01-01 12:15 UTC  never ran",
-        "                15 12 * * *  UTC        2 min ago",
-        "↻ retrying      failing                 2024-01-01 14:00 UTC  attempt 1 h ago",
-        "                0 11 * * *  UTC         retry in 1 h          success never",
-        "● active        daily                   2024-01-02 07:00 UTC  never ran",
-        "                0 7 * * *  UTC          in 18 h",
-        "▶ running       long                    2024-01-02 11:00 UTC  attempt 1 h ago",
-        "                0 11 * * *  UTC         in 22 h               success never",
-        "● active        berlin                  2024-01-02 11:30 UTC  attempt 47 min ago",
-        "                30 12 * * *             in 23 h               success 47 min ago",
-        "                Europe/Berlin",
-        "◧ paused until  resting                 2024-01-03 11:00 UTC  never ran",
-        "                0 11 * * *  UTC         in 1 d",
-        "■ paused        paused                  when resumed          never ran",
-        "                0 11 * * *  UTC",
-        "",
-        "7 tasks: 1 running, 1 paused, 1 paused until, 1 overdue, 1 retrying, 2 active.",
-        "What is overdue waits for a scheduler: `python manage.py runscheduler`.",
-    ]
+def test_a_pipe_has_whole_lines(cron: Cron, crowd: Simulation) -> None:
+    assert cron("list", "--timezone", "UTC", clock=crowd.clock).out == PIPED
+
+
+@pytest.mark.usefixtures("eighty_columns")
+def test_a_terminal_has_one_line_a_task(cron: Cron, crowd: Simulation) -> None:
+    words = ("list", "--timezone", "UTC", "--no-color")
+    answer = cron(*words, clock=crowd.clock, is_terminal=True)
+    assert answer.lines[:8] == AT_80_COLUMNS.splitlines()
+    assert max(map(columns, answer.lines)) <= 80
+    assert cron(*words, "--wide", clock=crowd.clock, is_terminal=True).out == PIPED
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["l*"], ["late", "long"]),
+        (["late", "daily"], ["late", "daily"]),
+        (["--status", "overdue", "--status", "paused-until"], ["late", "resting"]),
+        (["--status", "running", "l*"], ["long"]),
+        (["nothing*"], []),
+    ],
+)
+def test_names_and_statuses_narrow_the_list(
+    cron: Cron, crowd: Simulation, words: list[str], names: list[str]
+) -> None:
+    data = cron("list", *words, "--format", "json", clock=crowd.clock).data
+    assert [task["name"] for task in data["tasks"]] == names
+
+
+def test_a_tag_narrows_the_list(cron: Cron, sim: Simulation) -> None:
+    sim.initialize([_entry("a", YEARLY, tags=["money"]), _entry("b", YEARLY, tags=["mail"])])
+    (task,) = cron("list", "--tag", "money", "--format", "json", clock=sim.clock).data["tasks"]
+    assert (task["name"], task["tags"]) == ("a", ["money"])
+    assert cron("list", "--tag", "none", clock=sim.clock).out == "0 tasks.\n"
+    assert "tags         money" in cron("show", "a", clock=sim.clock).lines
+
+
+def test_watching_refreshes_until_ctrl_c(
+    cron: Cron, crowd: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def wait(event: threading.Event, seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(crowd.clock, "wait", wait)
+    answer = cron("list", "late", "--watch", clock=crowd.clock)
+    assert (answer.code, waits) == (0, [2.0, 2.0, 2.0])
+    assert answer.out.count("1 task: 1 overdue.") == 3
 
 
 def test_what_ran_before_its_schedule_changed_says_so(cron: Cron, sim: Simulation) -> None:
@@ -184,6 +241,7 @@ def test_json_is_stable_and_in_utc(cron: Cron, crowd: Simulation) -> None:
         "run_requested_at": None,
         "run_count": 1,
         "problem": "",
+        "tags": [],
     }
     assert [task["name"] for task in data["tasks"]][:2] == ["late", "failing"]
 
@@ -198,6 +256,7 @@ def test_another_deployment_is_not_ours(cron: Cron, crowd: Simulation, settings:
     assert "deployment 'other'" in cron("list", clock=crowd.clock).out
 
 
+@pytest.mark.usefixtures("eighty_columns")
 def test_a_table_fits_80_columns_whatever_the_names(cron: Cron, sim: Simulation) -> None:
     long_name = "n" * 255
     sim.initialize(
@@ -206,11 +265,12 @@ def test_a_table_fits_80_columns_whatever_the_names(cron: Cron, sim: Simulation)
             ("名前" * 40, ",".join(map(str, range(60))) + " * * * *", sim.job(), DELAY),
         ]
     )
-    answer = cron("list", clock=sim.clock)
+    answer = cron("list", clock=sim.clock, is_terminal=True)
     assert max(map(columns, answer.lines)) <= 80
-    text = "".join(line[10:].partition("  ")[0] for line in answer.lines)
-    assert long_name in text
-    assert "名前" * 40 in text
+    for wide in ("--wide", "--no-color"):
+        whole = cron("list", wide, clock=sim.clock, is_terminal=wide == "--wide").out
+        assert long_name in whole
+        assert "名前" * 40 in whole
 
 
 def test_lists_of_any_length_take_as_many_queries(

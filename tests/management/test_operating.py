@@ -143,14 +143,14 @@ def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings:
     sim.initialize([_task(sim, "a", **said)])
     lines = [" ".join(line.split()) for line in cron("show", "a", clock=sim.clock).lines]
     assert "spread by less than 30 min" in lines
-    assert "catch-up of what is 2:00:00 late at most" in lines
+    assert "catch-up occurrences at most 2 h late" in lines
     assert "not on days of holidays" in lines
     assert "paused after 5 failures in a row" in lines
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
-    [({"catch_up_window": 0}, "never"), ({}, "of what was missed, however late")],
+    [({"catch_up_window": 0}, "never"), ({}, "missed occurrences, however late")],
     ids=["nothing", "unsaid"],
 )
 def test_p27_show_says_how_late_an_occurrence_may_start(

@@ -46,7 +46,7 @@ def test_the_table(cron: Cron, changed: Simulation) -> None:
         "CHANGE        TASK     DETAILS",
         f"+ new         fresh    15 6 * * 1  {PROJECT}",
         "~ overridden  moved    cron: 0 7 * * * → 0 8 * * *",
-        "                       retry_delay: 0:05:00 → 0:01:30",
+        "                       retry_delay: 5 min → 1 min 30 s",
         "- orphaned    gone",
         f"= preserved   rewired  0 7 * * *  {PROJECT}",
         "                       changed: callback",

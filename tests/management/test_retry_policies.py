@@ -25,7 +25,7 @@ def test_the_policy_and_the_attempt_to_come_are_shown(cron: Cron) -> None:
     failing(sim)
     text = "\n".join(cron("show", "t").lines)
     assert "3 attempts, PT1M, ×2 each, PT5M at most" in text
-    assert "attempt 2 of 3" in text
+    assert "next attempt  2 of 3" in text
 
 
 def test_show_says_where_a_run_takes_place_and_what_ends_it(cron: Cron) -> None:
@@ -34,7 +34,7 @@ def test_show_says_where_a_run_takes_place_and_what_ends_it(cron: Cron) -> None:
     sim.initialize([{**entry, "runner": "thread", "atomic": True, "options": {"timeout": 90}}])
     facts = [" ".join(line.split()) for line in cron("show", "t").lines]
     assert "runner thread, in one transaction" in facts
-    assert "timeout 90 s" in facts
+    assert "timeout 1 min 30 s" in facts
     assert "overlap skip" in facts
 
 

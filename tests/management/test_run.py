@@ -110,7 +110,7 @@ def test_a_run_that_fails(cron: Cron, register: Register) -> None:
     assert 'in fail\n    raise ValueError("the file' in answer.err
     assert "failed after" in answer.err
     assert "ValueError: the file is \\x1b[31mred\nThe scheduler retries it at" in answer.err
-    assert "`python manage.py cron clear-retry t`" in answer.err
+    assert "`python manage.py cron retry t --clear`" in answer.err
     run, task = _run(), ScheduledTask.objects.get()
     assert (run.outcome, task.last_success_at) == ("failed", None)
     assert run.finished_at is not None
@@ -164,7 +164,7 @@ def test_a_task_that_runs_elsewhere(cron: Cron, register: Register) -> None:
     answer = cron("run", "t")
     assert (answer.code, answer.out) == (1, "")
     assert answer.err.startswith("'t' runs already since ")
-    assert "(3 min ago), in elsewhere:7 (last sign of life " in answer.err
+    assert "(3 min ago), in elsewhere:7 (last heartbeat " in answer.err
     SchedulerInstance.objects.filter(pk=other.pk).update(heartbeat_at=guard.LONG_AGO)
     gone = "in elsewhere:7, which is gone: the next scheduler ends that run."
     assert gone in cron("run", "t").err

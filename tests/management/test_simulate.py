@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.schedule import Schedule
-from django_declarative_cron.management.cli import scope, simulating
+from django_declarative_cron.management.cli import deployment_scope, subcommand
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.testing import ManualClock, Simulation
 
@@ -131,7 +131,7 @@ def test_without_its_tables_the_settings_alone_are_simulated(
     cron: Cron, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(a="0 5 * * *")
-    monkeypatch.setattr(scope, "flaw_of_tables", lambda using: "They are not there yet")
+    monkeypatch.setattr(deployment_scope, "flaw_of_tables", lambda using: "They are not there yet")
     assert "7 starts of 1 task " in cron("simulate", *WEEK).out
 
 
@@ -139,6 +139,6 @@ def test_a_terminal_is_told_how_far_it_is(
     cron: Cron, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare(a="0 5 * * *", b="0 6 * * *", c="0 7 * * *")
-    monkeypatch.setattr(simulating, "_TELL_EVERY", 0)
+    monkeypatch.setattr(subcommand, "_PROGRESS_INTERVAL", 0)
     assert "2 of 3 tasks" in cron("simulate", *WEEK, is_terminal=True).err
     assert cron("simulate", *WEEK).err == ""

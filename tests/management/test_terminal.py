@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from django.core.management.color import no_style
 
 from django_declarative_cron.management.cli.table import Cell
 from django_declarative_cron.management.cli.terminal import Terminal
+from django_declarative_cron.management.commands.cron import SUBCOMMANDS, Command
 from django_declarative_cron.testing import Simulation
 
+from ..conftest import CHECKOUT
 from .conftest import DELAY, Cron, run_child
 
 ESCAPE = "\x1b["
@@ -96,7 +99,7 @@ WRONG_USE = [
     (["lst"], "invalid choice: 'lst'"),
     (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
     (["next", "* * * * *", "-n", "0"], "'0' is no number from 1 to 1000"),
-    (["pause"], "the following arguments are required: NAME"),
+    (["pause"], "one of the arguments NAME --all --tag is required"),
 ]
 
 
@@ -182,3 +185,46 @@ def test_nonsense_is_wrong_use_and_no_traceback(
     # A parser's refusal has the code 1 within a process, and ends a process with 2.
     assert answer.code in (1, 2)
     assert not set("\0\ud800") & set(answer.out + answer.err)
+
+
+HELP = """\
+everyday subcommands:
+  list         show every task: overdue first, then by next run
+  show         show everything about one task
+  next         show when a task or an expression runs next
+  history      show runs, and why occurrences had none
+  run          run a task now, in the foreground
+  pause        pause tasks: nothing runs until resumed, or for a time
+  resume       end pauses; occurrences under them do not run
+  skip         leave the next occurrence out; the one after it runs
+  retry        start pending retries now, or clear them
+  cancel       ask runs in progress to end, and end those that wait
+  health       ask the database whether a scheduler has checked in
+  plan         show what starting a scheduler would change
+
+advanced:
+  explain      say why a task did or does not run
+  clear-retry  forget pending retries; the next occurrence runs
+  backfill     run occurrences of the past, one by one, in the foreground
+  simulate     show what would run in a span of time
+  snapshot     write down when every task runs in a year, for review
+  prune        delete old history, in small batches
+  outbox       show events that wait for delivery
+  notify       test notifications, and send one if no scheduler is at work
+  metrics      print metrics for Prometheus, a dashboard or alert rules
+  token        create, list and revoke tokens of the HTTP binding
+  verify       check the stored history against the axioms
+  import       write the tasks of another scheduler as SCHEDULED_TASKS
+"""
+
+
+def test_the_help_has_everyday_and_advanced_subcommands() -> None:
+    shown = Command().create_parser("manage.py", "cron").format_help()
+    assert HELP in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_documented_completion_has_all_subcommands() -> None:
+    page = (CHECKOUT / "docs" / "commands.md").read_text(encoding="utf-8")
+    (words,) = re.findall(r'compgen -W "([^"]+)"', page)
+    assert words.split() == list(SUBCOMMANDS)

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from django_declarative_cron.management.cli import verifying
+from django_declarative_cron.management.cli import subcommand, verify
 from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.models import (
     TaskRun,
@@ -60,8 +60,8 @@ def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
     assert answer.lines == [
         f"0 violations in 7 runs from {since} to {until}.",
         "The longest wait for a start: 0 s.",
-        "Not judged, as people had paused, run or cleared their tasks: 1 run.",
-        "Out of the judge's sight until their next occurrence: 'b'.",
+        "Not checked, because people had paused, run or cleared their tasks: 1 run.",
+        "Not checked, until their next occurrence: 'b'.",
     ]
 
 
@@ -79,7 +79,7 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     at = local_time("2024-01-01 11:58").split()
     first = ["S1", *at, "a", "scheduler", "started", "without"]
     assert answer.lines[1].split()[:8] == first
-    assert "S1: a run starts only where it is owed." in answer.lines
+    assert "S1: a run starts only where one is pending." in answer.lines
     assert max(map(len, answer.lines)) <= 80
 
 
@@ -188,15 +188,15 @@ def test_names_of_tasks_are_shown_safely(cron: Cron, sim: Simulation) -> None:
 def test_long_work_shows_on_a_terminal_how_far_it_is(
     history: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifying, "_LOOK_EVERY", 2)
-    monkeypatch.setattr(verifying, "_TELL_EVERY", 0.0)
+    monkeypatch.setattr(verify, "_BATCH", 2)
+    monkeypatch.setattr(subcommand, "_PROGRESS_INTERVAL", 0.0)
     out, err = Screen(is_terminal=True), Screen(is_terminal=True)
     command = Command(stdout=out, stderr=err)
     command.clock = history.clock
     call_command(command, "verify")
     shown = err.getvalue().split("\r")
     until = local_time("2024-01-01 13:00")[:-2]
-    assert any(line.startswith(f"7 runs judged, up to {until}") for line in shown)
+    assert any(line.startswith(f"7 runs checked, up to {until}") for line in shown)
     assert shown[-2:] == [" " * len(shown[-2]), ""]
     piped = Screen()
     command = Command(stdout=Screen(), stderr=piped)

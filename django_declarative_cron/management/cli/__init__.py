@@ -1,1 +1,1 @@
-"""The parts of ``manage.py cron``: one module per subject, each ending in its subcommands."""
+"""The subcommands of ``manage.py cron``, one module each, and their shared parts."""

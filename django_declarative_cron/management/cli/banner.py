@@ -1,4 +1,4 @@
-"""The six lines with which a scheduler says that it is at work."""
+"""The lines that ``runscheduler`` prints before the first run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...store.status import next_start_at
 def lines(
     scheduler: Scheduler, options: conf.Options, using: str, port: int | None
 ) -> Iterator[str]:
-    """Return the lines, the last of which is always the same."""
+    """Yield the startup banner."""
     vendor = connections[using].vendor
     probes = "none" if port is None else f"/live and /ready on port {port}"
     yield f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}:"
@@ -37,22 +37,20 @@ def lines(
 def _tasks(scheduler: Scheduler, options: conf.Options, using: str) -> str:
     release = f", release {options.RELEASE}" if options.RELEASE else ""
     following = _following(options.DEPLOYMENT, using)
-    tail = (
-        ""
-        if following is None
-        else f", the next at {format_instant(following, conf.project_zone())}"
-    )
+    tail = ""
+    if following is not None:
+        tail = f", the next at {format_instant(following, conf.project_zone())}"
     return f"{format_count(len(scheduler.declarations), 'task')}{release}{tail}"
 
 
 def _following(deployment: str, using: str) -> datetime | None:
-    """Ask the rows: they know of pauses, and need no schedule worked out for each of many tasks."""
+    # From the rows, which know of pauses and need no calculation for each of many tasks.
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     try:
         with database.direct(using):
             first: datetime | None = tasks.aggregate(first=Min(next_start_at()))["first"]
     except DatabaseError:
-        return None  # The loop tells of it, and goes on.
+        return None  # The loop logs the error, and goes on.
     return first
 
 

@@ -1,27 +1,24 @@
-"""What one subcommand of ``manage.py cron`` is."""
+"""The parts that all subcommands of ``manage.py cron`` have in common."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ...runtime.clock import Clock
 from .terminal import Terminal
 
 Options = Mapping[str, Any]
 
+_MOST = 1000
+_PROGRESS_INTERVAL = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a subcommand works with.
-
-    Args:
-        terminal: where it answers.
-        clock: what it calls the time.
-        is_alone: the process was started for this command and has no other life.
-    """
+    """The output, the clock, and whether the process was started for this command alone."""
 
     terminal: Terminal
     clock: Clock
@@ -30,14 +27,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """One subcommand.
-
-    Args:
-        name: as it is typed.
-        help: one line for people.
-        arguments: adds its arguments to its parser.
-        answer: does what it is there for; raises ``CommandError`` where the exit code is not 0.
-    """
+    """One subcommand: its name, its help, and the functions that add arguments and answer."""
 
     name: str
     help: str
@@ -45,11 +35,47 @@ class Subcommand:
     answer: Callable[[Context, Options], None]
 
 
+class Report(Protocol):
+    """An answer, for programs and for people."""
+
+    def as_dict(self) -> Any: ...
+
+    def render(self, terminal: Terminal) -> None: ...
+
+
+def write(context: Context, options: Options, report: Report) -> None:
+    """Write a report in the format that was asked for."""
+    if options["format"] == "json":
+        context.terminal.data(report.as_dict())
+    else:
+        report.render(context.terminal)
+
+
+class Progress:
+    """Shows on a terminal how far long work is, a few times a second."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._shown_at = context.clock.monotonic()
+
+    def show(self, text: str) -> None:
+        now = self._context.clock.monotonic()
+        if now - self._shown_at >= _PROGRESS_INTERVAL:
+            self._shown_at = now
+            self._context.terminal.progress(text)
+
+
 def add_format(parser: ArgumentParser) -> None:
-    """Let a reader be asked for machines."""
     parser.add_argument(
         "--format",
         choices=["table", "json"],
         default="table",
         help="a table for people (the default), or JSON with times in UTC",
     )
+
+
+def amount(text: str, most: int = _MOST) -> int:
+    """Return a number of things, from 1 on."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+        raise ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+    return int(text)

@@ -1,44 +1,51 @@
-"""Tables of a given width; what does not fit goes on in the next line, nothing is cut off."""
+"""Tables for terminals: columns are wrapped to a width, or cut to one line a row."""
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 GAP = "  "
+ELLIPSIS = "…"
 
 Paint = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in one row and column.
-
-    Args:
-        lines: from top to bottom.
-        paint: colours a text, or ``None``.
-    """
+    """The lines of one row and column, and their colour."""
 
     lines: tuple[str, ...] = ()
     paint: Paint | None = None
 
 
-def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
-    """Lay out rows in columns.
+def cells(*texts: str) -> list[Cell]:
+    """Return a row of plain texts."""
+    return [Cell((text,)) for text in texts]
 
-    Returns:
-        the lines.
-    """
+
+def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
+    """Return the lines of a table; a text that is too long goes on in the next line."""
     if not rows:
         return []
     widths = _widths(rows, width)
-    return [line for row in rows for line in _row(row, widths)]
+    return [line for row in rows for line in _wrapped(row, widths)]
+
+
+def one_line_table(rows: Sequence[Sequence[Cell]], width: int | None) -> list[str]:
+    """Return the lines of a table with one line a row, cut to a width unless it is ``None``."""
+    if not rows:
+        return []
+    joined = [[Cell((", ".join(cell.lines),), cell.paint) for cell in row] for row in rows]
+    widths = _widths(joined, sys.maxsize if width is None else width)
+    return [_line([(cell, cell.lines[0]) for cell in row], widths) for row in joined]
 
 
 def _widths(rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
-    """Return each column what it needs; where that is too much, the widest give way first."""
+    """Return the width of each column; the widest shrink first where there is no room."""
     widths = [max(map(_needed, column)) for column in zip(*rows, strict=True)]
     room = max(width - len(GAP) * (len(widths) - 1), len(widths) * 2)
     while sum(widths) > room:
@@ -50,25 +57,33 @@ def _needed(cell: Cell) -> int:
     return max(map(columns, cell.lines), default=0)
 
 
-def _row(row: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
-    wrapped = [
+def _wrapped(row: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
+    lines = [
         [part for line in cell.lines for part in wrap(line, width)]
         for cell, width in zip(row, widths, strict=True)
     ]
-    for parts in zip_longest(*wrapped, fillvalue=""):
-        padded = (
-            _painted(cell, part) + " " * (width - columns(part))
-            for cell, part, width in zip(row, parts, widths, strict=True)
-        )
-        yield GAP.join(padded).rstrip()
+    for parts in zip_longest(*lines, fillvalue=""):
+        yield _line(list(zip(row, parts, strict=True)), widths)
 
 
-def _painted(cell: Cell, part: str) -> str:
-    return cell.paint(part) if cell.paint is not None and part else part
+def _line(parts: Sequence[tuple[Cell, str]], widths: Sequence[int]) -> str:
+    padded = []
+    for (cell, text), width in zip(parts, widths, strict=True):
+        shown = cut(text, width)
+        painted = cell.paint(shown) if cell.paint is not None and shown else shown
+        padded.append(painted + " " * (width - columns(shown)))
+    return GAP.join(padded).rstrip()
+
+
+def cut(text: str, width: int) -> str:
+    """Return a text of at most a number of columns, with an ellipsis where it was longer."""
+    if columns(text) <= width:
+        return text
+    return _split(text, width - 1)[0].rstrip() + ELLIPSIS
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a text into lines, between words where that goes."""
+    """Return the lines of a text, broken between words where possible."""
     lines, line = [], ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word
@@ -93,7 +108,7 @@ def _split(word: str, width: int) -> tuple[str, str]:
 
 
 def columns(text: str) -> int:
-    """Count the columns that a text takes on a terminal."""
+    """Return the number of columns that a text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 

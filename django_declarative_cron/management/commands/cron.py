@@ -7,11 +7,16 @@ an unknown name, refused settings or an unmigrated database.
 from __future__ import annotations
 
 import os
-from argparse import SUPPRESS, ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    DjangoHelpFormatter,
+)
 from django.db import Error as DatabaseError
 
 from ...core.declarations.problems import UnresolvableError
@@ -20,90 +25,89 @@ from ...runtime.clock import Clock, system_clock
 from ...runtime.runners import fork_server_client
 from ...store import database
 from ...store.database import AWAY, REFUSED, HeldError, why_unavailable
-from ..cli import (
-    acts,
-    backfilling,
-    cancelling,
-    delivering,
-    explaining,
-    forgetting,
-    granting,
-    importing,
-    listing,
-    measuring,
-    notifying,
-    past,
-    planning,
-    probing,
-    running,
-    showing,
-    simulating,
-    snapshotting,
-    upcoming,
-    verifying,
-)
+from ..cli.backfill import BACKFILL
+from ..cli.cancel import CANCEL
+from ..cli.explain import EXPLAIN
+from ..cli.health import HEALTH
+from ..cli.history import HISTORY
+from ..cli.import_ import IMPORT
+from ..cli.list import LIST
+from ..cli.metrics import METRICS
+from ..cli.next import NEXT
+from ..cli.notify import NOTIFY
+from ..cli.outbox import OUTBOX
+from ..cli.pause import PAUSE
+from ..cli.plan import PLAN
+from ..cli.prune import PRUNE
+from ..cli.resume import RESUME
+from ..cli.retry import CLEAR_RETRY, RETRY
+from ..cli.run import RUN
+from ..cli.show import SHOW
+from ..cli.simulate import SIMULATE
+from ..cli.skip import SKIP
+from ..cli.snapshot import SNAPSHOT
 from ..cli.subcommand import Context, Subcommand
 from ..cli.terminal import Terminal
+from ..cli.token import TOKEN
+from ..cli.verify import VERIFY
 
-SUBCOMMANDS = {
-    each.name: each
-    for each in (
-        listing.LIST,
-        showing.SHOW,
-        upcoming.NEXT,
-        explaining.EXPLAIN,
-        past.HISTORY,
-        planning.PLAN,
-        running.RUN,
-        backfilling.BACKFILL,
-        cancelling.CANCEL,
-        acts.PAUSE,
-        acts.RESUME,
-        acts.SKIP,
-        acts.CLEAR_RETRY,
-        probing.HEALTH,
-        delivering.OUTBOX,
-        notifying.NOTIFY,
-        measuring.METRICS,
-        simulating.SIMULATE,
-        snapshotting.SNAPSHOT,
-        forgetting.PRUNE,
-        granting.TOKEN,
-        verifying.VERIFY,
-        importing.IMPORT,
-    )
-}
+_EVERYDAY = (LIST, SHOW, NEXT, HISTORY, RUN, PAUSE, RESUME, SKIP, RETRY, CANCEL, HEALTH, PLAN)
+_ADVANCED = (
+    *(EXPLAIN, CLEAR_RETRY, BACKFILL, SIMULATE, SNAPSHOT, PRUNE),
+    *(OUTBOX, NOTIFY, METRICS, TOKEN, VERIFY, IMPORT),
+)
+SUBCOMMANDS = {each.name: each for each in (*_EVERYDAY, *_ADVANCED)}
+
+_EXIT_CODES = "Exit codes: 0 fine, 1 the answer is bad (such as a failed run), 2 wrong use."
+
+
+class _HelpFormatter(RawDescriptionHelpFormatter, DjangoHelpFormatter):
+    """Django's formatter, which keeps the lines of the two groups of subcommands."""
+
+
+def _groups() -> str:
+    lines = []
+    for title, group in (("everyday subcommands", _EVERYDAY), ("advanced", _ADVANCED)):
+        lines.append(f"{title}:")
+        lines += [f"  {each.name:<12} {each.help}" for each in group]
+        lines.append("")
+    lines.append("`cron SUBCOMMAND --help` shows its options.")
+    return "\n".join(lines)
 
 
 class Command(BaseCommand):
-    """The command ``cron``: a thin shell around its subcommands."""
+    """Run one of the subcommands."""
 
-    help = (
-        "Look at scheduled tasks and act on them. "
-        "Exit codes: 0 fine, 1 the answer is bad (such as a failed run), 2 wrong use."
-    )
+    help = f"Look at scheduled tasks and act on them.\n{_EXIT_CODES}\n\n{_groups()}"
     # Mistakes in the settings must not keep anyone from pausing a task.
     requires_system_checks = []
     clock: Clock = system_clock
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Return the parser, whose help has the subcommands in two groups."""
+        return super().create_parser(
+            prog_name, subcommand, formatter_class=_HelpFormatter, **kwargs
+        )
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the subcommands and their options."""
+        # Without a help text each, because the description has them in groups.
         subparsers = parser.add_subparsers(
-            dest="subcommand", metavar="SUBCOMMAND", required=True, title="subcommands"
+            dest="subcommand", metavar="SUBCOMMAND", required=True, help="one of those above"
         )
         for each in SUBCOMMANDS.values():
-            subparser = subparsers.add_parser(each.name, help=each.help, description=each.help)
+            subparser = subparsers.add_parser(each.name, description=each.help)
             each.arguments(subparser)
             _add_common(subparser)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Obey ``NO_COLOR`` too."""
+        """Respect the variable ``NO_COLOR``."""
         if os.environ.get("NO_COLOR") and not options["force_color"]:
             options["no_color"] = True
         return super().execute(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do what was asked for; the exit code is the answer."""
+        """Run the subcommand; the exit code is the answer."""
         terminal = Terminal(self.stdout, self.stderr, self.style, force=options["force_color"])
         is_alone = getattr(self, "_called_from_command_line", False)
         if is_alone:
@@ -112,15 +116,15 @@ class Command(BaseCommand):
         try:
             self._answer(SUBCOMMANDS[options["subcommand"]], context, options)
         except CommandError as error:
-            # Messages repeat names, expressions and texts of other programs.
+            # Messages may repeat names and texts that hold control characters.
             error.args = (safe(str(error), keep="\n"),)
             if options.get("format") == "json" and not terminal.has_data:
                 terminal.data({"error": str(error)})
             raise
 
-    def _answer(self, asked: Subcommand, context: Context, options: dict[str, Any]) -> None:
+    def _answer(self, subcommand: Subcommand, context: Context, options: dict[str, Any]) -> None:
         try:
-            asked.answer(context, options)
+            subcommand.answer(context, options)
         except ImproperlyConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         except UnresolvableError as error:
@@ -134,7 +138,7 @@ class Command(BaseCommand):
 
 
 def _add_common(parser: ArgumentParser) -> None:
-    """Let the options that Django gives to every command stand behind the subcommand too."""
+    """Accept the options of every Django command behind the subcommand too."""
     group = parser.add_argument_group("options of every command")
     group.add_argument(
         "-v", "--verbosity", type=int, choices=[0, 1, 2, 3], default=SUPPRESS, help=SUPPRESS

@@ -41,7 +41,7 @@ from ...store import database
 from ...store.database import AWAY
 from ..cli import banner
 from ..cli.terminal import abandon
-from ..ready import require_tables
+from ..migrations_check import require_tables
 
 _LOOK_AT_THE_LOOP = 0.5
 _CLOSED = (

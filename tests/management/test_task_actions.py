@@ -1,4 +1,4 @@
-"""``cron pause``, ``cron resume`` and ``cron clear-retry``."""
+"""``cron pause``, ``resume``, ``skip`` and ``retry``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.management.cli import author
+from django_declarative_cron.management.cli import audit
 from django_declarative_cron.models import ScheduledTask, TaskOverride
 from django_declarative_cron.testing import Simulation
 
@@ -96,12 +96,12 @@ def test_a_container_may_have_no_user(error: Exception, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(getpass, "getuser", refuse)
     monkeypatch.setattr("os.getuid", lambda: 4711)
-    assert author.system_user() == "uid 4711"
+    assert audit.system_user() == "uid 4711"
 
 
 def test_a_hostile_environment_names_nobody_unprintable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "a\nb\udcff")
-    assert author.system_user() == "a\\nb\\udcff"
+    assert audit.system_user() == "a\\nb\\udcff"
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "clear-retry"])
@@ -197,3 +197,59 @@ def test_mistakes_in_the_settings_keep_nobody_from_pausing(
 ) -> None:
     settings.SCHEDULED_TASKS = [("broken",)]
     assert cron("pause", "a", clock=ready.clock).code == 0
+
+
+def test_a_pause_may_have_a_length(cron: Cron, ready: Simulation) -> None:
+    answer = cron("pause", "a", "--for", "1h30m", clock=ready.clock)
+    until = ready.now + timedelta(minutes=90)
+    assert answer.lines[0].startswith(f"Paused until {local_time('2024-01-01 12:40')} ")
+    assert ready.task("a").paused_until == until
+
+
+@pytest.mark.parametrize("text", ["", "h", "2", "2w", "2h-1m", "2h 3", "PT2H"])
+def test_a_length_that_is_none(text: str, cron: Cron, ready: Simulation) -> None:
+    answer = cron("pause", "a", f"--for={text}", clock=ready.clock)
+    assert f"{text!r} is no duration such as 90s, 30m, 2h or 1d" in answer.err
+    assert _acts() == []
+
+
+def test_a_pause_has_one_end(cron: Cron, ready: Simulation) -> None:
+    words = ("pause", "a", "--for", "2h", "--until", "2030-01-01T00:00Z")
+    assert "not allowed with argument" in cron(*words, clock=ready.clock).err
+
+
+def test_retry_now_asks_the_scheduler_for_a_run(cron: Cron, ready: Simulation) -> None:
+    answer = cron("retry", "b", "--now", "--note", "fixed", clock=ready.clock)
+    assert (answer.code, answer.out) == (0, "Retry requested: b\n")
+    assert ready.task("b").run_requested_at == ready.now
+    ready.poll()
+    assert ready.starts("b")[-1] == ready.now
+
+
+def test_retry_now_needs_a_pending_retry(cron: Cron, ready: Simulation) -> None:
+    answer = cron("retry", "a", "b", "--now", clock=ready.clock)
+    assert (answer.code, answer.out) == (1, "Retry requested: b\n")
+    assert answer.err == "'a' has no retry pending; `cron run` runs it."
+
+
+def test_retry_clear_is_clear_retry(cron: Cron, ready: Simulation) -> None:
+    answer = cron("retry", "a", "b", "--clear", clock=ready.clock)
+    assert answer.lines == ["Retry cleared: b", "'a' had no retry pending."]
+    assert "one of the arguments --now --clear is required" in cron("retry", "b").err
+
+
+def test_all_tasks_at_once(cron: Cron, ready: Simulation) -> None:
+    assert cron("retry", "--all", "--now", clock=ready.clock).out == "Retry requested: b\n"
+    assert cron("pause", "--all", clock=ready.clock).out == "Paused until resumed: a, b\n"
+    assert cron("resume", "--all", clock=ready.clock).out == "Resumed: a, b\n"
+    assert cron("resume", "--all", clock=ready.clock).out == ""
+    assert "not allowed with argument" in cron("pause", "a", "--all").err
+
+
+def test_the_tasks_of_a_tag(cron: Cron, sim: Simulation) -> None:
+    entry = {"cron": YEARLY, "callback": "tests.management.callbacks.nothing"}
+    tags = {"a": ["x"], "b": ["x", "y"], "c": []}
+    sim.initialize([{"name": name, **entry, "tags": found} for name, found in tags.items()])
+    assert cron("skip", "--tag", "x", clock=sim.clock).out == "Next run skipped: a, b\n"
+    answer = cron("skip", "--tag", "z", clock=sim.clock)
+    assert (answer.code, answer.err) == (1, "No task has the tag 'z'.")

@@ -21,8 +21,8 @@ from ...store.manual_runs import AlreadyRunningError, NotRegisteredError, Unread
 from ...store.posted_tasks import UnreadableError, own
 from ...store.queries import read
 from ...store.status import gave_up
-from .author import act, add_author
-from .scope import Scope, declared, unknown
+from .audit import act, add_author
+from .deployment_scope import Scope, declared, unknown
 from .subcommand import Context, Options, Subcommand
 
 
@@ -35,40 +35,42 @@ def _answer(context: Context, options: Options) -> None:
     Scope.current()
     declaration = declaration_of(options["name"])
     who, name = act(options, context.clock.now()), declaration.name
+    announcement = f"Running {name!r}: {declaration.target.text}"
     try:
         ran = run_now(
             declaration,
             who,
             context.clock,
-            started=lambda: _begin(context, declaration),
+            started=lambda: context.terminal.say(announcement),
             watchdog=fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
         )
     except NotRegisteredError as error:
-        raise unknown(declaration.name, ()) from error
+        raise unknown(name, ()) from error
     except UnreadableRowError as error:
-        hint = "a scheduler mends it when it starts"
-        raise CommandError(
-            f"The row of {name!r} is damaged ({error}): {hint}.", returncode=1
-        ) from error
+        raise damaged(name, error) from error
     except AlreadyRunningError as error:
-        raise CommandError(_busy(error.run, who.at), returncode=1) from error
-    _tell(context, name, ran)
+        raise CommandError(_already_running(error.run, who.at), returncode=1) from error
+    _report(context, name, ran)
 
 
 def declaration_of(name: str) -> Declaration:
     """Return the declaration of a task that can run in this process.
 
     Raises:
-        CommandError: with exit code 2 for an unknown one, 1 for one that cannot run here.
+        CommandError: with exit code 2 for an unknown task, 1 for one that cannot run here.
     """
-    declarations = declared()
-    for declaration in declarations:
+    for declaration in declared():
         if declaration.name == name:
             return declaration
     posted = _posted(name)
     if posted is None:
         raise unknown(name, ())
     return posted
+
+
+def damaged(name: str, error: UnreadableRowError) -> CommandError:
+    text = f"The row of {name!r} is damaged ({error}): a scheduler rewrites it when it starts."
+    return CommandError(text, returncode=1)
 
 
 def _posted(name: str) -> Declaration | None:
@@ -88,29 +90,26 @@ def _posted(name: str) -> Declaration | None:
     return declaration
 
 
-def _begin(context: Context, declaration: Declaration) -> None:
-    context.terminal.say(f"Running {declaration.name!r}: {declaration.target.text}")
-
-
-def _busy(run: TaskRun, now: datetime) -> str:
-    name = run.task_name or ""
-    since = "" if run.started_at is None else f" since {_moment(run.started_at, now)}"
+def _already_running(run: TaskRun, now: datetime) -> str:
+    name, since = run.task_name or "", ""
+    if run.started_at is not None:
+        started = format_instant(run.started_at, conf.project_zone())
+        since = f" since {started} ({format_relative(run.started_at, now)})"
     if run.instance is None:
         return f"{name!r} runs already{since}."
-    where = str(run.instance)
     if gave_up(run.instance):
         return (
-            f"{name!r} is still written down as running{since}, in {where}, which is gone: "
+            f"{name!r} is still written down as running{since}, in {run.instance}, which is gone: "
             "the next scheduler ends that run."
         )
     seen = format_relative(run.instance.heartbeat_at, now)
     return (
-        f"{name!r} runs already{since}, in {where} "
-        f"(last sign of life {seen}). Only one run of a task at a time."
+        f"{name!r} runs already{since}, in {run.instance} "
+        f"(last heartbeat {seen}). Only one run of a task at a time."
     )
 
 
-def _tell(context: Context, name: str, ran: Ran) -> None:
+def _report(context: Context, name: str, ran: Ran) -> None:
     took = format_duration(ran.result.duration)
     if ran.result.traceback:
         context.terminal.warn(ran.result.traceback.rstrip())
@@ -118,9 +117,8 @@ def _tell(context: Context, name: str, ran: Ran) -> None:
         case events.TaskRunCompleted():
             context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
         case events.TaskRunFailed() as end:
-            reason = end.error
-            retry = _retry(context, name, end)
-            raise CommandError(f"{name!r} failed after {took}: {reason}{retry}", returncode=1)
+            text = f"{name!r} failed after {took}: {end.error}{_retry(context, name, end)}"
+            raise CommandError(text, returncode=1)
         case _:
             ended = "succeeded" if ran.result.succeeded else "failed"
             raise CommandError(
@@ -137,20 +135,16 @@ def _retry(context: Context, name: str, end: events.TaskRunFailed) -> str:
     task = Scope.current().tasks.filter(name=end.task_name).first()
     reading = None if task is None else read(task, context.clock.now())
     start = None if reading is None else reading.next_start
-    moment = format_instant(end.next_retry_at, conf.project_zone())
     if start is not None and start.reason == "due":
         following = format_instant(start.at, conf.project_zone())
         return f"\nIts next occurrence, at {following}, is its next run."
-    paused = reading is not None and reading.is_paused
-    when = f"once its pause ends, not before {moment}" if paused else f"at {moment}"
+    retry = format_instant(end.next_retry_at, conf.project_zone())
+    is_paused = reading is not None and reading.is_paused
+    when = f"once its pause ends, not before {retry}" if is_paused else f"at {retry}"
     return (
         f"\nThe scheduler retries it {when}; "
-        f"`python manage.py cron clear-retry {shlex.quote(name)}` prevents that."
+        f"`python manage.py cron retry {shlex.quote(name)} --clear` prevents that."
     )
-
-
-def _moment(instant: datetime, now: datetime) -> str:
-    return f"{format_instant(instant, conf.project_zone())} ({format_relative(instant, now)})"
 
 
 RUN = Subcommand("run", "run a task now, in the foreground", _arguments, _answer)

@@ -1,4 +1,4 @@
-"""``cron notify``: do messages arrive, and is anybody there who would send them?"""
+"""``cron notify``: test notifications, and send one if no scheduler is at work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...monitoring.channels import deliver
 from ...monitoring.dead_man_switch import check_and_notify
 from ...monitoring.delivery import DeliveryError
 from ...store import database
-from .author import system_user
+from .audit import system_user
 from .subcommand import Context, Options, Subcommand, add_format
 
 
@@ -27,7 +27,7 @@ def _arguments(parser: ArgumentParser) -> None:
     act.add_argument(
         "--check",
         action="store_true",
-        help="tell people where no scheduler is at work or tasks are overdue; for a cron job",
+        help="notify if no scheduler is at work or tasks are overdue; for a cron job",
     )
     parser.add_argument("--channel", metavar="NAME", help="only this channel")
     parser.add_argument("--user", dest="author", metavar="NAME", help="who asks")
@@ -92,5 +92,8 @@ def _channels(name: str | None) -> list[Channel]:
 
 
 NOTIFY = Subcommand(
-    "notify", "test notifications, and tell people that no scheduler is there", _arguments, _answer
+    "notify",
+    "test notifications, and send one if no scheduler is at work",
+    _arguments,
+    _answer,
 )

@@ -1,4 +1,4 @@
-"""``cron metrics``: the metrics of the rows, and the files that make something of them."""
+"""``cron metrics``: metrics of the database, a Grafana dashboard, Prometheus alert rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _answer(context: Context, options: Options) -> None:
     if options["file"]:
         if is_json:
             raise CommandError("--file has a format of its own.", returncode=2)
-        context.terminal.as_it_is(text_of(options["file"]))
+        context.terminal.verbatim(text_of(options["file"]))
         return
     try:
         body, _ = exposition(read_counts())
@@ -41,7 +41,7 @@ def _answer(context: Context, options: Options) -> None:
     if is_json:
         context.terminal.data([_record(each) for each in _families(body.decode())])
     else:
-        context.terminal.as_it_is(body.decode())
+        context.terminal.verbatim(body.decode())
 
 
 def _families(text: str) -> Iterable[Any]:
@@ -60,5 +60,8 @@ def _record(family: Any) -> dict[str, Any]:
 
 
 METRICS = Subcommand(
-    "metrics", "print metrics for Prometheus, a dashboard or alert rules", _arguments, _answer
+    "metrics",
+    "print metrics for Prometheus, a dashboard or alert rules",
+    _arguments,
+    _answer,
 )

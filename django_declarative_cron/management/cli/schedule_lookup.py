@@ -1,4 +1,4 @@
-"""What ``cron next`` is asked about: a task by its name, or an expression."""
+"""Find the schedule that ``cron next`` is about: of a task, or of an expression."""
 
 from __future__ import annotations
 
@@ -20,21 +20,14 @@ from ...exceptions import InvalidCronExpressionError
 from ...formatting import format_duration, format_instant
 from ...models import ScheduledTask
 from ...store.queries import read_schedule, skips_at
-from .instants import zone_of
-from .scope import shown, tasks_if_any
+from .datetimes import zone_of
+from .deployment_scope import tasks_if_any, worded
 from .subcommand import Options
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A schedule somebody asked about.
-
-    Args:
-        schedule: its expression and zone.
-        name: of the task, ``None`` for an expression.
-        viewer: the zone of the reader.
-        notes: what else is to be known of it.
-    """
+class FoundSchedule:
+    """A schedule, the zone of the reader, the name of the task if any, and remarks."""
 
     schedule: Schedule
     viewer: ZoneInfo
@@ -42,31 +35,33 @@ class Asked:
     notes: list[str] = field(default_factory=list)
 
 
-def resolve(options: Options, now: datetime) -> Asked:
-    """Find what was asked about: what is declared, then what is registered, then an expression.
+def find_schedule(options: Options, now: datetime) -> FoundSchedule:
+    """Return the schedule of a declared task, of a registered task, or of an expression.
 
     Raises:
-        CommandError: it is none of them, with exit code 2 and what to write instead.
+        CommandError: the text is none of them, with exit code 2 and a suggestion.
     """
-    what, viewer = options["what"], zone_of(options["timezone"])
+    text, viewer = options["what"], zone_of(options["timezone"])
     declared, problems = conf.survey(conf.registrations())
-    task = _task(what)
-    schedule = _schedule(what, declared, task)
+    task = _task(text)
+    schedule = _schedule(text, declared, task)
     if schedule is None:
-        _refuse_flawed(what, problems)
-        expression = _expression(what, options["dialect"] or "posix", declared)
-        return Asked(Schedule(expression, viewer, anchor=now), viewer, notes=_remarks(expression))
-    _refuse_for_tasks(what, options)
+        _refuse_flawed(text, problems)
+        expression = _expression(text, options["dialect"] or "posix", declared)
+        notes = [f"Mind that {remark}." for remark in remarks_on(expression)]
+        return FoundSchedule(Schedule(expression, viewer, anchor=now), viewer, notes=notes)
+    if options["dialect"] is not None:
+        reason = f"--dialect is for expressions: the task {text!r} declares its own."
+        raise CommandError(reason, returncode=2)
     schedule = schedule.anchored(now if task is None else task.registered_at)
-    notes = list(_manner(schedule))
+    notes = list(_properties(schedule))
     if task is not None:
-        notes += _notes(schedule, task, viewer, now)
+        notes += _state(schedule, task, viewer, now)
         schedule = schedule.omitting(task.skip_at)
-    return Asked(schedule, viewer, what, notes)
+    return FoundSchedule(schedule, viewer, text, notes)
 
 
 def _task(name: str) -> ScheduledTask | None:
-    """Look for a row; an answer about an expression needs no database."""
     if flaw_of_text(name) is not None:
         return None
     return next(iter(tasks_if_any(name)), None)
@@ -84,15 +79,8 @@ def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -
     return schedule
 
 
-def _refuse_for_tasks(name: str, options: Options) -> None:
-    if options["dialect"] is not None:
-        raise CommandError(
-            f"--dialect is for expressions: the task {name!r} declares its own.", returncode=2
-        )
-
-
 def _refuse_flawed(name: str, problems: list[Problem]) -> None:
-    flaws = [shown(each) for each in problems if each.task == name and each.check.level == "E"]
+    flaws = [worded(each) for each in problems if each.task == name and each.check.level == "E"]
     if flaws:
         raise CommandError("\n".join(flaws), returncode=2)
 
@@ -102,8 +90,8 @@ def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpres
         return parse(text, dialect)
     except InvalidCronExpressionError as error:
         if " " in text.strip() or text.startswith("@"):
-            told = f"{error.message}{_other_dialect(text, dialect)}"
-            raise CommandError(told, returncode=2) from error
+            message = f"{error.message}{_other_dialect(text, dialect)}"
+            raise CommandError(message, returncode=2) from error
         near = nearest(text, {each.declaration.name for each in declared})
         meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
         reason = f"{text!r} is neither the name of a task nor a cron expression."
@@ -111,7 +99,7 @@ def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpres
 
 
 def _other_dialect(text: str, dialect: str) -> str:
-    """Say that dicts of SCHEDULED_TASKS may have an expression that tuples may not."""
+    """Return a hint for expressions that dict entries accept and tuples do not."""
     with suppress(InvalidCronExpressionError):
         if dialect != "ojs":
             parse(text, "ojs")
@@ -119,18 +107,14 @@ def _other_dialect(text: str, dialect: str) -> str:
     return ""
 
 
-def _remarks(expression: CronExpression) -> list[str]:
-    return [f"Mind that {remark}." for remark in remarks_on(expression)]
-
-
-def _manner(schedule: Schedule) -> Iterator[str]:
+def _properties(schedule: Schedule) -> Iterator[str]:
     if schedule.offset:
-        yield f"Each is later by {format_duration(schedule.offset.total_seconds())}: it is spread."
+        yield f"Each is later by {format_duration(schedule.offset)}: it is spread."
     if schedule.exclusion is not None:
         yield "Days that its calendars exclude are left out."
 
 
-def _notes(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datetime) -> list[str]:
+def _state(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datetime) -> list[str]:
     notes = []
     if read_schedule(task)[0] != schedule:
         notes.append(
@@ -138,12 +122,10 @@ def _notes(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datet
             "until `python manage.py runscheduler` starts anew."
         )
     if task.paused_since is not None:
-        notes.append(f"It is paused {_end(task.paused_until, viewer)}.")
+        until = task.paused_until
+        end = "until it is resumed" if until is None else f"until {format_instant(until, viewer)}"
+        notes.append(f"It is paused {end}.")
     skips = skips_at(task, now)
     if skips is not None:
         notes.append(f"Its run of {format_instant(skips, viewer)} is skipped.")
     return notes
-
-
-def _end(until: datetime | None, zone: ZoneInfo) -> str:
-    return "until it is resumed" if until is None else f"until {format_instant(until, zone)}"

@@ -1,9 +1,10 @@
-"""Instants that people type."""
+"""Instants, durations and zones that people type."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from datetime import UTC, datetime
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.core.management.base import CommandError
@@ -11,23 +12,17 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...cron import UnknownZoneError, validate_zone
 
+_DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,7})s)?")
+
 
 def add_timezone(parser: ArgumentParser) -> None:
-    """Add ``--timezone``, the zone of the reader.
-
-    Args:
-        parser: of the subcommand.
-    """
     parser.add_argument(
-        "--timezone", metavar="Z", help="in which times are shown; TIME_ZONE unless given"
+        "--timezone", metavar="Z", help="zone of the times shown; default TIME_ZONE"
     )
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return the zone of a name, the project's unless one is given.
-
-    Args:
-        name: as typed.
+    """Return a zone by its name, the project's for ``None``.
 
     Raises:
         CommandError: there is no such zone, with exit code 2.
@@ -40,20 +35,41 @@ def zone_of(name: str | None) -> ZoneInfo:
         raise CommandError(str(error), returncode=2) from error
 
 
-def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:
-    """Read an instant; without an offset it is a local time in a zone.
+def duration(text: str) -> timedelta:
+    """Return a duration such as ``90s``, ``30m``, ``2h``, ``1d`` or ``1h30m``."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise ArgumentTypeError(f"{text!r} is no duration such as 90s, 30m, 2h or 1d")
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def read_since(option: str, text: str, now: datetime) -> datetime:
+    """Return a past instant, which may be typed as a duration before now, such as ``2h``.
 
     Raises:
-        CommandError: it is none, with exit code 2 and what to write instead.
+        CommandError: the text is neither, with exit code 2.
     """
     try:
-        return _instant(option, text) if zone is None else _as_before(text, zone)
+        return now - duration(text)
+    except (ArgumentTypeError, OverflowError):
+        return read_instant(option, text)
+
+
+def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:
+    """Return an instant; without an offset it is a local time of the project's or a given zone.
+
+    Raises:
+        CommandError: the text is no instant, with exit code 2 and an example.
+    """
+    try:
+        return _instant(option, text) if zone is None else _first_pass(text, zone)
     except (ValueError, OverflowError):
         hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
         raise CommandError(f"{option} {text!r} is no instant: {hint}.", returncode=2) from None
 
 
-def _as_before(text: str, zone: ZoneInfo) -> datetime:
+def _first_pass(text: str, zone: ZoneInfo) -> datetime:
     given = datetime.fromisoformat(text)
     local = given if given.tzinfo is not None else given.replace(tzinfo=zone, fold=0)
     return local.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Who acts on the command line."""
+"""The author and the note of an operator action."""
 
 from __future__ import annotations
 
@@ -16,13 +16,9 @@ from .subcommand import Options
 
 
 def add_author(parser: ArgumentParser) -> None:
-    """Let an act be signed and explained."""
-    parser.add_argument("--note", default="", help="why, for the audit")
+    parser.add_argument("--note", default="", help="the reason, for the audit log")
     parser.add_argument(
-        "--user",
-        dest="author",
-        metavar="WHO",
-        help="who acts, unless it is the user logged in here",
+        "--user", dest="author", metavar="NAME", help="who acts; the system user by default"
     )
 
 
@@ -30,7 +26,7 @@ def act(options: Options, at: datetime) -> Act:
     """Return who acts, when and why.
 
     Raises:
-        CommandError: for texts that cannot be stored, with exit code 2.
+        CommandError: a text cannot be stored, with exit code 2.
     """
     author, note = options["author"], options["note"]
     if author is None:
@@ -47,7 +43,7 @@ def act(options: Options, at: datetime) -> Act:
 
 
 def system_user() -> str:
-    """Name the user of this process; in a container it may have a number and no name."""
+    """Return the user of this process, which in a container may have a number and no name."""
     try:
         return safe(getpass.getuser())
     except (ImportError, KeyError, OSError):

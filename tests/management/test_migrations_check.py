@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from django_declarative_cron.management.ready import require_tables
+from django_declarative_cron.management.migrations_check import require_tables
 
 from .conftest import Cron, run_child
 
@@ -57,9 +57,11 @@ def test_tables_that_are_as_the_code_needs_them_pass(db: None) -> None:
 
 
 def test_another_database_is_named(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
-    from django_declarative_cron.management import ready
+    from django_declarative_cron.management import migrations_check
 
-    monkeypatch.setattr(ready, "flaw_of_tables", lambda using: "The tables are not there yet")
+    monkeypatch.setattr(
+        migrations_check, "flaw_of_tables", lambda using: "The tables are not there yet"
+    )
     with pytest.raises(CommandError, match=r"migrate --database second`"):
         require_tables("second")
 

@@ -11,12 +11,12 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.schedule_snapshot import difference, first_day, yearbook
 from ...exceptions import CalendarError
-from .scope import declared
+from .deployment_scope import declared
 from .subcommand import Context, Options, Subcommand, add_format
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="where it is kept, such as schedule.txt")
+    parser.add_argument("file", metavar="FILE", help="the file, such as schedule.txt")
     parser.add_argument(
         "--from",
         dest="begin",
@@ -27,7 +27,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="write nothing, and exit with 1 where the file says something else",
+        help="write nothing, and exit with 1 if the file differs",
     )
     add_format(parser)
 
@@ -46,9 +46,8 @@ def _answer(context: Context, options: Options) -> None:
     if is_json:
         context.terminal.data({"file": str(file), "from": _iso(text), "written": True})
     else:
-        context.terminal.lines(
-            f"{file} says when every task runs in the year from {first_day(text)} on."
-        )
+        text = f"{file} says when every task runs in the year from {first_day(text)} on."
+        context.terminal.lines(text)
 
 
 def _compare(context: Context, file: Path, is_json: bool) -> None:
@@ -62,8 +61,8 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
     present = _present(first)
     changes = [] if kept == present else difference(kept, present, file.name)
     if is_json:
-        said = {"file": str(file), "from": _iso(kept), "same": kept == present}
-        context.terminal.data({**said, "changes": changes})
+        same = {"file": str(file), "from": _iso(kept), "same": kept == present}
+        context.terminal.data({**same, "changes": changes})
     elif kept == present:
         context.terminal.lines(f"The schedule is that of {file}.")
     else:

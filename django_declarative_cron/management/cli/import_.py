@@ -1,4 +1,4 @@
-"""``cron import``: what another scheduler was told, as entries of ``SCHEDULED_TASKS``."""
+"""``cron import``: convert the tasks of another scheduler to ``SCHEDULED_TASKS``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from django.core.management.base import CommandError
 
 from ... import conf
-from ...cron import UnknownZoneError, validate_zone
 from ...formatting import format_count
 from ...importers import apscheduler, celery_beat, crontab, django_cron, django_crontab, django_q
 from ...importers.result import Difference, ImportedTask, ImportResult
 from ...importers.sources import Request
+from .datetimes import zone_of
 from .subcommand import Context, Options, Subcommand
 
 READERS: dict[str, Callable[[Request], ImportResult]] = {
@@ -26,7 +26,6 @@ READERS: dict[str, Callable[[Request], ImportResult]] = {
 }
 
 _PLACES = {"python": "above", "json": "beside"}
-"""Where a difference is written, by format."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -69,7 +68,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _answer(context: Context, options: Options) -> None:
     request = Request(
         options["source"],
-        _zone(options["timezone"]),
+        zone_of(options["timezone"]).key,
         options["keep_workers"],
         options["system"],
         options["unpickle"],
@@ -93,17 +92,8 @@ def _report(context: Context, result: ImportResult, place: str) -> None:
         context.terminal.warn(f"{task.was}: {task.differences[-1].text.rstrip('.')}.")
 
 
-def _zone(name: str | None) -> str:
-    if name is None:
-        return conf.project_zone().key
-    try:
-        return validate_zone(name).key
-    except UnknownZoneError as error:
-        raise CommandError(str(error), returncode=2) from error
-
-
 def _judged(result: ImportResult) -> ImportResult:
-    """Leave out what the settings would refuse, and say why."""
+    """Refuse the entries that the settings would not accept."""
     written = [(number, task) for number, task in enumerate(result.tasks) if task.entry is not None]
     _, problems = conf.survey([dict(task.entry or {}) for _, task in written])
     tasks = list(result.tasks)
@@ -124,7 +114,7 @@ def _refused(task: ImportedTask, reasons: list[str]) -> ImportedTask:
 
 IMPORT = Subcommand(
     "import",
-    "write what another scheduler was told as SCHEDULED_TASKS",
+    "write the tasks of another scheduler as SCHEDULED_TASKS",
     _arguments,
     _answer,
 )

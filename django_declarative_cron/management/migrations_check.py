@@ -1,4 +1,4 @@
-"""Whether the tables are there, before a command needs them."""
+"""Check that the tables exist before a command uses them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from ..store.database import flaw_of_tables, with_cure
 
 
 def require_tables(using: str) -> None:
-    """Refuse to go on where the tables are missing or older than the code.
-
-    Raises:
-        CommandError: with exit code 2, in one sentence that names the command to run.
-    """
+    """Raise ``CommandError``, with exit code 2 and the fix, if tables are missing or too old."""
     flaw = flaw_of_tables(using)
     if flaw is not None:
         raise CommandError(with_cure(flaw, using), returncode=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.management.cli import forgetting
+from django_declarative_cron.management.cli import subcommand
 from django_declarative_cron.management.cli.table import columns
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.testing import Simulation
@@ -91,6 +91,17 @@ def test_show_says_why_what_comes_and_what_was(cron: Cron, three: Simulation) ->
     assert [run["outcome"] for run in data["runs"]][:2] == ["succeeded", "failed"]
 
 
+def test_since_may_be_a_length_before_now(cron: Cron, three: Simulation) -> None:
+    def starts(since: str) -> list[str]:
+        words = ("history", "--since", since, "--format", "json")
+        return [run["scheduled_for"] for run in cron(*words, clock=three.clock).data["runs"]]
+
+    an_hour_ago = three.now - timedelta(hours=1)
+    assert starts("1h") == starts("60m") == starts(an_hour_ago.isoformat())
+    assert len(starts("0s")) < len(starts("1h")) < len(starts("1d"))
+    assert "is no instant" in cron("history", "--since", "1x", clock=three.clock).err
+
+
 def test_the_distances_of_what_show_dates_stand_below_each_other(
     cron: Cron, three: Simulation
 ) -> None:
@@ -115,7 +126,7 @@ def test_prune_keeps_the_newest_success_and_failure(cron: Cron, three: Simulatio
 def test_prune_forgets_what_is_old(cron: Cron, three: Simulation) -> None:
     three.clock.advance(three.now + timedelta(days=5))
     answer = cron("prune", "--days", "4", clock=three.clock)
-    assert "forgotten" in answer.out
+    assert "deleted" in answer.out
     assert TaskRun.objects.filter(task_name="quarter").count() == 1
 
 
@@ -129,7 +140,7 @@ def test_prune_refuses_what_is_no_number(
 def test_a_terminal_is_told_how_far_the_pruning_is(
     cron: Cron, three: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "_TELL_EVERY", 0)
+    monkeypatch.setattr(subcommand, "_PROGRESS_INTERVAL", 0)
     told = cron("prune", "--runs", "1", clock=three.clock, is_terminal=True).err
-    assert "\rlooking at flaky" in told
+    assert "\rchecking flaky" in told
     assert cron("prune", "--runs", "1", clock=three.clock).err == ""

@@ -1,8 +1,9 @@
-"""Which rows a subcommand is about, and which tasks it may name."""
+"""The rows of this project's deployment, and the tasks that a subcommand may name."""
 
 from __future__ import annotations
 
 import shlex
+from argparse import ArgumentParser
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +18,13 @@ from ...core.declarations.problems import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...exceptions import DeclarativeCronError
 from ...formatting import format_instant
-from ...models import ScheduledTask, SchedulerState
+from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
 from ...store.database import flaw_of_tables
+from ...store.queries import tagged
 from ...store.registration_sets import Removal, removal_of
-from ..ready import require_tables
+from ..migrations_check import require_tables
+from .subcommand import Options
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
@@ -30,12 +33,7 @@ NOT_REGISTERED = (
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows of one deployment.
-
-    Args:
-        using: database alias.
-        deployment: its name.
-    """
+    """The rows of one deployment in one database."""
 
     using: str
     deployment: str
@@ -45,7 +43,7 @@ class Scope:
         """Return the rows of this project's deployment.
 
         Raises:
-            CommandError: before ``migrate``, with exit code 2.
+            CommandError: tables are missing, with exit code 2.
         """
         using = database.alias()
         require_tables(using)
@@ -53,12 +51,15 @@ class Scope:
 
     @property
     def tasks(self) -> QuerySet[ScheduledTask]:
-        """Return the rows of its tasks."""
         tasks = ScheduledTask.objects.using(self.using)
         return tasks.filter(scheduler__deployment=self.deployment)
 
+    @property
+    def runs(self) -> QuerySet[TaskRun]:
+        return TaskRun.objects.using(self.using).filter(scheduler__deployment=self.deployment)
+
     def initialized_at(self) -> datetime | None:
-        """Return when a scheduler last made a registration set the active one."""
+        """Return when a registration set last became the active one."""
         states = SchedulerState.objects.using(self.using).filter(deployment=self.deployment)
         return states.values_list("initialized_at", flat=True).first()
 
@@ -66,10 +67,10 @@ class Scope:
         """Refuse names that have no row.
 
         Raises:
-            CommandError: with exit code 1 for a task that is declared and not yet registered,
-                and for one that was removed; 2 for a name nobody knows.
+            CommandError: with exit code 1 for a declared task that is not registered yet and for
+                a removed one, 2 for an unknown name.
         """
-        # Compared here, not by the database: what was typed may be no text that it stores.
+        # Compared here, because a database refuses some of the texts that can be typed.
         known = {name or "" for name in self.tasks.values_list("name", flat=True)}
         for name in names:
             if name not in known:
@@ -85,15 +86,42 @@ class Scope:
         removal = self.removal_of(name)
         if removal is None:
             return None
-        since = (
-            "" if removal.at is None else f" at {format_instant(removal.at, conf.project_zone())}"
-        )
+        since = ""
+        if removal.at is not None:
+            since = f" at {format_instant(removal.at, conf.project_zone())}"
         hint = f"`python manage.py cron history {shlex.quote(name)}` shows its runs."
         return CommandError(f"The task {name!r} was removed{since}. {hint}", returncode=1)
 
 
+def add_selection(parser: ArgumentParser) -> None:
+    """Let a subcommand act on named tasks, on those of a tag, or on all."""
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("names", nargs="*", default=[], metavar="NAME", help="names of tasks")
+    group.add_argument("--all", action="store_true", help="every task")
+    group.add_argument("--tag", metavar="TAG", help="every task with this tag")
+
+
+def selected(scope: Scope, options: Options) -> list[str]:
+    """Return the names of the tasks to act on.
+
+    Raises:
+        CommandError: a name is not registered, or no task has the tag.
+    """
+    if options["names"]:
+        names = list(dict.fromkeys(options["names"]))
+        scope.require_registered(names)
+        return names
+    tag = options["tag"]
+    tasks = scope.tasks if tag is None else tagged(scope.tasks, tag)
+    found = [name or "" for name in tasks.order_by("name").values_list("name", flat=True)]
+    if not found:
+        reason = "No task is registered." if tag is None else f"No task has the tag {tag!r}."
+        raise CommandError(reason, returncode=1)
+    return found
+
+
 def tasks_if_any(*names: str) -> list[ScheduledTask]:
-    """Return the rows of this project's tasks, none where no database answers for them."""
+    """Return rows of tasks, none where the database does not answer."""
     try:
         using = database.alias()
         if flaw_of_tables(using) is not None:
@@ -105,16 +133,16 @@ def tasks_if_any(*names: str) -> list[ScheduledTask]:
 
 
 def declared() -> list[Declaration]:
-    """Return what the settings declare.
+    """Return the declarations of the settings.
 
     Raises:
-        CommandError: for a set with a mistake, with all mistakes and exit code 2.
+        CommandError: the settings have mistakes; all of them, with exit code 2.
     """
     given = conf.registrations()
     try:
         return conf.declarations(given)
     except DeclarativeCronError as error:
-        found = [shown(problem) for problem in conf.problems(given) if problem.check.level == "E"]
+        found = [worded(problem) for problem in conf.problems(given) if problem.check.level == "E"]
         mistakes = found or [error.message]
         raise CommandError(
             "\n".join(["The settings are refused.", *mistakes]), returncode=2
@@ -122,7 +150,7 @@ def declared() -> list[Declaration]:
 
 
 def unknown(name: str, known: Iterable[str]) -> CommandError:
-    """Say that a task has no row."""
+    """Return the error for a task without a row."""
     declared_names = _declared_names()
     if name in declared_names:
         text = f"The task {name!r} is declared, but no scheduler has registered it yet."
@@ -136,7 +164,7 @@ def _declared_names() -> set[str]:
     return {each.declaration.name for each in conf.survey(conf.registrations())[0]}
 
 
-def shown(problem: Problem) -> str:
-    """Word a problem of the settings for a terminal."""
+def worded(problem: Problem) -> str:
+    """Return a problem of the settings in one line."""
     stop = "" if problem.message.endswith(("?", ".", "!")) else "."
     return f"{problem.place}: {problem.message}{stop} {problem.hint}".strip()

@@ -1,4 +1,4 @@
-"""``cron token``: access tokens of the HTTP binding, made, listed and revoked."""
+"""``cron token``: create, list and revoke access tokens of the HTTP binding."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ...core.http_api import Right
 from ...formatting import format_instant, iso8601
 from ...models import AccessToken
 from ...store import access_tokens
-from .author import act, add_author
-from .instants import read_instant
+from .audit import act, add_author
+from .datetimes import read_instant
 from .subcommand import Context, Options, Subcommand, add_format
-from .table import Cell
+from .table import Cell, cells
 
 _ACTIONS = ("create", "list", "revoke")
 _HEADER = ("TOKEN", "RIGHTS", "STATE", "LAST USED")
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("action", choices=_ACTIONS, help="what is to be done")
+    parser.add_argument("action", choices=_ACTIONS, help="the action")
     parser.add_argument("name", nargs="?", default="", metavar="NAME", help="of the token")
     parser.add_argument(
         "--right",
@@ -106,7 +106,7 @@ def _list(context: Context, options: Options) -> None:
 def _row(row: AccessToken, now: datetime) -> list[Cell]:
     used = "never" if row.last_used_at is None else format_instant(row.last_used_at, project_zone())
     rights = ", ".join(_rights(row)) or "none"
-    return [Cell((text,)) for text in (row.name or "", rights, _state(row, now), used)]
+    return cells(row.name or "", rights, _state(row, now), used)
 
 
 def _record(row: AccessToken, now: datetime) -> dict[str, object]:
@@ -134,4 +134,9 @@ def _state(row: AccessToken, now: datetime) -> str:
     return "expired" if row.expires_at is not None and row.expires_at <= now else "valid"
 
 
-TOKEN = Subcommand("token", "make, list and revoke tokens of the HTTP binding", _arguments, _answer)
+TOKEN = Subcommand(
+    "token",
+    "create, list and revoke tokens of the HTTP binding",
+    _arguments,
+    _answer,
+)

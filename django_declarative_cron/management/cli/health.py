@@ -1,0 +1,215 @@
+"""``cron health``: whether a scheduler has checked in, for people, monitors and containers."""
+
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db import Error as DatabaseError
+
+from ... import conf
+from ...formatting import format_count, format_duration, iso8601
+from ...models import SchedulerInstance
+from ...store import database
+from ...store.metrics_queries import Backlog, undelivered
+from ...store.status import Attendance, attendance, gave_up, patience
+from ..migrations_check import require_tables
+from .subcommand import Context, Options, Subcommand, add_format
+from .terminal import Terminal
+
+_LONGEST = 1_000_000_000
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-age",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how old a heartbeat may be; 30, or LEASE where that is longer",
+    )
+    parser.add_argument("--local", action="store_true", help="only a scheduler on this host counts")
+    parser.add_argument("--pid", type=int, metavar="N", help="only that process id counts")
+    add_format(parser)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= _LONGEST:
+            return value
+    raise ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {_LONGEST:,}")
+
+
+def _answer(context: Context, options: Options) -> None:
+    # Migrations are not checked first, because that takes longer than all the rest.
+    using, deployment = database.alias(), conf.options().DEPLOYMENT
+    clock = context.clock
+    try:
+        found = attendance(using, deployment, clock.now(), clock.database_time())
+    except DatabaseError:
+        require_tables(using)
+        raise
+    given = options["max_age"]
+    report = HealthReport(
+        found,
+        deployment,
+        undelivered(using, deployment, clock),
+        patience(conf.options().LEASE) if given is None else timedelta(seconds=given),
+        socket.gethostname() if options["local"] else None,
+        options["pid"],
+    )
+    if options["format"] == "json":
+        context.terminal.data(report.as_dict())
+    elif report.is_healthy:
+        report.render(context.terminal)
+    if not report.is_healthy:
+        raise CommandError(report.sentence, returncode=1)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """The schedulers that have checked in, of a host and a process if these are given."""
+
+    found: Attendance | None
+    deployment: str
+    events: Backlog | None
+    max_age: timedelta
+    host: str | None
+    pid: int | None
+
+    @property
+    def is_healthy(self) -> bool:
+        return bool(self._alive()) and not self._overdue
+
+    @property
+    def _is_narrowed(self) -> bool:
+        return self.host is not None or self.pid is not None
+
+    @property
+    def _overdue(self) -> int:
+        return 0 if self.found is None or self._is_narrowed else self.found.overdue
+
+    def _candidates(self) -> list[SchedulerInstance]:
+        return [
+            each
+            for each in (() if self.found is None else self.found.present)
+            if self.host in (None, each.host) and self.pid in (None, each.pid)
+        ]
+
+    def _alive(self) -> list[SchedulerInstance]:
+        heard = [] if self.found is None else self.found.heard(self.max_age)
+        candidates = self._candidates()
+        return [each for each in heard if each in candidates]
+
+    def as_dict(self) -> dict[str, Any]:
+        found = self.found
+        return {
+            "healthy": self.is_healthy,
+            "answer": self.sentence,
+            "now": None if found is None else iso8601(found.now),
+            "deployment": self.deployment,
+            "max_age": self.max_age.total_seconds(),
+            "overdue": None if found is None or self._is_narrowed else found.overdue,
+            "events": None if self.events is None else _backlog_as_dict(self.events),
+            "schedulers": []
+            if found is None
+            else [_instance_as_dict(found, each) for each in self._candidates()],
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        terminal.say(self.sentence, "SUCCESS")
+
+    @property
+    def sentence(self) -> str:
+        alive = self._alive()
+        if self.found is None or not alive:
+            return f"Unhealthy: no scheduler of deployment {self._silence()}"
+        names = ", ".join(_described(self.found, each) for each in alive)
+        here = f"{format_count(len(alive), 'scheduler')}{self._place()}: {names}"
+        if self._overdue:
+            return f"Unhealthy: {format_count(self._overdue, 'task')} overdue, in spite of {here}."
+        return f"Healthy: {here}.{_undelivered(self.events)}"
+
+    def _silence(self) -> str:
+        name, found, candidates = repr(self.deployment), self.found, self._candidates()
+        if found is None or found.last is None:
+            return f"{name} has ever checked in."
+        late = f" {format_count(self._overdue, 'task')} overdue." if self._overdue else ""
+        last = ""
+        if candidates or not self._is_narrowed:
+            last = _last_heard(found, candidates[0] if candidates else found.last)
+        return (
+            f"{name} is at work{self._place()}: "
+            f"none was heard of in the last {format_duration(self.max_age)}{last}.{late}"
+        )
+
+    def _place(self) -> str:
+        words = "" if self.host is None else " on this host"
+        return words if self.pid is None else f"{words} as process {self.pid}"
+
+
+def _described(found: Attendance, each: SchedulerInstance) -> str:
+    return f"{each} {_role(found, each)}, heard of {format_duration(found.age(each))} ago"
+
+
+def _role(found: Attendance, each: SchedulerInstance) -> str:
+    if each.pk == found.leader:
+        return "leads"
+    if each.stop_requested_at is not None:
+        return "is stopping"
+    return "stands by" if each.digest == found.digest else "has an outdated registration set"
+
+
+def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
+    if gave_up(last):
+        return f"; the last was {last}, which left with runs in flight"
+    stopped = "" if last.stopped_at is None else ", and it has stopped"
+    return f"; the last was {last}, {format_duration(found.age(last))} ago{stopped}"
+
+
+def _undelivered(events: Backlog | None) -> str:
+    """Return the events that their receiver refuses, empty for events that are on their way."""
+    if events is None:
+        return ""
+    sentences = []
+    if events.refused and events.age is not None:
+        waiting = format_count(events.waiting, "event")
+        age = format_duration(events.age)
+        sentences.append(f"{waiting} undelivered for up to {age} ({events.error})")
+    if events.dead_lettered:
+        sentences.append(f"{format_count(events.dead_lettered, 'event')} dead-lettered")
+    return "".join(f" {each}." for each in sentences)
+
+
+def _instance_as_dict(found: Attendance, each: SchedulerInstance) -> dict[str, Any]:
+    return {
+        "id": str(each.pk),
+        "host": each.host,
+        "pid": each.pid,
+        "release": each.release,
+        "leads": each.pk == found.leader,
+        "started_at": iso8601(each.started_at),
+        "heartbeat_at": iso8601(each.heartbeat_at),
+        "age": round(found.age(each).total_seconds(), 3),
+        "stop_requested_at": iso8601(each.stop_requested_at),
+    }
+
+
+def _backlog_as_dict(events: Backlog) -> dict[str, Any]:
+    return {
+        "waiting": events.waiting,
+        "refused": events.refused,
+        "dead_lettered": events.dead_lettered,
+        "oldest": iso8601(events.oldest),
+        "age": None if events.age is None else round(events.age.total_seconds(), 3),
+        "error": events.error,
+    }
+
+
+HEALTH = Subcommand(
+    "health", "ask the database whether a scheduler has checked in", _arguments, _answer
+)

@@ -1,0 +1,164 @@
+"""``cron history``: runs, and occurrences without a run; the newest first."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django.db.models import QuerySet
+
+from ...core.declarations.values import flaw_of_text
+from ...formatting import format_civil, format_count, format_duration, format_relative, iso8601
+from ...models import Outcome, TaskRun
+from ...store.sentences import masked
+from ...store.status import shown_end, shown_outcome
+from .datetimes import add_timezone, read_since, zone_of
+from .deployment_scope import Scope
+from .subcommand import Context, Options, Subcommand, add_format, amount, write
+from .table import Cell
+from .terminal import Terminal
+
+_ROLES = {
+    Outcome.SUCCEEDED: "SUCCESS",
+    Outcome.RUNNING: "NOTICE",
+    Outcome.FAILED: "ERROR",
+    Outcome.TIMED_OUT: "ERROR",
+    Outcome.INTERRUPTED: "WARNING",
+}
+_ERROR_SHOWN = 200
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of a task; all unless given")
+    parser.add_argument(
+        "--outcome", choices=[str(each) for each in Outcome.values], help="only runs that ended so"
+    )
+    parser.add_argument(
+        "--since",
+        metavar="ISO|AGO",
+        help="only runs that were due since then: 2030-01-31T07:00 in TIME_ZONE, or such as 2h",
+    )
+    parser.add_argument("-n", dest="count", type=amount, default=20, help="how many (default: 20)")
+    add_timezone(parser)
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
+    runs = list(_runs(scope, options, now)[: options["count"]])
+    is_cut = len(runs) == options["count"]
+    write(context, options, RunList(runs, zone, now, options["name"] is None, is_cut))
+
+
+def _runs(scope: Scope, options: Options, now: datetime) -> QuerySet[TaskRun]:
+    runs, name = scope.runs, options["name"]
+    if name is not None:
+        # The history of a name remains when its row is removed.
+        runs = runs.filter(task_name=name) if flaw_of_text(name) is None else runs.none()
+        if not runs.exists():
+            scope.require_registered([name])
+    if options["outcome"] is not None:
+        runs = runs.filter(outcome=options["outcome"])
+    if options["since"] is not None:
+        runs = runs.filter(scheduled_for__gte=read_since("--since", options["since"], now))
+    # A table shows none of the long texts.
+    long = ("traceback",) if options["format"] == "json" else ("traceback", "log", "output")
+    return runs.select_related("instance").defer(*long, "instance__lapses").order_by("-id")
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """The newest runs of one task or of all."""
+
+    runs: Sequence[TaskRun]
+    zone: tzinfo
+    now: datetime
+    is_of_all: bool
+    is_cut: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"now": iso8601(self.now), "runs": [run_as_dict(run, self.now) for run in self.runs]}
+
+    def render(self, terminal: Terminal) -> None:
+        if self.runs:
+            render_runs(terminal, self.runs, self.zone, self.now, named=self.is_of_all)
+            terminal.say()
+        limit = " or more" if self.is_cut else ""
+        terminal.say(f"{format_count(len(self.runs), 'row')}{limit}; times in {self.zone}.")
+
+
+def render_runs(
+    terminal: Terminal, runs: Sequence[TaskRun], zone: tzinfo, now: datetime, *, named: bool
+) -> None:
+    """Write a table of runs."""
+    header = ("OUTCOME", *(("TASK",) if named else ()), "SCHEDULED", "STARTED", "TOOK", "WHY")
+    rows = []
+    for run in runs:
+        name = [Cell((run.task_name or "",))] if named else []
+        outcome, *others = _row(terminal, run, zone, now)
+        rows.append([outcome, *name, *others])
+    terminal.table(rows, header)
+
+
+def _row(terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime) -> list[Cell]:
+    outcome = shown_outcome(run, now)
+    role = _ROLES.get(Outcome(outcome)) if outcome in Outcome else None
+    scheduled = [format_civil(run.scheduled_for, zone)]
+    if run.count > 1:
+        scheduled.append(f"and {run.count - 1:,} before")
+    started = "" if run.started_at is None else format_relative(run.started_at, now)
+    return [
+        Cell((outcome.replace("_", " "),), terminal.paint(role)),
+        Cell(tuple(scheduled)),
+        Cell((started,)),
+        Cell((_duration(run, now),)),
+        Cell(tuple(_reason(run))),
+    ]
+
+
+def _reason(run: TaskRun) -> list[str]:
+    detail = run.detail if isinstance(run.detail, dict) else {}
+    reason = run.reason.replace("_", " ")
+    if run.attempt > 1:
+        most = detail.get("max_attempts")
+        reason += f", attempt {run.attempt}" + (f" of {most}" if most else "")
+    lines = [reason]
+    if "given_up" in detail:
+        lines.append(f"given up: {detail['given_up']}".replace("_", "-"))
+    if run.error:
+        lines.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
+    return lines
+
+
+def _duration(run: TaskRun, now: datetime) -> str:
+    end = shown_end(run, now)
+    if run.started_at is None or end is None:
+        return ""
+    return format_duration(end - run.started_at)
+
+
+def run_as_dict(run: TaskRun, now: datetime) -> dict[str, Any]:
+    lag = None if run.started_at is None else (run.started_at - run.scheduled_for).total_seconds()
+    return {
+        "id": run.pk,
+        "name": run.task_name,
+        "scheduled_for": iso8601(run.scheduled_for),
+        "scheduled_from": iso8601(run.scheduled_from),
+        "count": run.count,
+        "started_at": iso8601(run.started_at),
+        "finished_at": iso8601(shown_end(run, now)),
+        "lag": lag,
+        "outcome": shown_outcome(run, now),
+        "reason": run.reason,
+        "attempt": run.attempt,
+        "error": run.error,
+        "result": masked(run.result),
+        "log": run.log,
+        "output": run.output,
+    }
+
+
+HISTORY = Subcommand("history", "show runs, and why occurrences had none", _arguments, _answer)

@@ -1,0 +1,227 @@
+"""``cron list``: one line for every registered task."""
+
+from __future__ import annotations
+
+import threading
+from argparse import ArgumentParser
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from ...core.repeated_failures import is_suspicious
+from ...core.status import Status
+from ...formatting import format_count, format_instant, format_relative, iso8601
+from ...models import ScheduledTask
+from ...store.metrics_queries import judged, paces
+from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
+from .datetimes import add_timezone, zone_of
+from .deployment_scope import NOT_REGISTERED, Scope
+from .subcommand import Context, Options, Subcommand, add_format, write
+from .table import Cell
+from .terminal import Terminal
+
+_ROLES = {
+    Status.BROKEN: "ERROR",
+    Status.OVERDUE: "ERROR",
+    Status.INTERRUPTED: "ERROR",
+    Status.RETRYING: "WARNING",
+    Status.RUNNING: "SUCCESS",
+    Status.WAITS_FOR_A_WORKER: "NOTICE",
+    Status.DISABLED: "NOTICE",
+    Status.PAUSED: "NOTICE",
+    Status.PAUSED_UNTIL: "NOTICE",
+}
+_HEADER = ("STATUS", "TASK", "SCHEDULE", "NEXT RUN", "LAST RUN")
+_REFRESH_INTERVAL = 2.0
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "patterns", nargs="*", metavar="PATTERN", help="only tasks with such names, as report-*"
+    )
+    parser.add_argument(
+        "--status",
+        action="append",
+        choices=[status.replace("_", "-") for status in Status],
+        metavar="STATUS",
+        help=f"only tasks of this status: {', '.join(map(word, Status))}; repeatable",
+    )
+    parser.add_argument("--tag", metavar="TAG", help="only tasks with this tag")
+    parser.add_argument(
+        "--wide", action="store_true", help="whole lines on a terminal too, as in a pipe"
+    )
+    parser.add_argument("--watch", action="store_true", help="refresh every 2 s, until Ctrl-C")
+    add_timezone(parser)
+    add_format(parser)
+
+
+def word(status: Status) -> str:
+    return status.replace("_", " ")
+
+
+def _answer(context: Context, options: Options) -> None:
+    zone = zone_of(options["timezone"])
+    if not options["watch"]:
+        write(context, options, _report(context, options, zone))
+        return
+    try:
+        while True:
+            report = _report(context, options, zone)
+            context.terminal.clear()
+            write(context, options, report)
+            context.clock.wait(threading.Event(), _REFRESH_INTERVAL)
+    except KeyboardInterrupt:
+        return
+
+
+def _report(context: Context, options: Options, zone: ZoneInfo) -> TaskList:
+    scope, now = Scope.current(), context.clock.now()
+    initialized_at = scope.initialized_at()
+    tasks = scope.tasks if options["tag"] is None else tagged(scope.tasks, options["tag"])
+    readings = [read(task, now) for task in with_runs(tasks, now)]
+    kept = [reading for reading in readings if _is_asked_for(reading, options)]
+    slow = []
+    if initialized_at is not None and options["format"] != "json":
+        found = paces(scope.using, scope.deployment)
+        slow = [
+            f"{problem.task!r} is too slow: {problem.message}."
+            for reading in kept
+            for problem in judged(reading.task, found, now)
+        ]
+    kept.sort(key=lambda reading: reading.order)
+    return TaskList(scope, initialized_at, kept, slow, zone, now, options["wide"])
+
+
+def _is_asked_for(reading: Reading, options: Options) -> bool:
+    name, patterns, statuses = reading.task.name or "", options["patterns"], options["status"]
+    is_named = not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    return is_named and (not statuses or reading.status.replace("_", "-") in statuses)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """The tasks of a deployment, most urgent first."""
+
+    scope: Scope
+    initialized_at: datetime | None
+    readings: list[Reading]
+    slow: list[str]
+    zone: ZoneInfo
+    now: datetime
+    is_wide: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "now": iso8601(self.now),
+            "deployment": self.scope.deployment,
+            "initialized_at": iso8601(self.initialized_at),
+            "tasks": [task_as_dict(reading) for reading in self.readings],
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        if self.initialized_at is None:
+            deployment = self.scope.deployment
+            terminal.say(f"No scheduler of deployment {deployment!r} has registered a task yet.")
+            terminal.say(NOT_REGISTERED)
+            terminal.say("`python manage.py cron plan` shows what that would be.")
+            return
+        if self.readings:
+            rows = [self._row(terminal, reading) for reading in self.readings]
+            terminal.one_line_table(rows, _HEADER, wide=self.is_wide)
+            terminal.say()
+        self._summary(terminal)
+
+    def _row(self, terminal: Terminal, reading: Reading) -> list[Cell]:
+        task, status = reading.task, reading.status
+        return [
+            Cell((f"{status.symbol} {word(status)}",), terminal.paint(_ROLES.get(status))),
+            Cell((task.name or "",)),
+            Cell((f"{task.cron} {task.timezone}",)),
+            Cell(tuple(self._next_run(reading))),
+            Cell((_last_run(task, self.now),)),
+        ]
+
+    def _next_run(self, reading: Reading) -> list[str]:
+        start, texts = reading.next_start, []
+        if reading.task.run_requested_at is not None:
+            texts.append(f"asked for {format_relative(reading.task.run_requested_at, self.now)}")
+        if start is None:
+            return [*texts, _why_never(reading)]
+        distance = format_relative(start.at, self.now)
+        distance = distance if start.reason == "due" else f"retry {distance}"
+        return [*texts, f"{distance} ({format_instant(start.at, self.zone)})"]
+
+    def _summary(self, terminal: Terminal) -> None:
+        found = Counter(reading.status for reading in self.readings)
+        parts = [f"{found[status]} {word(status)}" for status in Status if found[status]]
+        number = format_count(len(self.readings), "task")
+        terminal.say(f"{number}{': ' if parts else ''}{', '.join(parts)}.")
+        for reading in self.readings:
+            if reading.problem:
+                terminal.say(f"{reading.task.name!r} is broken: {reading.problem}")
+        for reading in self.readings:
+            if is_suspicious(reading.task.interruptions):
+                runs = format_count(reading.task.interruptions, "run")
+                text = f"may end the process it runs in: its last {runs} ended with it."
+                terminal.say(f"{reading.task.name!r} {text}")
+        if found[Status.OVERDUE]:
+            terminal.say("Overdue tasks wait for a scheduler: `python manage.py runscheduler`.")
+        for text in self.slow:
+            terminal.say(text)
+
+
+def _why_never(reading: Reading) -> str:
+    """Return why no start comes by itself."""
+    if reading.problem:
+        return "not while it is broken"
+    if not reading.task.enabled:
+        return "disabled in its declaration"
+    if not reading.is_paused and reading.task.paused_since is None:
+        return "never"
+    retry = "" if reading.task.pending_retry_until is None else "retry "
+    return f"{retry}when resumed"
+
+
+def _last_run(task: ScheduledTask, now: datetime) -> str:
+    attempt, success = task.last_attempt_at, task.last_success_at
+    if ran_before_change(task):
+        return "not since its schedule changed"
+    if attempt is None:
+        return "never ran"
+    if success is not None and success >= attempt:
+        return f"succeeded {format_relative(success, now)}"
+    if task.failures:
+        times = f", {task.failures:,} in a row" if task.failures > 1 else ""
+        return f"failed {format_relative(attempt, now)}{times}"
+    return f"started {format_relative(attempt, now)}"
+
+
+def task_as_dict(reading: Reading) -> dict[str, Any]:
+    task, start = reading.task, reading.next_start
+    return {
+        "name": task.name,
+        "status": str(reading.status),
+        "cron": task.cron,
+        "timezone": task.timezone,
+        "enabled": task.enabled,
+        "registered_at": iso8601(task.registered_at),
+        "next_run_at": None if start is None else iso8601(start.at),
+        "next_run_reason": None if start is None else start.reason,
+        "last_attempt_at": iso8601(task.last_attempt_at),
+        "last_success_at": iso8601(task.last_success_at),
+        "pending_retry_until": iso8601(task.pending_retry_until),
+        "failures": task.failures,
+        "interruptions": task.interruptions,
+        "paused_since": iso8601(task.paused_since),
+        "paused_until": iso8601(task.paused_until),
+        "run_requested_at": iso8601(task.run_requested_at),
+        "run_count": task.run_count,
+        "problem": reading.problem,
+        "tags": list(tags_of(task)),
+    }
+
+
+LIST = Subcommand("list", "show every task: overdue first, then by next run", _arguments, _answer)

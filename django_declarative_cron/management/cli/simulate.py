@@ -1,0 +1,195 @@
+"""``cron simulate``: the starts of declared and posted tasks in a span of time."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.schedule import Schedule
+from ...formatting import format_civil, format_count, format_instant, iso8601
+from ...models import Origin
+from ...store.queries import read_schedule
+from .datetimes import read_instant
+from .deployment_scope import declared, tasks_if_any
+from .subcommand import Context, Options, Progress, Subcommand, add_format, amount, write
+from .table import Cell, cells
+from .terminal import Terminal
+
+_HEADER = ("TASK", "STARTS", "FIRST", "LAST")
+_LONGEST = timedelta(days=3660)
+_TICK = timedelta(microseconds=1)
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--from", dest="begin", metavar="ISO", help="in TIME_ZONE; now unless given"
+    )
+    parser.add_argument("--to", dest="end", metavar="ISO", help="a day later unless given")
+    parser.add_argument("-n", dest="count", type=amount, help="list this many starts in order")
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    begin, end = _span(context, options)
+    lines = list(_lines(context, _planned(begin), begin, end))
+    context.terminal.progress()
+    starts = list(islice(_starts(lines, begin, end), options["count"] or 0))
+    write(context, options, Simulated(begin, end, lines, starts))
+
+
+def _span(context: Context, options: Options) -> tuple[datetime, datetime]:
+    given = options["begin"]
+    begin = context.clock.now() if given is None else read_instant("--from", given)
+    given = options["end"]
+    end = begin + timedelta(days=1) if given is None else read_instant("--to", given)
+    if end <= begin:
+        raise CommandError("--to must lie behind --from.", returncode=2)
+    if end - begin > _LONGEST:
+        raise CommandError("At most ten years can be simulated at once.", returncode=2)
+    return begin, end
+
+
+class Planned(NamedTuple):
+    """A task that would run."""
+
+    name: str
+    schedule: Schedule
+    origin: str = str(Origin.SETTINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The starts of one task; ``@every`` counts from its registration if that is known."""
+
+    name: str
+    origin: str
+    schedule: Schedule
+    runs: int
+    first: datetime | None
+    last: datetime | None
+    lost: int
+    """Number of occurrences in gaps of the clock."""
+
+
+def _planned(begin: datetime) -> list[Planned]:
+    """Return the enabled tasks of the settings, and those registered over HTTP."""
+    known = tasks_if_any()
+    anchors = {task.name: task.registered_at for task in known if task.registered_at <= begin}
+    found = [
+        Planned(each.name, each.schedule.anchored(anchors.get(each.name, begin)))
+        for each in declared()
+        if each.enabled
+    ]
+    for task in known:
+        schedule = read_schedule(task)[0] if task.origin == Origin.HTTP and task.enabled else None
+        if schedule is not None:
+            if task.name not in anchors:
+                schedule = schedule.anchored(max(begin, task.registered_at))
+            found.append(Planned(task.name or "", schedule, str(Origin.HTTP)))
+    return found
+
+
+def _lines(
+    context: Context, planned: Sequence[Planned], begin: datetime, end: datetime
+) -> Iterator[Line]:
+    progress, before = Progress(context), begin - _TICK
+    for number, (name, schedule, origin) in enumerate(planned):
+        progress.show(f"{number} of {format_count(len(planned), 'task')}")
+        runs = schedule.count_between(before, end)
+        yield Line(
+            name,
+            origin,
+            schedule,
+            runs,
+            schedule.next_after(before) if runs else None,
+            schedule.latest_at_or_before(end) if runs else None,
+            sum(gap.count for gap in schedule.lost_between(before, end)),
+        )
+
+
+def _starts(
+    lines: Sequence[Line], begin: datetime, end: datetime
+) -> Iterator[tuple[datetime, str]]:
+    def starts_of(line: Line) -> Iterator[tuple[datetime, str]]:
+        for instant in line.schedule.upcoming(begin - _TICK):
+            if instant > end:
+                return
+            yield instant, line.name
+
+    return merge(*(starts_of(line) for line in lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The starts in a span of time, by task and in order."""
+
+    begin: datetime
+    end: datetime
+    lines: Sequence[Line]
+    starts: Sequence[tuple[datetime, str]]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "from": iso8601(self.begin),
+            "to": iso8601(self.end),
+            "starts": sum(line.runs for line in self.lines),
+            "tasks": [
+                {
+                    "name": line.name,
+                    "origin": line.origin,
+                    "starts": line.runs,
+                    "first": iso8601(line.first),
+                    "last": iso8601(line.last),
+                    "lost": line.lost,
+                }
+                for line in self.lines
+            ],
+            "in_order": [{"at": iso8601(at), "name": name} for at, name in self.starts],
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        zone = conf.project_zone()
+        if self.starts:
+            rows = [cells(format_instant(at, zone), name) for at, name in self.starts]
+            terminal.table(rows, ("START", "TASK"))
+            terminal.say()
+        if self.lines:
+            ordered = sorted(self.lines, key=lambda line: (-line.runs, line.name))
+            terminal.table([_row(terminal, line) for line in ordered], _HEADER)
+            terminal.say()
+        starts = format_count(sum(line.runs for line in self.lines), "start")
+        span = f"from {format_instant(self.begin, zone)} to {format_instant(self.end, zone)}"
+        terminal.say(f"{starts} of {format_count(len(self.lines), 'task')} {span}.")
+        if lost := sum(line.lost for line in self.lines):
+            occurrences = format_count(lost, "occurrence")
+            terminal.say(f"{occurrences} fall into gaps of the clock and would not run.")
+
+
+def _row(terminal: Terminal, line: Line) -> list[Cell]:
+    zone = line.schedule.zone
+    numbers = [f"{line.runs:,}", *([f"{line.lost:,} lost in gaps"] if line.lost else [])]
+    first = ("never",) if line.first is None else (format_civil(line.first, zone), zone.key)
+    last = () if line.last is None else (format_civil(line.last, zone),)
+    over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
+    return [
+        Cell((line.name, f"{line.schedule.expression.text}{over}")),
+        Cell(tuple(numbers), terminal.paint("WARNING" if line.lost else None)),
+        Cell(first),
+        Cell(last),
+    ]
+
+
+SIMULATE = Subcommand(
+    "simulate",
+    "show what would run in a span of time",
+    _arguments,
+    _answer,
+)

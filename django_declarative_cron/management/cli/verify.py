@@ -1,0 +1,254 @@
+"""``cron verify``: check the stored history against the axioms of the theory (004)."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ... import conf, theory
+from ...formatting import format_count, format_duration, format_instant, iso8601
+from ...models import Origin
+from ...store import trace
+from ...store.trace import History
+from ...store.trace.gaps import Cause
+from ...theory import Late, Verdict, Violation
+from .datetimes import read_since
+from .deployment_scope import NOT_REGISTERED, Scope
+from .subcommand import Context, Options, Progress, Report, Subcommand, add_format, write
+from .table import Cell
+from .terminal import Terminal
+
+_HEADER = ("AXIOM", "WHEN", "TASK", "OWNER", "WHY")
+_AXIOMS = {
+    "S1": "a run starts only where one is pending",
+    "S2": "no second success without a new occurrence",
+    "S3": "nothing runs any more when a stop is complete",
+    "S4": "a run ends only after it started",
+    "S5": "valid registrations are accepted, others are not",
+    "L1": "pending runs start in time",
+    "L2": "an initialisation ends in time",
+    "L3": "a stop ends in time, once nothing runs",
+    "EA1": "a crash comes alone",
+    "EA2": "a frozen scheduler does nothing",
+    "EA3": "one thing happens at a time",
+    "EA5": "a due schedule becomes due again",
+    "EA6": "after a crash nothing ends that has not started again",
+}
+_NOT_CHECKED: Mapping[Cause, str] = {
+    "people": "people had paused, run or cleared their tasks",
+    "clock": "the clock had been set back",
+    "rows": "rows had been lost or damaged",
+    "start": "earlier events are not known",
+}
+_SHOWN = 50
+_SHOWN_OPEN = 10
+_BATCH = 500
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        metavar="ISO|AGO",
+        help=(
+            "check the history since then: 2030-01-31T07:00 in TIME_ZONE, or such as 2h. Each task "
+            "is checked from its first occurrence after that"
+        ),
+    )
+    add_format(parser)
+
+
+def _answer(context: Context, options: Options) -> None:
+    scope = Scope.current()
+    history = _history(scope, context, options["since"])
+    report: Report
+    if history is None or history.is_empty:
+        report = EmptyHistory(scope.deployment)
+        write(context, options, report)
+        return
+    verdict = theory.judge(_watched(history, context), pulses="made", set_back="hold")
+    context.terminal.progress()
+    report = VerifyReport(scope.deployment, history, verdict, _over_http(scope))
+    write(context, options, report)
+    if verdict.violations:
+        found = format_count(len(verdict.violations), "violation")
+        raise CommandError(f"The history has {found}.", returncode=1)
+
+
+def _history(scope: Scope, context: Context, since: str | None) -> History | None:
+    now = context.clock.now()
+    begins = None if since is None else read_since("--since", since, now)
+    if begins is not None and begins >= now:
+        text = f"--since {since!r} is yet to come: it is {iso8601(now)}."
+        raise CommandError(text, returncode=2)
+    return trace.read(
+        scope.using,
+        scope.deployment,
+        lease=conf.options().longest_silence,
+        until=now,
+        since=begins,
+        database_time=context.clock.database_time(),
+    )
+
+
+def _over_http(scope: Scope) -> Sequence[str]:
+    """Return the tasks whose earlier declarations are not stored, so that they are not checked."""
+    names = scope.tasks.filter(origin=Origin.HTTP).order_by("name").values_list("name", flat=True)
+    return [str(name) for name in names]
+
+
+def _watched(history: History, context: Context) -> Iterator[dict[str, Any]]:
+    records, progress = history.records(), Progress(context)
+    while batch := list(islice(records, _BATCH)):
+        runs = format_count(history.runs, "run")
+        progress.show(f"{runs} checked, up to {_local(batch[0]['at'])}")
+        yield from batch
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyHistory:
+    """A deployment that no scheduler ever initialised."""
+
+    deployment: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"deployment": self.deployment, "since": None, "ok": True, "runs": 0}
+
+    def render(self, terminal: Terminal) -> None:
+        terminal.say(f"No scheduler of deployment {self.deployment!r} was ever initialised.")
+        terminal.say(NOT_REGISTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The verdict on a stored history."""
+
+    deployment: str
+    history: History
+    verdict: Verdict
+    over_http: Sequence[str]
+
+    @property
+    def _late(self) -> list[Late]:
+        # A stop legitimately waits for runs in flight that are not checked.
+        return [each for each in self.verdict.late if each.axiom == "L1"]
+
+    def as_dict(self) -> dict[str, Any]:
+        history, verdict = self.history, self.verdict
+        return {
+            "deployment": self.deployment,
+            "since": iso8601(history.begins),
+            "until": iso8601(history.until),
+            "ok": verdict.ok,
+            "runs": history.runs,
+            "violations": [_violation_as_dict(each) for each in verdict.violations],
+            "worst_start_latency": _seconds(verdict.worst_start_latency),
+            "open_obligations": [_violation_as_dict(each) for each in verdict.open_obligations],
+            "late": [_late_as_dict(each) for each in self._late],
+            "not_judged": {
+                **{cause: history.set_aside[cause] for cause in _NOT_CHECKED},
+                "out_of_sight": history.away,
+                "outside_the_theory": list(verdict.ungoverned),
+                "over_http": list(self.over_http),
+            },
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        violations, history = self.verdict.violations, self.history
+        if violations:
+            rows = [_row(terminal, each) for each in violations[:_SHOWN]]
+            terminal.table(rows, _HEADER)
+            terminal.say()
+            self._render_axioms(terminal)
+        runs = format_count(history.runs, "run")
+        extent = f"{runs} from {_local(history.begins or history.until)} to {_local(history.until)}"
+        found = format_count(len(violations), "violation")
+        terminal.say(f"{found} in {extent}.", "ERROR" if violations else "SUCCESS")
+        for line in (*self._latency(), *self._open(), *self._not_checked()):
+            terminal.say(line)
+
+    def _render_axioms(self, terminal: Terminal) -> None:
+        broken = {each.axiom for each in self.verdict.violations}
+        for axiom, meaning in _AXIOMS.items():
+            if axiom in broken:
+                terminal.say(f"{axiom}: {meaning}.")
+        hidden = len(self.verdict.violations) - _SHOWN
+        if hidden > 0:
+            further = format_count(hidden, "further violation")
+            terminal.say(f"{further}: `--format json` has them all.")
+        terminal.say()
+
+    def _latency(self) -> Iterator[str]:
+        worst = self.verdict.worst_start_latency
+        if worst is not None:
+            yield f"The longest wait for a start: {format_duration(worst)}."
+        if self._late:
+            starts = format_count(len(self._late), "start")
+            yield f"Late as nothing could work (suspended, cut off from the database): {starts}."
+
+    def _open(self) -> Iterator[str]:
+        still_open = self.verdict.open_obligations
+        for each in still_open[:_SHOWN_OPEN]:
+            task = f" {each.task!r}" if each.task else ""
+            yield f"Still open: {each.axiom}{task} since {_local(each.at)}."
+        if len(still_open) > _SHOWN_OPEN:
+            yield f"Still open: {len(still_open) - _SHOWN_OPEN:,} more."
+
+    def _not_checked(self) -> Iterator[str]:
+        for cause, reason in _NOT_CHECKED.items():
+            if number := self.history.set_aside[cause]:
+                yield f"Not checked, because {reason}: {format_count(number, 'run')}."
+        for reason, names in (
+            ("until their next occurrence", self.history.away),
+            ("because the theory does not cover their overlap policy", self.verdict.ungoverned),
+            ("because they were registered over HTTP", self.over_http),
+        ):
+            if names:
+                yield f"Not checked, {reason}: {_names(names)}."
+
+
+def _row(terminal: Terminal, each: Violation) -> list[Cell]:
+    paint = terminal.paint("ERROR" if each.owner == "scheduler" else "WARNING")
+    texts = (_local(each.at), each.task or "", each.owner, each.explanation)
+    return [Cell((each.axiom,), paint), *(Cell((text,)) for text in texts)]
+
+
+def _local(instant: datetime) -> str:
+    return format_instant(instant, conf.project_zone())
+
+
+def _names(names: Iterable[str]) -> str:
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+
+
+def _violation_as_dict(each: Violation) -> dict[str, Any]:
+    return {
+        "axiom": each.axiom,
+        "at": iso8601(each.at),
+        "task": each.task,
+        "owner": each.owner,
+        "explanation": each.explanation,
+    }
+
+
+def _late_as_dict(each: Late) -> dict[str, Any]:
+    return {
+        "task": each.task,
+        "since": iso8601(each.since),
+        "at": iso8601(each.at),
+        "frozen": _seconds(each.frozen),
+    }
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    return None if length is None else length.total_seconds()
+
+
+VERIFY = Subcommand("verify", "check the stored history against the axioms", _arguments, _answer)
