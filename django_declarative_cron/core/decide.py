@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from . import events
-from .decision import Story
 from .events import TaskEvent, TaskRunStarted
 from .missed import (
     ON_TIME,
@@ -40,7 +39,7 @@ from .overlap import (
 from .retry import Retry
 from .schedule import Schedule
 from .start import Reason, begin, cancelling, start
-from .state import TaskState, last_paused
+from .state import Story, TaskState, last_paused
 
 __all__ = [
     "BELIEVABLE",

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from ..cron import next_transitions
-from .events.runs import LATE
+from .events import LATE
 from .next_start import next_start
 from .overlap import Policy
 from .schedule import Schedule

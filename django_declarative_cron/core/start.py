@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from . import events
-from .decision import Story
 from .overlap import ActiveRun, Policy, Start, decide_overlap
-from .state import TaskState
+from .state import Story, TaskState
 
 _OLDEST_PASS = timedelta(seconds=15)
 

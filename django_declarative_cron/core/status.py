@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from .events.runs import LATE
+from .events import LATE
 from .state import TaskState
 
 

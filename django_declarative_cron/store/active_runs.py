@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -331,7 +331,7 @@ def _offer_waited(member: Member, started: Iterable[Started]) -> None:
 def _claim_of(each: Started, term: int) -> Claim:
     run = each.row.running_run
     assert run is not None
-    started = each.event.but(run=run)
+    started = replace(each.event, run=run)
     return Claim(run, started.task_name, started, term, each.declaration)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -232,7 +232,7 @@ def _rows(
             event, running = known.added(declaration, now), known.running.get(declaration.name)
             row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
             rows.declare(row, declaration, held.row.identifier)
-            state = first_coming(event).but(running=running is not None)
+            state = replace(first_coming(event), running=running is not None)
             policy = declaration.overlap_policy
             rows.take(row, settle(Story(state), declaration.schedule, now, policy))
             row.running_run = running

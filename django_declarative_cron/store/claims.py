@@ -286,7 +286,7 @@ def _decided(
         return apply_plan.overridden(held, row, declaration, now, pause)
     state = rows.state_of(row)
     if state.waiting:
-        state = state.but(waiting=sum(run.waiting for run in active))
+        state = replace(state, waiting=sum(run.waiting for run in active))
     schedule, policy = declaration.schedule, declaration.overlap_policy
     catch_up_window = declaration.operating.catch_up_window
     decision = decide(state, schedule, declaration.retry, now, policy, active, catch_up_window)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -99,7 +99,7 @@ class _Named:
         if isinstance(event, events.TaskRunStarted):
             return self._starts.get(event.task_name, event)
         if isinstance(event, events.TaskRunWaiting):
-            return event.but(run=self._waiting.get((event.task_name, event.scheduled_time)))
+            return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
         return event
 
 
@@ -124,7 +124,7 @@ class _Teller:
     def tell(self, event: Any) -> TaskEvent:
         """Return an event with its facts, and keep it."""
         event = self._named.name(event)
-        self.told.append(event.but(facts=self._facts(event)))
+        self.told.append(replace(event, facts=self._facts(event)))
         return self.told[-1]
 
     def _facts(self, event: Any) -> Facts:

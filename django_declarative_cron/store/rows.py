@@ -65,7 +65,7 @@ def state_of(row: ScheduledTask) -> TaskState:
     """Read the state of a task from its row."""
     shared = dict(zip(_SHARED, _shared(row), strict=True))
     shared.update(name=row.name, running=row.running_run is not None)
-    return TaskState.having(shared)
+    return TaskState(**shared)
 
 
 def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Declaration | StoredTerms:

@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce
 from django.utils.dateparse import parse_datetime
 
 from ..conf import options
-from ..core.events.runs import LATE
+from ..core.events import LATE
 from ..core.status import Status
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun

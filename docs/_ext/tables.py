@@ -128,11 +128,14 @@ def checks(levels: str) -> str:
     return _table(("id", "message", "fix"), rows)
 
 
-def events(module: str) -> str:
-    """Write the table of the events of one module: ``runs``, ``tasks`` or ``scheduler``."""
-    from django_declarative_cron.core import events as package
+def events(group: str) -> str:
+    """Write the table of the events of ``runs``, of ``tasks`` or of the ``scheduler``."""
+    from django_declarative_cron.core.events import ALL, RunEvent, TaskEvent
 
-    known = [event for event in package.ALL if event.__module__.endswith(f".{module}")]
+    runs = {event for event in ALL if issubclass(event, RunEvent)}
+    tasks = {event for event in ALL if issubclass(event, TaskEvent)} - runs
+    groups = {"runs": runs, "tasks": tasks, "scheduler": {*ALL} - runs - tasks}
+    known = [event for event in ALL if event in groups[group]]
     common = {"at", "task_name", "facts"}
     rows = (
         (
