@@ -101,7 +101,7 @@ BOUNDS = "must be from 0.1 s to 60 s, not "
         ({"url": URL, "secret": "whsec_hunter2!"}, "has a `secret` that must be Base64 after "),
         (
             {"url": URL, "secret": "whsec_aHVudGVyMg=="},
-            "has a `secret` that must stand for at least 24 bytes, not 7",
+            "has a `secret` that must encode at least 24 bytes, not 7",
         ),
         ({"url": URL, "secret": []}, "has a `secret` that must be a text, or a list of texts "),
         ({"url": URL, "secret": [5]}, "has a `secret` that must be a text, not int"),

@@ -34,7 +34,7 @@ def validate_secret(secret: str) -> None:
     except (binascii.Error, ValueError):
         raise ValueError(f"must be Base64 after {PREFIX}") from None
     if len(key) < LEAST_KEY:
-        raise ValueError(f"must stand for at least {LEAST_KEY} bytes, not {len(key)}")
+        raise ValueError(f"must encode at least {LEAST_KEY} bytes, not {len(key)}")
 
 
 def signature_headers(
@@ -218,7 +218,7 @@ def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
     """Yield warnings about insecure settings."""
     for channel in channels:
         if channel.kind == "webhook" and not channel.secrets:
-            yield f"has the webhook {channel.name!r} without a `secret`, so anybody may pose as us"
+            yield f"has the webhook {channel.name!r} without a `secret`, so its messages can be forged"
 
 
 def _read(given: object) -> Channel:

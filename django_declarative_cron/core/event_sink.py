@@ -317,9 +317,9 @@ def remarks(sink: Sink) -> Iterator[str]:
     """Yield warnings about insecure settings."""
     where = urlsplit(sink.url)
     if not sink.secrets:
-        yield "posts events without a signature, so a receiver cannot tell who posts them"
+        yield "posts events without a signature, so they can be forged"
     if where.scheme == "http" and not _is_local(where.hostname or ""):
-        yield "posts events over http, so that everybody on the way can read them"
+        yield "posts events over http, so that they can be read on the way"
 
 
 def _is_local(host: str) -> bool:

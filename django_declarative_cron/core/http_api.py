@@ -160,7 +160,7 @@ def job_id(run: int, scheduled_for: datetime, key: bytes) -> UUID:
     """
     time = (scheduled_for - _EPOCH) // _MILLISECOND
     if not 0 < run < _RUNS:
-        raise ValueError(f"{run} is no id of a run")
+        raise ValueError(f"{run} is not the id of a run")
     if not 0 <= time < _TIMES:
         raise ValueError(f"{scheduled_for} has no place in a UUID")
     left, right = run >> _HALF, run & _MASK

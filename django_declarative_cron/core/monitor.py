@@ -257,7 +257,7 @@ def _truth(value: Any) -> bool:
 def _template(value: Any) -> str:
     url(value.replace(_PLACE, "slug") if isinstance(value, str) else value)
     if _PLACE not in value:
-        raise ValueError("must have {slug} in it, in place of which stands the task")
+        raise ValueError("must contain {slug}, which is replaced for each task")
     return str(value)
 
 

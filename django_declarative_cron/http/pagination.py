@@ -72,7 +72,7 @@ def _cursor(request: HttpRequest) -> str | None:
     except ValueError:
         name = "\0"
     if flaw_of_text(name) is not None:
-        raise invalid("`cursor` is none of this server's.", field="cursor")
+        raise invalid("`cursor` is invalid: send the value of `next_cursor`.", field="cursor")
     return name
 
 

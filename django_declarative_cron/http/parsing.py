@@ -85,20 +85,20 @@ def _length(request: HttpRequest) -> int:
     try:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
-        raise invalid("Content-Length is no number.") from None
+        raise invalid("Content-Length is not a number.") from None
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {echoed(key)!r} stands twice in one object")
+            raise ValueError(f"the key {echoed(key)!r} occurs twice in one object")
         found[key] = value
     return found
 
 
 def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _float(text: str) -> float:

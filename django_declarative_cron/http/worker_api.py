@@ -260,7 +260,9 @@ def _reservation(text: str, field: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise invalid(f"`{field}` is none of this server's.", field=field) from None
+        raise invalid(
+            f"`{field}` is invalid: send the value that came with the job.", field=field
+        ) from None
 
 
 def _state(run: TaskRun, outcome: str = "") -> str:

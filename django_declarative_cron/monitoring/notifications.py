@@ -209,5 +209,5 @@ class Notifications:
 def _missed(event: events.TaskSkipped) -> str:
     at = f"{event.scheduled_time:%Y-%m-%d %H:%M} UTC"
     if event.reason == "too_late":
-        return f"what was due at {at} was too old to be caught up"
-    return f"no scheduler was there at {at}"
+        return f"the occurrence of {at} was too old to be caught up"
+    return f"no scheduler was at work at {at}"

@@ -142,7 +142,7 @@ def test_a_run_may_take_as_long_as_its_timeout_lets_it() -> None:
     [
         (1, "must be a dict or None, not int"),
         ({}, "must have `sentry` or `ping`"),
-        ({"ping": "https://hc.example/secret"}, "has a `ping` that must have {slug} in it"),
+        ({"ping": "https://hc.example/secret"}, "has a `ping` that must contain {slug}"),
         ({"ping": 5}, "has a `ping` that must be a text"),
         ({"sentry": 1}, "has a `sentry` that must be True or False"),
         ({"sentry": True, "api": "https://hc.example/api"}, "must have both of"),

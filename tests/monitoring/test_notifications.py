@@ -184,8 +184,8 @@ def test_missed_and_paused_are_notified_with_the_reason(
     watch._receive(events.TaskPausedByFailures(at=at, task_name="t", failures=5, error="it broke"))
     assert events.TaskPausedByFailures in notifications._EVENTS
     assert [(each.occasion, each.words) for each in told] == [
-        ("missed", "no scheduler was there at 2024-01-01 10:00 UTC"),
-        ("missed", "what was due at 2024-01-01 10:00 UTC was too old to be caught up"),
+        ("missed", "no scheduler was at work at 2024-01-01 10:00 UTC"),
+        ("missed", "the occurrence of 2024-01-01 10:00 UTC was too old to be caught up"),
         ("failure", "5 failures in a row paused it until someone resumes it: it broke"),
     ]
 
