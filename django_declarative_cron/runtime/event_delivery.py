@@ -1,4 +1,4 @@
-"""Posting what is in the outbox, in a thread apart from the loop that evaluates."""
+"""Delivery of the events in the outbox to ``EVENT_SINK``, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -27,29 +27,28 @@ from ..store.guard import Member
 from ..store.outbox import Parcel
 from .clock import Clock
 from .connections import leave_pool, renew
+from .loop import BackgroundThread
 
 _READ = 512
 _LONGEST_WISH = timedelta(hours=1)
 
 
 class Answer(Enum):
-    """What became of an attempt."""
+    """The result of an attempt: REFUSED concerns one event, DOWN the receiver."""
 
     TAKEN = "taken"
     REFUSED = "refused"
-    """This event was not taken; others may be."""
     DOWN = "down"
-    """The receiver takes nothing at the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What became of an attempt, and why.
+    """The result of an attempt, and its reason.
 
     Args:
-        answer: in one word.
-        error: in one line, empty where it was taken.
-        wish: how long the receiver asks to be left alone.
+        answer: the result.
+        error: in one line, empty for a success.
+        wish: the pause that the receiver asks for by ``Retry-After``.
     """
 
     answer: Answer
@@ -57,27 +56,27 @@ class Posted:
     wish: timedelta | None = None
 
 
-# By these a receiver says something of itself or of who asks, and nothing of the event.
+# These statuses concern the receiver or its client, not the event.
 _OF_THE_RECEIVER = {401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 429}
 
 
 class Poster:
-    """Post events to one receiver, over connections that are kept.
+    """Post events to one receiver, over persistent connections.
 
     Args:
         sink: the receiver.
-        connections: how many at the same time.
+        connections: the most at the same time.
     """
 
     def __init__(self, sink: Sink, connections: int) -> None:
         self.sink = sink
         self._http = _library()
         timeout = self._http.Timeout(total=sink.timeout.total_seconds())
-        # A redirect is not followed: events and their signature go where they were meant to go.
+        # A redirect is not followed: events and their signature go to the configured address only.
         self._pool = _exchanges(num_pools=1, maxsize=connections, block=True, timeout=timeout)
 
     def post(self, event_id: str, body: str, now: datetime) -> Posted:
-        """Post one event; nothing is raised."""
+        """Post one event; never raise."""
         content = body.encode()
         sent = {
             "user-agent": f"django-declarative-cron/{__version__}",
@@ -94,11 +93,10 @@ class Poster:
             return self._meaning(answer)
         finally:
             if answer.length_remaining != 0:
-                answer.close()  # The rest of it is of no interest, and may be long.
+                answer.close()  # The rest of it may be long, and nothing reads it.
             answer.release_conn()
 
     def close(self) -> None:
-        """Return the connections back."""
         self._pool.clear()
 
     def _meaning(self, answer: Any) -> Posted:
@@ -124,7 +122,7 @@ class Poster:
 
 def _beginning(answer: Any) -> str:
     try:
-        # As it came: what is unpacked may be of any length.
+        # As it was sent: compressed content may decode to any length.
         read: bytes = answer.read(_READ, decode_content=False)
     except Exception:
         return ""
@@ -149,7 +147,7 @@ def _library() -> Any:
 
 
 LOOK = 5.0
-"""Seconds between two looks, where nothing in this process tells of news."""
+"""Seconds between two queries, where no event in this process asks for one."""
 
 AT_ONCE = 8
 """How many tasks' events are posted at the same time."""
@@ -162,12 +160,7 @@ _NEWS = tuple(map(signal_of, SOURCES))
 
 @dataclass(slots=True)
 class _Round:
-    """What became of the events that were taken together.
-
-    Args:
-        waiting: those that nobody has begun with.
-        last: monotonic second after which no attempt may begin.
-    """
+    """One round: the events by task, and the last monotonic second at which an attempt begins."""
 
     waiting: deque[list[Parcel]]
     last: float
@@ -177,15 +170,15 @@ class _Round:
 
 
 class SinkThread:
-    """Deliver events while this instance leads, each at least once, those of a task in order.
+    """Deliver events while this instance leads: each at least once, those of a task in order.
 
-    A receiver that is down is tried with one event at a time, less and less often. What it
-    refuses waits alone, and what belongs to the same task behind it.
+    A receiver that is down gets one event at a time, with increasing pauses. An event that it
+    refuses delays only the events of the same task.
 
     Args:
         clock: source of time.
-        options: gives the options; the sink is looked for in them at each start.
-        member: gives who this instance is, ``None`` before the first initialisation.
+        options: returns the options, which name the sink.
+        member: returns this instance, ``None`` before the first initialisation.
     """
 
     def __init__(
@@ -198,13 +191,12 @@ class SinkThread:
         self._is_leaving = self._is_ended = False
         self._failures = 0
         self._tidied: float | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = BackgroundThread("sink", self._run)
         self._poster: Poster | None = None
 
     @property
     def is_alive(self) -> bool:
-        """Return whether its thread runs."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.is_alive
 
     def start(self) -> None:
         """Begin where a sink is configured, unless it runs already."""
@@ -214,25 +206,20 @@ class SinkThread:
         self._failures = 0
         for signal in _NEWS:
             signal.connect(self._wake)
-        self._thread = threading.Thread(target=self._run, name="declarative-cron-sink", daemon=True)
         self._thread.start()
 
     def stop(self, deadline: float | None) -> None:
-        """Deliver what can be delivered by then, and end."""
+        """Deliver until the deadline at most, and end."""
         for signal in _NEWS:
             signal.disconnect(self._wake)
-        thread = self._thread
-        if thread is None:
-            return
         grace = self._options().GRACE.total_seconds()
         left = grace if deadline is None else deadline - self._clock.monotonic()
         self._is_leaving = True
         self._woken.set()
-        thread.join(max(left, 0.0))
+        self._thread.join(max(left, 0.0))
         self._is_ended = True
-        # One that waits for an answer ends by itself, with the events in hand given back.
-        thread.join(_JOIN)
-        self._thread = None
+        # A thread that waits for an answer ends later, and gives its events back.
+        self._thread.join(_JOIN)
 
     def _wake(self, **_: object) -> None:
         if not self._failures:
@@ -242,7 +229,7 @@ class SinkThread:
         leave_pool(alias())
         while not self._is_ended:
             self._woken.clear()
-            # A pass that began before may have looked before the last runs had ended.
+            # A round that began before the stop may have missed the last events.
             is_last = self._is_leaving
             pause = self._pass()
             if is_last and pause:
@@ -253,14 +240,14 @@ class SinkThread:
         connections.close_all()
 
     def _pass(self) -> float:
-        """Do one round; give the seconds until the next one, 0 where more is waiting."""
+        """Do one round; return the seconds until the next one, 0 where more is waiting."""
         sink, member = self._options().EVENT_SINK, self._member()
         if sink is None or member is None:
             return LOOK
         try:
             return self._round(sink, member)
         except BaseException as error:
-            # Whatever it was, a receiver of a signal that raises SystemExit too.
+            # A receiver of a signal may even raise SystemExit.
             renew(error)
             return self._fails(f"{type(error).__name__}: {words_of(error)}", None)
 
@@ -273,7 +260,7 @@ class SinkThread:
         taken = outbox.take(member, hold, tasks, leaving=leaving)
         if not taken:
             return LOOK
-        # An attempt must be over before somebody else may be given the event.
+        # An attempt must be over before another process may get the event.
         last = began + (hold - sink.timeout).total_seconds()
         done = _Round(deque(taken), last)
         self._post(poster, done)
@@ -286,7 +273,7 @@ class SinkThread:
         return 0.0 if done.delivered or done.refused else LOOK
 
     def _post(self, poster: Poster, done: _Round) -> None:
-        # Daemons: one that waits for an answer does not keep the process from ending.
+        # Daemon threads, so that a slow answer does not keep the process from ending.
         helpers = [
             threading.Thread(target=self._post_waiting, args=(poster, done), daemon=True)
             for _ in range(min(AT_ONCE, len(done.waiting)) - 1)
@@ -303,7 +290,7 @@ class SinkThread:
                 self._post_all(poster, done.waiting.popleft(), done)
 
     def _post_all(self, poster: Poster, parcels: list[Parcel], done: _Round) -> None:
-        """Post the events of one task, up to the first that is not taken."""
+        """Post the events of one task, up to the first failure."""
         for parcel in parcels:
             if done.down is not None or self._is_ended or self._clock.monotonic() > done.last:
                 return
@@ -333,7 +320,7 @@ class SinkThread:
         publish(told)
 
     def _fails(self, error: str, wish: timedelta | None) -> float:
-        """Count a failure of the receiver, tell of it less and less often, and give the pause."""
+        """Count a failure of the receiver, publish each 2nd power, and return the pause."""
         self._failures += 1
         if not self._failures & (self._failures - 1):
             told = events.EventDeliveryFailed(

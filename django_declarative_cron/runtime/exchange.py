@@ -1,6 +1,6 @@
-"""Requests whose whole exchange has one deadline, however slowly the bytes of an answer come.
+"""HTTP requests with one deadline for the whole exchange.
 
-What urllib3 calls a total bounds the connecting and then each single read, so a receiver that
+The total timeout of urllib3 limits the connect and then each single read, so a receiver that
 sends a byte now and then would hold its sender for ever.
 """
 
@@ -18,13 +18,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
 class _Until(io.RawIOBase):
-    """Read from a socket as long as there is time.
-
-    Args:
-        raw: reads from it.
-        sock: the socket.
-        deadline: monotonic second.
-    """
+    """Read from a socket up to a monotonic second."""
 
     def __init__(self, raw: Any, sock: Any, deadline: float) -> None:
         self._raw = raw
@@ -32,18 +26,9 @@ class _Until(io.RawIOBase):
         self._deadline = deadline
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what has come; wait for it as long as there is time.
-
-        Args:
-            buffer: takes it.
-
-        Raises:
-            TimeoutError: there is no more time.
-        """
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("the answer took too long")
@@ -52,13 +37,12 @@ class _Until(io.RawIOBase):
         return read
 
     def close(self) -> None:
-        """Close it, but not the socket."""
         super().close()
         self._raw.close()
 
 
 class _Answer(HTTPResponse):
-    """An answer that is read by its deadline."""
+    """A response that is read up to its deadline."""
 
     def __init__(self, sock: Any, *given: Any, deadline: float, **options: Any) -> None:
         super().__init__(sock, *given, **options)
@@ -66,10 +50,9 @@ class _Answer(HTTPResponse):
 
 
 class _Bounded:
-    """A connection whose answers have what is left of the total when the request is sent."""
+    """A connection whose responses have the rest of the total timeout."""
 
     def getresponse(self) -> Any:
-        """Give the answer to the request that was sent."""
         here: Any = self
         deadline = time.monotonic() + here.timeout
         here.response_class = partial(_Answer, deadline=deadline)
@@ -77,11 +60,11 @@ class _Bounded:
 
 
 class _Connection(_Bounded, HTTPConnection):
-    """To an address that begins with ``http:``."""
+    """A connection by HTTP."""
 
 
 class _SafeConnection(_Bounded, HTTPSConnection):
-    """To an address that begins with ``https:``."""
+    """A connection by HTTPS."""
 
 
 class _Pool(HTTPConnectionPool):
@@ -93,7 +76,7 @@ class _SafePool(HTTPSConnectionPool):
 
 
 class Exchanges(urllib3.PoolManager):
-    """Connections whose requests have a deadline each, where they are given a total timeout."""
+    """A pool of connections whose total timeouts are deadlines."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(retries=False, **options)

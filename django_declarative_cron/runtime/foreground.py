@@ -1,4 +1,4 @@
-"""One run in this process, now: started, kept alive, recorded like every other."""
+"""Runs in the foreground: ``cron run``, ``cron backfill``, and runs in workers."""
 
 from __future__ import annotations
 
@@ -36,17 +36,12 @@ _BETWEEN_ATTEMPTS = 0.5
 
 
 def _nothing() -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run in the foreground ended.
-
-    Args:
-        result: of the callback.
-        end: what was recorded of it.
-    """
+    """The result of a run in the foreground, and its recorded event."""
 
     result: Result
     end: events.Event | None
@@ -65,9 +60,9 @@ def run_now(
     Raises:
         NotRegisteredError: the task has no row.
         UnreadableRowError: its row is damaged.
-        AlreadyRunningError: its run is in progress, here or elsewhere.
-        django.db.Error: it was not started, or its end could not be recorded; the next
-            scheduler then finds it interrupted.
+        AlreadyRunningError: a run of it is in progress.
+        django.db.Error: it was not started, or its end could not be recorded; a scheduler
+            then finds it interrupted.
     """
     options = conf.options()
     member = member_of(options, clock, uuid.uuid4())
@@ -83,7 +78,7 @@ def run_started(
     started: Callable[[], None] = _nothing,
     watchdog: WatchdogProcess | None = None,
 ) -> Ran:
-    """Run what is committed as started to its end in this thread, and record it.
+    """Run a committed start to its end in this thread, and record it.
 
     Raises:
         django.db.Error: its end could not be recorded.
@@ -103,7 +98,7 @@ def run_started(
 
 @contextmanager
 def _living(member: Member, clock: Clock, watchdog: WatchdogProcess | None) -> Iterator[None]:
-    """Keep the leader from taking the run for one of a dead process; leave at the end."""
+    """Write heartbeats, so that the leader does not interrupt the run; leave at the end."""
     heartbeat = Heartbeat(clock, lambda: member, watchdog)
     heartbeat.start()
     try:
@@ -114,7 +109,7 @@ def _living(member: Member, clock: Clock, watchdog: WatchdogProcess | None) -> I
             liveness.give_up(member)
         raise
     heartbeat.stop()
-    # The run is recorded; an instance that could not leave is found silent later.
+    # The run is recorded; an instance that could not leave is found dead later.
     with suppress(DatabaseError):
         liveness.leave(member, clock.now())
     if watchdog is not None:
@@ -135,7 +130,7 @@ def _work(start: Start, declaration: Declaration, member: Member) -> Work:
 
 
 def record(member: Member, result: Result, clock: Clock) -> list[events.Event]:
-    """Record the end of a run; where the database refuses, try again for a while.
+    """Record the end of a run; retry for a while where the database refuses.
 
     Raises:
         django.db.Error: it refused every time.
@@ -165,14 +160,14 @@ def _nobody() -> None:
 
 @dataclass(slots=True)
 class Backfill:
-    """Runs of the past of one task, all by one instance.
+    """Runs of past occurrences of one task, all by one instance.
 
     Args:
         declaration: of the task, which a scheduler has registered.
         clock: source of time.
-        repeat: run occurrences that have succeeded too.
-        waits: called once for each time that it waits for other runs of the task.
-        watchdog: makes a process that vouches for this one during a run, or gives ``None``.
+        repeat: also run occurrences that have succeeded.
+        waits: called each time before it waits for other runs of the task.
+        watchdog: starts a watchdog process for a run, or returns ``None``.
     """
 
     declaration: Declaration
@@ -190,7 +185,7 @@ class Backfill:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let watchers send what they hear beside the runs, and wait for it once, at the end."""
+        """Begin the watchers once for all runs."""
         watchers.begin([self.declaration])
         try:
             yield
@@ -198,7 +193,7 @@ class Backfill:
             watchers.end()
 
     def run(self, occurrence: datetime) -> Ran:
-        """Run one occurrence to its end, once nothing of the task's schedule is in the way.
+        """Run one occurrence to its end, once no scheduled run of the task is in the way.
 
         Raises:
             DoneError: it has succeeded.
@@ -232,7 +227,7 @@ class Backfill:
                 self.clock.wait(threading.Event(), _BETWEEN_LOOKS)
 
     def _watch(self) -> None:
-        """Keep an eye on the others: where nobody leads, nobody else notices who dies."""
+        """Observe the other instances: without a leader, no other process detects deaths."""
         seen = peek(self.member)
         if seen is not None:
             self.window.extend(self.member, seen.database_now)

@@ -1,4 +1,4 @@
-"""Whether a scheduler lives and works, from what it says of itself; nothing is asked here."""
+"""Probes: the health of a scheduler, served at ``/live`` and ``/ready``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LONGEST_START = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a probe is told.
+    """The health of a scheduler.
 
     Args:
-        live: a restart would not help; the loop turns, whatever the database does.
+        live: the loop works, so a restart would not help.
         ready: it leads, or would take over.
-        reasons: why it is not live or not ready, in words for people.
+        reasons: why it is not live or not ready, as text.
         facts: about the process, JSON-native.
     """
 
@@ -43,7 +43,7 @@ class Report:
 
     @property
     def line(self) -> str:
-        """Say it in one line."""
+        """Return the health in one line."""
         tasks, running = self.facts["tasks"], self.facts["running"]
         plural = "" if tasks == 1 else "s"
         words = f"{self.facts['standing']}, {tasks} task{plural}, {running} running"
@@ -51,7 +51,7 @@ class Report:
 
 
 def report(scheduler: Scheduler) -> Report:
-    """Return how a scheduler is; takes no lock and asks no database."""
+    """Return the health of a scheduler; take no lock and query no database."""
     dead, idle = list(_not_live(scheduler)), list(_not_ready(scheduler))
     pulse = scheduler.pulse
     facts = {
@@ -139,7 +139,6 @@ class Listener:
 
 
 def probe_pages(report: Callable[[], Report]) -> Mapping[str, Page]:
-    """Return the pages of the probes."""
     return {
         "/live": lambda: _health(report(), "live"),
         "/ready": lambda: _health(report(), "ready"),

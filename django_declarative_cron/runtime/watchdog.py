@@ -1,4 +1,4 @@
-"""The watchdog process: vouch for a scheduler, and mark it as dead when it is gone."""
+"""The watchdog process: it vouches for a scheduler, and marks it as dead when it is gone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .shutdown import SIGNALS
 
 FAREWELL = b"farewell\n"
 
-Deed = Callable[[Member], object]
+Action = Callable[[Member], object]
 
 _LOOK_AT_THE_PARENT = 1.0
 _AGAIN = 0.5
@@ -39,14 +39,14 @@ _IGNORED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIG
 
 
 class Watch:
-    """The watch of a watchdog process over its scheduler.
+    """The loop of a watchdog process.
 
     Args:
-        member: the scheduler, whatever its instance is.
+        member: the scheduler, whose instance comes through the pipe.
         clock: by which lines are overdue.
-        pipe: where a line comes after each sign of life.
-        is_there: tells whether the scheduler is there.
-        do: does a deed within so many seconds, and tells whether that was achieved.
+        pipe: where a line comes after each heartbeat.
+        is_there: returns whether the scheduler's process is there.
+        do: calls a function within so many seconds, and returns whether it succeeded.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Watch:
         clock: Clock,
         pipe: int,
         is_there: Callable[[], bool],
-        do: Callable[[Deed, Member, float], bool],
+        do: Callable[[Action, Member, float], bool],
     ) -> None:
         self._clock = clock
         self._is_there = is_there
@@ -66,12 +66,12 @@ class Watch:
         self._closed_at: float | None = None
         self._renew = member.renew.total_seconds()
         self._silence = member.longest_silence.total_seconds()
-        # A quarter of the time that is left after a renewal: then it can be tried again.
+        # A quarter of the time that is left after a heartbeat, so that a retry is possible.
         self._margin = (self._silence - self._renew) / 4
         self._overdue_at = 0.0
 
     def keep(self) -> None:
-        """Watch until a farewell comes or the scheduler is gone."""
+        """Watch until the scheduler takes its leave or is gone."""
         while self._is_there():
             lines = self._lines(self._seconds())
             if FAREWELL in lines:
@@ -81,7 +81,7 @@ class Watch:
             elif self._is_known and self._clock.monotonic() >= self._overdue_at:
                 self._vouch()
         if FAREWELL not in self._lines(0.0) and self._is_known:
-            self._bury()
+            self._mark_as_dead()
 
     def _hear(self, line: bytes) -> None:
         self._member = replace(self._member, instance=UUID(line.decode().strip()))
@@ -92,8 +92,8 @@ class Watch:
         done = self._do(liveness.vouch, self._member, self._margin)
         self._overdue_at = self._clock.monotonic() + (self._renew if done else _AGAIN)
 
-    def _bury(self) -> None:
-        """Count the scheduler as dead; after the longest silence everybody does so anyway."""
+    def _mark_as_dead(self) -> None:
+        """Mark the scheduler as dead; after the longest silence it counts as dead anyway."""
         deadline = self._clock.monotonic() + self._silence
         while not self._do(liveness.give_up, self._member, self._margin):
             if self._clock.monotonic() >= deadline:
@@ -104,14 +104,14 @@ class Watch:
         """Return how long it may wait for the next line."""
         now = self._clock.monotonic()
         if self._closed_at is not None and now - self._closed_at < _DYING:
-            return 0.02  # The descriptors of a process close a little before it is gone.
+            return 0.02  # The descriptors of a process close shortly before it is gone.
         if not self._is_known:
             return _LOOK_AT_THE_PARENT
         return min(max(self._overdue_at - now, 0.0), _LOOK_AT_THE_PARENT)
 
     def _lines(self, seconds: float) -> list[bytes]:
         if self._closed_at is not None:
-            # A callback may have closed what it did not know.
+            # A callback may have closed the pipe.
             self._wait(seconds)
             return []
         readable, _, _ = select.select([self._pipe], [], [], seconds)
@@ -127,24 +127,21 @@ class Watch:
 
 
 def run_watchdog(member: Member, clock: Clock, *, pipe: int, parent: int) -> NoReturn:
-    """Be nothing but a watchdog process from now on; to be called right after the fork."""
+    """Run the watchdog, and end the process; to be called right after the fork."""
     code = 1
     try:
         pipe = _leave_what_was_inherited(pipe)
-        # A process whose parent is gone belongs to another one: the kernel sees to it.
+        # The kernel gives a process whose parent is gone another parent.
         Watch(member, clock, pipe, lambda: os.getppid() == parent, do_in_child).keep()
         code = 0
     finally:
         os._exit(code)
 
 
-def do_in_child(deed: Deed, member: Member, seconds: float) -> bool:
-    """Do a deed in a process of its own, which ends with its time.
+def do_in_child(action: Action, member: Member, seconds: float) -> bool:
+    """Call a function in a process of its own, with a time limit; return whether it succeeded.
 
-    A database that does not answer then holds up nothing else, and no connection is kept.
-
-    Returns:
-        whether it was done.
+    A database that does not answer then delays nothing else, and no connection stays open.
     """
     try:
         child = os.fork()
@@ -154,7 +151,7 @@ def do_in_child(deed: Deed, member: Member, seconds: float) -> bool:
         code = 1
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds)
-            deed(member)
+            action(member)
             code = 0
         finally:
             os._exit(code)
@@ -162,14 +159,14 @@ def do_in_child(deed: Deed, member: Member, seconds: float) -> bool:
 
 
 def _leave_what_was_inherited(pipe: int) -> int:
-    """Give up signals, descriptors and the name; return the pipe's new descriptor."""
+    """Drop signals, descriptors and the name; return the pipe's new descriptor."""
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     for number in (signal.SIGALRM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    # What nothing touches stays shared with the scheduler: its memory costs nothing.
+    # Memory that is not touched stays shared with the scheduler.
     gc.disable()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -189,11 +186,11 @@ _LONGEST_FAREWELL = 2.0
 
 
 class WatchdogGoneError(RuntimeError):
-    """Tell that a watchdog process ended before its scheduler."""
+    """Report that a watchdog process ended before its scheduler."""
 
 
 class WatchdogProcess:
-    """What a scheduler has of its watchdog process.
+    """The scheduler's end of its watchdog process.
 
     Args:
         pid: of the watchdog.
@@ -212,12 +209,12 @@ class WatchdogProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether it is there; one that has ended does not stay as a zombie."""
+        """Return whether it runs; a process that has ended is waited for."""
         with self._lock:
             return not self._has_ended(os.WNOHANG)
 
     def heard(self, member: Member) -> None:
-        """Take note of a sign of life that the scheduler gave itself."""
+        """Pass on a heartbeat that the scheduler wrote itself."""
         if self._ended:
             return
         if self.is_alive:
@@ -227,7 +224,7 @@ class WatchdogProcess:
             report("The watchdog process", gone, then="the heartbeat goes on without it")
 
     def dismiss(self) -> None:
-        """Let it end, and wait for that: the scheduler has left, or never came."""
+        """End it, and wait for the end, after the scheduler has left."""
         with self._lock:
             if self._has_ended(os.WNOHANG):
                 return
@@ -240,14 +237,14 @@ class WatchdogProcess:
                 self._has_ended(0)
 
     def _write(self, line: bytes) -> None:
-        # Full: it is stopped and does not read; broken: it is gone, which is seen next time.
+        # A full pipe means that it is stopped, a broken one that it is gone.
         with suppress(OSError):
             if self._is_ours:
                 os.write(self._pipe, line)
 
     @property
     def _is_ours(self) -> bool:
-        """Return whether the pipe's number stands for the pipe still, and not for another file."""
+        """Return whether the descriptor is still the pipe, and not another file."""
         return identity(self._pipe) == self._identity
 
     def _has_ended(self, options: int) -> bool:
@@ -255,7 +252,7 @@ class WatchdogProcess:
             try:
                 self._ended = os.waitpid(self.pid, options)[0] == self.pid
             except ChildProcessError:
-                # Somebody else waited for it: the first process of a container, perhaps.
+                # Another part of this process waited for it.
                 self._ended = True
             if self._ended:
                 with suppress(OSError):
@@ -265,15 +262,15 @@ class WatchdogProcess:
 
 
 def can_fork() -> bool:
-    """Return whether a forked process can go on to use libraries; those of macOS may abort it."""
+    """Return whether a forked process can use libraries; those of macOS may abort it."""
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 
 def fork_watchdog(options: Options, clock: Clock) -> WatchdogProcess | None:
     """Fork a watchdog process, where options and system allow that.
 
-    To be called in the main thread by a process that is to be a scheduler and nothing
-    else, before it has threads; its database connections are closed.
+    To be called in the main thread of a process that becomes a scheduler, before it has threads;
+    its database connections are closed.
     """
     if not options.WATCHDOG_PROCESS or not can_fork():
         return None
@@ -281,7 +278,7 @@ def fork_watchdog(options: Options, clock: Clock) -> WatchdogProcess | None:
     close_every()
     read, write = _pipe()
     parent = os.getpid()
-    # Until the child ignores them, which is a moment after it is there.
+    # Until the child ignores them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         pid = _fork()
@@ -306,7 +303,7 @@ def _pipe() -> tuple[int, int]:
 
 def _fork() -> int:
     with warnings.catch_warnings():
-        # A library may have threads already. What they have locked stays locked in the
-        # child, which needs nothing of it; its own children end by their time limit.
+        # A library may have threads already. Their locks stay locked in the child, which does
+        # not use them; its own children have a time limit.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
