@@ -1,9 +1,11 @@
-"""Connections of callbacks: no more than there are threads, none left broken (P73)."""
+"""Database connections: closed after each run, and the log of an outage."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +18,10 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.monitoring.cached_query import CachedQuery
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.connections import Outage
 from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
 from django_declarative_cron.store import manual_runs
+from django_declarative_cron.testing import ManualClock
 
 from ..timeouts import TIMEOUT
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
@@ -148,3 +152,51 @@ def test_p73_a_connection_of_a_worker_is_closed_after_each_run(
         run_now("t")
         heard.wait_for("TaskRunCompleted", turn)
     assert seen[0] is not seen[1]
+
+
+START = datetime(2024, 1, 1, 10, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _all_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.INFO, logger="django_declarative_cron"):
+        yield
+
+
+def test_five_minutes_of_refusals_are_told_in_eleven_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock(START)
+    outage = Outage(clock)
+    told = []
+    for second in range(301):
+        outage.fails("evaluating", OSError("gone"), clock.now())
+        told += [second] * (len(caplog.records) - len(told))
+        clock.advance(clock.now() + timedelta(seconds=1))
+    assert told == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+    for _ in range(3):
+        outage.ends()
+    (recovered,) = caplog.records[10:]
+    assert recovered.levelname == "INFO"
+    assert recovered.getMessage() == "The database answers again after 301 refusals in 301 s."
+
+
+def test_a_pass_that_succeeds_between_two_refusals_is_no_recovery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = ManualClock(START)
+    outage = Outage(clock)
+    for _ in range(3):
+        outage.fails("looking after the registration set", OSError("gone"), clock.now())
+        outage.ends()
+    assert len(caplog.records) == 1
+
+
+def test_the_next_outage_is_told_at_once_again(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(START)
+    outage = Outage(clock)
+    for _ in range(2):
+        outage.fails("evaluating", OSError("gone"), clock.now())
+        outage.ends()
+        outage.ends()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"] * 2

@@ -1,18 +1,37 @@
-"""A receiver that answers byte by byte holds its sender no longer than the timeout."""
+"""Delivery of events to a receiver, which may be slow, down, or refuse them."""
 
 from __future__ import annotations
 
+import json
+import threading
+import time
+import types
+import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
+import standardwebhooks
 
-from django_declarative_cron.core.event_sink import Sink
+from django_declarative_cron import Scheduler, conf
+from django_declarative_cron.core import events
+from django_declarative_cron.core.event_sink import SOURCES, Sink, envelopes
+from django_declarative_cron.models import OutboxEvent, SchedulerState, TaskRun
 from django_declarative_cron.monitoring.delivery import DeliveryError
 from django_declarative_cron.monitoring.http_client import post
-from django_declarative_cron.runtime.event_delivery import Answer, Poster
+from django_declarative_cron.runtime import event_delivery
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.event_delivery import Answer, Posted, Poster, SinkThread
+from django_declarative_cron.signals import signal_of
+from django_declarative_cron.store import outbox
 
+from ..receiver import SECRET, Got, Post, Receiver
+from ..store.conftest import Deployment
 from ..timeouts import TIMEOUT
+from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 from .trickle import ANSWER, Trickle
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -50,3 +69,370 @@ def test_what_comes_behind_the_head_of_an_answer_is_not_waited_for(
     trickle: Callable[..., Trickle],
 ) -> None:
     post(trickle(HEAD).url, timedelta(seconds=TIMEOUT))
+
+
+RunNow = Any
+LIFE = ["cron.triggered", "job.started", "job.completed"]
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def fail() -> None:
+    raise ValueError("the barrel is empty")
+
+
+def declared(*names: str, callback: Any = nothing) -> list[Any]:
+    return [(name, NEVER_TODAY, callback, FIVE_MINUTES) for name in names]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again soon."""
+    monkeypatch.setattr(event_delivery, "LOOK", 0.05)
+    monkeypatch.setattr(event_delivery, "LONGEST_PAUSE", timedelta(milliseconds=50))
+    monkeypatch.setattr(event_delivery, "LONGEST_BACKOFF", timedelta(milliseconds=50))
+
+
+def outbox_event(name: str, deployment: Deployment) -> None:
+    """Let an event wait that nobody in this process has been told of."""
+    OutboxEvent.objects.create(
+        scheduler=SchedulerState.objects.get(),
+        event_id=uuid.uuid4(),
+        type="job.started",
+        task_name=name,
+        body=json.dumps({"type": "job.started"}),
+        created_at=deployment.now,
+    )
+
+
+def waiting() -> int:
+    return OutboxEvent.objects.count()
+
+
+def until_waiting_are(count: int) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while waiting() != count:
+        assert time.monotonic() < deadline, list(OutboxEvent.objects.values())
+        time.sleep(0.01)
+
+
+def test_events_are_posted_in_order_signed_and_forgotten(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
+) -> None:
+    post_to(receiver.url, headers={"Authorization": "Bearer of events"})
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    receiver.wait(lambda r: len(r.taken) == 3)
+    assert receiver.kinds() == LIFE
+    until_waiting_are(0)
+    for got in receiver.taken:
+        assert standardwebhooks.Webhook(SECRET).verify(got.body, got.headers) == got.envelope
+        assert got.headers["webhook-id"] == got.envelope["id"]
+        assert got.headers["content-type"] == "application/cloudevents+json; charset=utf-8"
+        assert got.headers["authorization"] == "Bearer of events"
+        assert got.path == "/hook/s3cret"
+
+
+def test_the_old_secret_and_the_new_one_both_sign(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
+) -> None:
+    new = "whsec_" + "bmV3" * 10
+    post_to(receiver.url, secret=[new, SECRET])
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    receiver.wait(lambda r: len(r.taken) == 3)
+    for secret in (new, SECRET):
+        assert standardwebhooks.Webhook(secret).verify(
+            receiver.got[0].body, receiver.got[0].headers
+        )
+
+
+def test_a_receiver_that_fails_gets_everything_in_order_with_the_same_names(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    answers = iter([500, 503, 429])
+    receiver.behave = lambda got: next(answers, 200)
+    post_to(receiver.url)
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    receiver.wait(lambda r: len(r.taken) == 3)
+    assert receiver.kinds() == LIFE
+    assert [got.kind for got in receiver.got] == ["cron.triggered"] * 3 + LIFE
+    assert len({got.headers["webhook-id"] for got in receiver.got[:4]}) == 1
+    assert [event.failures for event in heard.of("EventDeliveryFailed")] == [1, 2]
+    assert heard.of("EventDeliveryFailed")[0].error == "500 Internal Server Error"
+    assert [event.failures for event in heard.wait_for("EventDeliveryResumed")] == [3]
+
+
+def test_nobody_there_is_told_without_the_secrets_of_the_url(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    url = receiver.url
+    receiver.close()
+    post_to(url)
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    (failed,) = heard.wait_for("EventDeliveryFailed")[:1]
+    assert "refused" in failed.error
+    assert "s3cret" not in failed.error
+    again = Receiver(port=receiver.port)
+    again.wait(lambda r: len(r.taken) == 3)
+    assert again.kinds() == LIFE
+    again.close()
+
+
+def test_a_redirect_is_not_followed(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    other = Receiver()
+    receiver.behave = lambda got: (307, {"location": other.url}, "")
+    post_to(receiver.url)
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    assert heard.wait_for("EventDeliveryFailed")[0].error == "307 Temporary Redirect"
+    assert other.got == []
+    other.close()
+
+
+def test_a_receiver_that_hangs_delays_no_run_and_no_stop(
+    scheduler: Scheduler,
+    receiver: Receiver,
+    post_to: Post,
+    run_now: RunNow,
+    heard: Heard,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hang(self: Poster, *given: Any) -> Posted:
+        asked.set()
+        may_end.wait(2 * TIMEOUT)
+        ended.set()
+        return Posted(Answer.DOWN, "it hung")
+
+    monkeypatch.setattr(Poster, "post", hang)
+    post_to(receiver.url)
+    scheduler.initialize(declared("a", "b"))
+    run_now("a")
+    assert asked.wait(TIMEOUT)
+    run_now("b")
+    heard.wait_for("TaskRunCompleted", 2)
+    assert scheduler.stop(grace=timedelta(seconds=0.2))
+    # Only now the receiver may come to an end: nobody has waited for it.
+    assert not ended.is_set()
+    assert waiting() == 6
+    may_end.set()
+    assert ended.wait(TIMEOUT)
+
+
+def test_an_answer_that_comes_late_is_none_and_the_event_comes_again(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
+) -> None:
+    late = threading.Event()
+    receiver.behave = lambda got: 200 if len(receiver.got) > 1 or late.wait(TIMEOUT) else 500
+    post_to(receiver.url, timeout=0.3)
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    receiver.wait(lambda r: len(r.taken) == 3)
+    late.set()
+    assert [got.kind for got in receiver.got] == ["cron.triggered", *LIFE]
+    assert receiver.got[0].envelope == receiver.got[1].envelope
+
+
+def test_an_event_that_is_refused_holds_up_its_own_task_only(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    def behave(got: Got) -> Any:
+        return (400, {}, "no such shop") if got.envelope["data"]["cron_name"] == "a" else 200
+
+    receiver.behave = behave
+    post_to(receiver.url)
+    scheduler.initialize(declared("a", "b"))
+    run_now("a", "b")
+    receiver.wait(lambda r: len(r.taken) == 3 and len(r.got) > 5)
+    assert receiver.kinds() == LIFE
+    assert {got.kind for got in receiver.got if got not in receiver.taken} == {"cron.triggered"}
+    assert not heard.of("EventDeliveryFailed")
+    until_waiting_are(3)
+    first = OutboxEvent.objects.order_by("id")[0]
+    assert (first.error, first.attempts > 0) == ("400 Bad Request: no such shop", True)
+
+
+def test_a_stop_delivers_what_is_left(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    gate = threading.Event()
+    receiver.behave = lambda got: 200 if gate.wait(TIMEOUT) else 500
+    post_to(receiver.url)
+    scheduler.initialize(declared(*"abc", callback=fail))
+    run_now(*"abc")
+    heard.wait_for("TaskRunFailed", 3)
+    threading.Timer(0.2, gate.set).start()
+    assert scheduler.stop()
+    assert waiting() == 0
+    for name in "abc":
+        mine = [g.kind for g in receiver.taken if g.envelope["data"]["cron_name"] == name]
+        assert mine == ["cron.triggered", "job.started", "job.failed", "job.retrying"]
+
+
+def test_a_stop_during_a_look_that_finds_nothing_looks_once_more(
+    transactional_db: None, receiver: Receiver, post_to: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = Deployment(1)
+    deployment.initialize()
+    post_to(receiver.url)
+    thread = event_delivery.SinkThread(system_clock, conf.options, lambda: deployment.member)
+    looks, looking = outbox.take, threading.Event()
+
+    def look(*args: Any, **kwargs: Any) -> Any:
+        found = looks(*args, **kwargs)
+        if not looking.is_set():
+            looking.set()
+            while not thread._is_leaving:
+                time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(outbox, "take", look)
+    thread.start()
+    assert looking.wait(TIMEOUT)
+    outbox_event("a", deployment)
+    thread.stop(None)
+    assert receiver.kinds() == ["job.started"]
+
+
+def test_a_stop_does_not_wait_for_a_receiver_that_is_down(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+) -> None:
+    receiver.behave = lambda got: 503
+    post_to(receiver.url)
+    scheduler.initialize(declared("a"))
+    run_now("a")
+    heard.wait_for("TaskRunCompleted")
+    began = time.monotonic()
+    assert scheduler.stop(grace=timedelta(seconds=TIMEOUT))
+    assert time.monotonic() - began < TIMEOUT
+    assert waiting() == 3
+
+
+def test_without_a_sink_there_is_no_thread(scheduler: Scheduler, run_now: RunNow) -> None:
+    scheduler.initialize(declared("a"))
+    assert "declarative-cron-sink" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_standby_delivers_nothing(
+    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
+) -> None:
+    post_to(receiver.url)
+    scheduler.initialize(declared("a"))
+    second = Scheduler()
+    second.initialize(declared("a"))
+    try:
+        for n in range(3):
+            run_now("a")
+            receiver.wait(lambda r, n=n: len(r.taken) == 3 * (n + 1))
+        assert receiver.kinds() == LIFE * 3
+        assert TaskRun.objects.count() == 3
+    finally:
+        second.stop()
+
+
+def test_a_receiver_that_is_down_is_tried_with_one_event_at_a_time(
+    transactional_db: None, receiver: Receiver, post_to: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_delivery, "AT_ONCE", 2)
+    deployment = Deployment(1)
+    deployment.initialize()
+    for name in "abcdef":
+        outbox_event(name, deployment)
+    post_to(receiver.url)
+    together = threading.Barrier(2)
+
+    def behave(got: Got) -> int:
+        if len(receiver.got) <= 2:
+            together.wait(TIMEOUT)
+        return 503
+
+    receiver.behave = behave
+    thread = event_delivery.SinkThread(system_clock, conf.options, lambda: deployment.member)
+    counts = []
+    for _ in range(4):
+        thread._pass()
+        counts.append(len(receiver.got))
+    assert counts[0] == 2
+    assert [after - before for before, after in pairwise(counts)] == [1, 1, 1]
+    receiver.behave = lambda got: 200
+    OutboxEvent.objects.update(next_attempt_at=None)
+    assert thread._pass() == 0.0
+    assert len(receiver.taken) == 1
+    thread._pass()
+    assert not OutboxEvent.objects.exists()
+
+
+AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
+FACTS = events.Facts(
+    deployment=uuid.UUID(int=1),
+    source="urn:uuid:0",
+    cron="0 * * * *",
+    timezone="UTC",
+    job_type="garden.water",
+    job=uuid.UUID(int=2),
+    run_count=1,
+    attempt=1,
+    scheduled_time=AT,
+)
+VALUES: dict[Any, Any] = {int: 1, str: "x", float: 1.0, datetime: AT, events.Facts: FACTS}
+
+
+class Idle(SinkThread):
+    """One that is told of news, and does nothing with them."""
+
+    def _run(self) -> None:
+        pass
+
+
+def sample(hint: Any, *, flag: bool) -> Any:
+    if hint is bool:
+        return flag
+    if get_origin(hint) in (Union, types.UnionType):
+        return sample(get_args(hint)[0], flag=flag)
+    return VALUES.get(hint)
+
+
+def is_told(kind: type[events.Event]) -> bool:
+    """Tell whether other programs hear of an event, with any flags."""
+    hints = get_type_hints(kind)
+    made = [
+        kind(**{f.name: sample(hints[f.name], flag=flag) for f in fields(kind) if f.init})
+        for flag in (True, False)
+    ]
+    return any(map(envelopes, made))
+
+
+@pytest.fixture
+def idle(post_to: Post) -> Iterator[Idle]:
+    post_to("http://127.0.0.1:9/")
+    made = Idle(system_clock, conf.options, lambda: None)
+    made.start()
+    yield made
+    made.stop(None)
+
+
+def woken_by(idle: Idle, kind: type[events.Event]) -> bool:
+    idle._woken.clear()
+    # Others may listen still, who miss the fields of the event.
+    signal_of(kind).send_robust(sender=kind)
+    return idle._woken.is_set()
+
+
+def test_it_is_woken_by_every_event_that_is_told(idle: Idle) -> None:
+    told = {kind for kind in events.ALL if is_told(kind)}
+    assert {kind for kind in events.ALL if woken_by(idle, kind)} == told == set(SOURCES)
+    assert {events.TaskRunFetched, events.TaskRunCancelRequested, events.TaskSkipped} <= told
+    assert events.TaskPreserved not in told
+
+
+def test_once_it_has_stopped_nothing_wakes_it(idle: Idle) -> None:
+    idle.stop(None)
+    assert not any(woken_by(idle, kind) for kind in events.ALL)

@@ -6,15 +6,17 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.fencing import Fence, LeaseValidity
+from django_declarative_cron.runtime.fencing import Fence, LeaseValidity, ObservedWindow
 from django_declarative_cron.store import results
-from django_declarative_cron.store.guard import peek
+from django_declarative_cron.store.database import DatabaseNow
+from django_declarative_cron.store.guard import Member, peek
 from django_declarative_cron.testing import ManualClock
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
@@ -173,3 +175,35 @@ def test_a_leader_that_reaches_no_database_believes_in_its_lead_for_a_lease(
     away.clear()
     again = heard.wait_for("LeadershipGained", 2)[-1]
     assert gained.term == lost.term == again.term
+
+
+def test_an_observed_window_lasts_only_without_a_gap(clock: ManualClock) -> None:
+    member = Member(
+        using="default",
+        deployment="default",
+        instance=uuid4(),
+        digest="",
+        lease=timedelta(seconds=15),
+        renew=timedelta(seconds=5),
+        database_time=DatabaseNow(),
+    )
+    window = ObservedWindow()
+    assert window.watched is None
+    for at, refused, since in (
+        (0, False, 0),
+        (1, False, 0),
+        (6, False, 0),
+        (7, True, 0),  # One connection was ended, and another one opened.
+        (12, True, 0),
+        (18, False, 18),  # It was kept from looking for longer than others may be silent.
+        (19, False, 18),
+        (25, True, 25),
+        (24, False, 24),  # The database's clock was set back,
+        (4000, False, 4000),  # or the machine slept.
+    ):
+        if refused:
+            window.interrupt()
+        window.extend(member, clock.now() + timedelta(seconds=at))
+        assert window.watched == tuple(
+            clock.now() + timedelta(seconds=each) for each in (since, at)
+        )

@@ -1,4 +1,4 @@
-"""An update of the time zone database is followed without a restart (CRON-S03)."""
+"""Updates of the time zone database, and the count of a leader's rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from django_declarative_cron.cron import parse, timeline
 from django_declarative_cron.cron.zones import reload_zones
 from django_declarative_cron.runtime import housekeeping
+from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import Simulation
 
 NOON = "0 12 * * *"
@@ -109,3 +110,33 @@ def test_a_scheduler_follows_an_update_while_it_runs(installed: Path) -> None:
     assert sim.task("t").next_run_at == datetime(2024, 1, 1, 17, tzinfo=UTC)
     sim.advance_to("2024-01-01T18:00:00Z")
     assert sim.starts("t") == [datetime(2024, 1, 1, 17, tzinfo=UTC)]
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MEMBER = cast(Member, None)
+
+
+@pytest.mark.parametrize(
+    ("passed", "until_next", "counts"),
+    [
+        (59, None, False),
+        (60, None, True),
+        (60, 3600, True),
+        (60, 2, True),
+        (60, 1.9, False),
+        (69, 0.1, False),
+        (70, 0.1, True),
+        (-60, 3600, True),
+    ],
+)
+def test_a_start_that_is_near_is_not_delayed_by_counting(
+    monkeypatch: pytest.MonkeyPatch, passed: float, until_next: float | None, counts: bool
+) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(housekeeping, "is_whole", lambda member, tasks: not counted.append(tasks))
+    audit = housekeeping.RowAudit()
+    assert not audit.finds_loss(MEMBER, 3, NOW, NOW)
+    now = NOW + timedelta(seconds=passed)
+    following = None if until_next is None else now + timedelta(seconds=until_next)
+    assert not audit.finds_loss(MEMBER, 4, now, following)
+    assert counted == ([3, 4] if counts else [3])

@@ -138,22 +138,3 @@ def test_pa07_failed_tasks_are_each_called_again(
     again = [event for event in heard.of("TaskRunStarted") if event.reason == "retry"]
     assert all(event.at >= failed[event.task_name].at + short for event in again)
     assert all(event.is_retry for event in again)
-
-
-@pytest.mark.requirement("000 Polling Behavior/2")
-@pytest.mark.parametrize("tasks", [15, 20])
-def test_pa09_each_of_many_due_tasks_starts_exactly_once(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow, tasks: int
-) -> None:
-    names = [f"t{n:02}" for n in range(tasks)]
-    lock = threading.Lock()
-    called: list[str] = []
-
-    def callback(run: Any) -> None:
-        with lock:
-            called.append(run.task_name)
-
-    scheduler.initialize(_registrations(**dict.fromkeys(names, callback)))
-    run_now(*names)
-    heard.wait_for("TaskRunCompleted", tasks)
-    assert sorted(called) == names

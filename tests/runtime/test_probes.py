@@ -1,24 +1,33 @@
-"""``/live`` and ``/ready``: what they say, and clients that mean no good."""
+"""``/live`` and ``/ready``: their answers, hostile clients, and schedulers in every state."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from socketserver import ThreadingTCPServer
 from typing import Any
 
 import pytest
+from django.db import OperationalError
+from prometheus_client.parser import text_string_to_metric_families
 
-from django_declarative_cron.runtime import probes
+from django_declarative_cron import Scheduler
+from django_declarative_cron.runtime import engine, loop, probes
+from django_declarative_cron.runtime.clock import SystemClock
+from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.probes import Listener, Report, probe_pages
 
-from .conftest import TIMEOUT
+from ..process import Process
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 FACTS = {"standing": "standby", "tasks": 3, "running": 1}
 
@@ -194,3 +203,204 @@ def test_it_listens_where_it_is_told_to(host: str) -> None:
 def test_a_port_that_is_taken_is_an_error(serve: Callable[..., int]) -> None:
     with pytest.raises(OSError):
         Listener({}).start("127.0.0.1", serve())
+
+
+TASKS = [("never", NEVER_TODAY, "tests.runtime.callbacks.note", FIVE_MINUTES)]
+
+
+class Leaping(SystemClock):
+    """The machine's clock, whose seconds a test moves on."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
+@pytest.fixture
+def clock() -> Leaping:
+    return Leaping()
+
+
+def wait_until(true: Callable[[], Any]) -> None:
+    looked = threading.Event()
+    for _ in range(int(TIMEOUT * 50)):
+        if true():
+            return
+        looked.wait(0.02)
+    raise AssertionError("it never came to be")
+
+
+def test_a_new_scheduler_is_alive_and_not_ready() -> None:
+    found = probes.report(Scheduler())
+    assert (found.live, found.ready, found.reasons) == (True, False, ("not initialised yet",))
+
+
+def test_a_start_that_takes_too_long_is_not_alive(clock: Leaping) -> None:
+    scheduler = Scheduler(clock=clock)
+    clock.ahead = probes.LONGEST_START + 1
+    found = probes.report(scheduler)
+    assert not found.live
+    assert "longer than it may" in found.reasons[0]
+
+
+def test_a_running_scheduler_is_ready_until_it_stops(scheduler: Scheduler) -> None:
+    scheduler.initialize(TASKS)
+    wait_until(lambda: scheduler.pulse.last.passes)
+    found = probes.report(scheduler)
+    assert (found.live, found.ready, found.reasons) == (True, True, ())
+    assert found.facts["standing"] == "leading"
+    assert found.line == "leading, 1 task, 0 running"
+    scheduler.stop()
+    found = probes.report(scheduler)
+    assert (found.live, found.ready, found.reasons) == (
+        True,
+        False,
+        ("stopping: nothing new starts",),
+    )
+
+
+def test_without_a_database_it_is_alive_and_not_ready_until_it_comes_back(
+    scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler.initialize(TASKS)
+    wait_until(lambda: probes.report(scheduler).ready)
+
+    def away(*_: object) -> None:
+        raise OperationalError("no route to db.internal as user shop")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(engine, "peek", away)
+        scheduler._engine.woken.set()
+        heard.wait_for("PersistenceFailed")
+        wait_until(lambda: not probes.report(scheduler).ready)
+        found = probes.report(scheduler)
+        assert found.live
+        # Whoever may probe need not know where the database is.
+        assert found.reasons == ("the database refused the newest pass (OperationalError)",)
+    scheduler._engine.woken.set()
+    wait_until(lambda: probes.report(scheduler).ready)
+
+
+def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
+    woken, passed = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        passed.set()
+        raise ValueError("a secret")
+
+    loop = Loop(clock, fail, woken, lambda: 1.0)
+    loop.start()
+    assert passed.wait(TIMEOUT)
+    wait_until(lambda: loop.pulse.last.passes)
+    assert loop.pulse.last.refused == "ValueError"
+    loop.stop()
+
+
+def test_a_loop_that_hangs_is_not_alive(scheduler_on: Any, clock: Leaping) -> None:
+    scheduler, hangs, go_on = scheduler_on(clock)
+    scheduler.initialize(TASKS)
+    assert hangs.wait(TIMEOUT)
+    assert probes.report(scheduler).live
+    clock.ahead = loop.LIMIT + 1
+    found = probes.report(scheduler)
+    assert not found.live and not found.ready
+    assert "has not turned for 31 s (the limit is 30 s)" in found.reasons[0]
+    go_on.set()
+    wait_until(lambda: probes.report(scheduler).live)
+
+
+@pytest.fixture
+def scheduler_on(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Give a scheduler whose first pass hangs until it is told to go on."""
+    hangs, go_on = threading.Event(), threading.Event()
+    look, made = engine.peek, []
+
+    def hang(*given: Any) -> Any:
+        hangs.set()
+        go_on.wait(TIMEOUT)
+        return look(*given)
+
+    def make(clock: Leaping) -> tuple[Scheduler, threading.Event, threading.Event]:
+        monkeypatch.setattr(engine, "peek", hang)
+        made.append(Scheduler(clock=clock))
+        return made[0], hangs, go_on
+
+    yield make
+    go_on.set()
+    for each in made:
+        each.stop()
+
+
+def test_a_loop_that_has_ended_is_not_alive(scheduler: Scheduler) -> None:
+    scheduler.initialize(TASKS)
+    scheduler._loop.stop()
+    found = probes.report(scheduler)
+    assert (found.live, found.reasons) == (False, ("the loop or the heartbeat has ended",))
+    scheduler._loop.start()
+
+
+def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
+    ticked = threading.Event()
+
+    def tick() -> None:
+        ticked.set()
+
+    woken = threading.Event()
+    loop = Loop(clock, tick, woken, lambda: threading.TIMEOUT_MAX)
+    loop.start()
+    assert ticked.wait(TIMEOUT)
+    wait_until(lambda: loop.pulse.last.passes)
+    clock.ahead = 1_000_000.0
+    assert not loop.pulse.is_late()
+    loop.stop()
+
+
+@pytest.mark.slow
+def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> None:
+    """P34."""
+    processes = [start("--health-port", "0", "--metrics-port", "0") for _ in range(2)]
+    for process in processes:
+        process.wait_for("SIGTERM or Ctrl-C stops it")
+    ports = [_port(process) for process in processes]
+    for port in ports:
+        wait_until(lambda port=port: _get(port, "ready")[0] == 200)
+        wait_until(lambda port=port: _get(port, "live")[0] == 200)
+    both = {"leading", "standby"}
+    wait_until(lambda: {_get(port, "ready")[1].get("standing") for port in ports} == both)
+    metrics = [_port(process, "Metrics:") for process in processes]
+    wait_until(lambda: sorted(map(_leading, metrics)) == [0.0, 1.0])
+    for process in processes:
+        process.signal(signal.SIGTERM)
+        assert process.exit_code() == 0, process.output
+
+
+def _leading(port: int) -> float:
+    """Return the metric; -1 where a busy process closed the connection after its limit."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=TIMEOUT) as answer:
+            text = answer.read().decode()
+    except ConnectionError:
+        return -1.0
+    for family in text_string_to_metric_families(text):
+        if family.name == "declarative_cron_leading":
+            return float(family.samples[0].value)
+    raise AssertionError("the metric is not there")
+
+
+def _port(process: Process, kind: str = "Probes:") -> int:
+    (line,) = (line for line in process.lines if line.startswith(kind))
+    return int(line.rstrip(".\n").rpartition(" ")[2])
+
+
+def _get(port: int, path: str) -> tuple[int, Any]:
+    """Return status and body; 0 where a busy process closed the connection after its limit."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=TIMEOUT) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+    except ConnectionError:
+        return 0, {}

@@ -6,17 +6,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.fencing import ObservedWindow
-from django_declarative_cron.store.database import DatabaseNow
-from django_declarative_cron.store.guard import Member
 
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 
@@ -131,33 +127,3 @@ def test_an_error_that_cannot_be_worded_ends_the_run_all_the_same(
     run_now("t")
     (failure,) = heard.wait_for("TaskRunFailed")
     assert failure.error.startswith("Unspeakable")
-
-
-def test_an_observed_window_lasts_only_without_a_gap() -> None:
-    member = Member(
-        using="default",
-        deployment="default",
-        instance=uuid4(),
-        digest="",
-        lease=timedelta(seconds=15),
-        renew=timedelta(seconds=5),
-        database_time=DatabaseNow(),
-    )
-    window = ObservedWindow()
-    assert window.watched is None
-    for at, refused, since in (
-        (0, False, 0),
-        (1, False, 0),
-        (6, False, 0),
-        (7, True, 0),  # One connection was ended, and another one opened.
-        (12, True, 0),
-        (18, False, 18),  # It was kept from looking for longer than others may be silent.
-        (19, False, 18),
-        (25, True, 25),
-        (24, False, 24),  # The database's clock was set back,
-        (4000, False, 4000),  # or the machine slept.
-    ):
-        if refused:
-            window.interrupt()
-        window.extend(member, START + timedelta(seconds=at))
-        assert window.watched == tuple(START + timedelta(seconds=each) for each in (since, at))

@@ -1,14 +1,26 @@
-"""Signals are obeyed wherever the main thread is."""
+"""A stop: signals, the last resort, and the lead that is given up first (P21, P61)."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.db import OperationalError, connections
 
-from .conftest import TIMEOUT
+from django_declarative_cron import Scheduler
+from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
+from django_declarative_cron.runtime.engine import longest_sleep
+from django_declarative_cron.store import claims, liveness
+from django_declarative_cron.store.guard import Peek
+
+from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 BODY = """
 import ctypes, sys, threading
@@ -100,3 +112,95 @@ def test_the_last_resort_ends_a_process_that_hangs_in_a_driver(begin) -> None:  
     process = begin(STUCK, ARM)
     process.send_signal(signal.SIGTERM)
     assert process.wait(TIMEOUT) == 0
+
+
+RunNow = Callable[..., None]
+ACTS_OF_PEOPLE = 1.0
+
+
+def _wait_until(is_so: Callable[[], object]) -> None:
+    pause = threading.Event()
+    for _ in range(int(TIMEOUT * 50)):
+        if is_so():
+            return
+        pause.wait(0.02)
+    raise AssertionError("it never came")
+
+
+def _has_no_leader() -> bool:
+    return SchedulerState.objects.get().leader_id is None
+
+
+def test_a_claim_that_a_stop_overtakes_does_not_take_the_lead_back(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, run_now: RunNow
+) -> None:
+    """It had asked whether to stop, and waits for the row that the stop has just written."""
+    scheduler, calls = Scheduler(background=False), 0
+    scheduler.initialize([("t", NEVER_TODAY, lambda: None, FIVE_MINUTES)])
+    real = claims.claim_due
+
+    def overtaken(member: Any, *args: Any, **kwargs: Any) -> claims.Claimed:
+        nonlocal calls
+        calls += 1
+        scheduler.request_stop()
+        liveness.stop_requested(member, datetime.now(UTC))
+        return real(member, *args, **kwargs)
+
+    monkeypatch.setattr(claims, "claim_due", overtaken)
+    run_now("t")
+    scheduler.tick()
+    assert calls == 1
+    assert _has_no_leader()
+    assert not TaskRun.objects.exists()
+    scheduler.stop()
+
+
+def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run in flight is waited for; the lead is free long before its end."""
+    may_end, refusals = threading.Event(), []
+    real = liveness.stop_requested
+
+    def refused_once(*args: Any) -> None:
+        if not refusals:
+            refusals.append(args)
+            raise OperationalError("terminating connection due to administrator command")
+        real(*args)
+
+    monkeypatch.setattr(liveness, "stop_requested", refused_once)
+    scheduler.initialize([("t", NEVER_TODAY, lambda: may_end.wait(TIMEOUT), FIVE_MINUTES)])
+    run_now("t")
+    heard.wait_for("TaskRunStarted")
+    stopping = threading.Thread(target=_stop, args=(scheduler,))
+    stopping.start()
+    try:
+        _wait_until(_has_no_leader)
+        assert refusals
+        assert SchedulerInstance.objects.get().stop_requested_at is not None
+        assert TaskRun.objects.get().outcome == "running"
+    finally:
+        may_end.set()
+        stopping.join(TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("lapses_in", "seconds"), [(None, 1.0), (15.0, 0.5), (0.5, 0.5), (0.2, 0.2), (-3.0, 0.02)]
+)
+def test_p61_a_lead_that_is_given_up_is_seen_within_a_second(
+    lapses_in: float | None, seconds: float
+) -> None:
+    """A standby looks closer than a leader, and at the end of the lease at the latest."""
+    seen = None
+    if lapses_in is not None:
+        now = datetime(2026, 12, 1, tzinfo=UTC)
+        until = now + timedelta(seconds=lapses_in)
+        seen = Peek(uuid4(), 1, until, "", 1, now, None, None, None)
+    assert longest_sleep(seen, ACTS_OF_PEOPLE) == pytest.approx(seconds)
+
+
+def _stop(scheduler: Scheduler) -> None:
+    try:
+        scheduler.stop(grace=timedelta(seconds=TIMEOUT))
+    finally:
+        connections.close_all()
