@@ -36,6 +36,7 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
         door = options.pop("door", "")
         arguments = options.pop("arguments", ())
         pools = options.pop("pools", 0)
+        is_awaited = options.pop("is_awaited", True)
         given = {"LEASE": 2, "RENEW": 0.5, **options}
         process = start(
             *arguments,
@@ -46,13 +47,28 @@ def launch(start: Callable[..., Process]) -> Iterator[Launch]:
             DDC_TEST_POOLS=str(pools),
         )
         launched.append(process)
-        process.wait_for("SIGTERM or Ctrl-C stops it")
+        if is_awaited:
+            process.wait_for("SIGTERM or Ctrl-C stops it")
         return process
 
     yield begin
     for process in launched:
         with suppress(ProcessLookupError):
             process.signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def launch_two(launch: Launch) -> Callable[..., tuple[Process, Process]]:
+    """Start two schedulers at the same time; return the leader, then the standby."""
+
+    def begin(**options: Any) -> tuple[Process, Process]:
+        first, second = (launch(is_awaited=False, **options) for _ in range(2))
+        for process in (first, second):
+            process.wait_for("SIGTERM or Ctrl-C stops it")
+        wait_until(leading_pid, "a leader")
+        return (first, second) if leading_pid() == first.child.pid else (second, first)
+
+    return begin
 
 
 def wait_until(is_so: Callable[[], object], what: str) -> None:

@@ -32,35 +32,29 @@ def _noted(notes: Path, word: str, count: int) -> list[str]:
     return lines()
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 @pytest.mark.parametrize("runner", ["thread", "process"])
-def test_pools_of_multiprocessing_end(
-    launch: Launch, run_now: RunNow, notes: Path, runner: str, number: int
+def test_a_thousand_pools_of_multiprocessing_end(
+    launch: Launch, run_now: RunNow, notes: Path, runner: str
 ) -> None:
-    process = launch(pools=number)
+    process = launch(pools=1000)
     run_now(f"make-pools-{runner}")
     _noted(notes, "pools ended", 1)
     process.wait_for("TaskRunCompleted")
 
 
-def test_children_of_callbacks_are_ended_by_signals_and_the_scheduler_is_not(
+def test_children_of_callbacks_handle_signals_and_have_no_descriptor_of_ours(
     launch: Launch, run_now: RunNow, notes: Path
 ) -> None:
-    process = launch()
-    run_now("end-children-thread", "end-children-process")
+    process = launch(pools=20, arguments=("--health-port", "0"))
+    callbacks = ("make-pools", "end-children", "show-descriptors-of-a-child")
+    run_now(*[f"{name}-{runner}" for name in callbacks for runner in ("thread", "process")])
+    process.wait_for("TaskRunCompleted", 6)
+    assert _noted(notes, "pools", 2) == ["pools ended"] * 2
     assert _noted(notes, "multiprocessing", 2) == ["multiprocessing -15"] * 2
     assert _noted(notes, "fork", 2) == ["fork -15"] * 2
-    process.wait_for("TaskRunCompleted", 2)
-    assert "SchedulerStopRequested" not in process.output
-
-
-def test_children_of_callbacks_have_no_descriptor_of_ours(
-    launch: Launch, run_now: RunNow, notes: Path
-) -> None:
-    process = launch(arguments=("--health-port", "0"))
-    run_now("show-descriptors-of-a-child-thread", "show-descriptors-of-a-child-process")
-    process.wait_for("TaskRunCompleted", 2)
     assert _noted(notes, "high", 2) == ["high 0"] * 2
+    assert "SchedulerStopRequested" not in process.output
 
 
 def test_a_worker_that_is_left_behind_keeps_no_port(

@@ -12,9 +12,11 @@ import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 
+from ..process import Process
 from .conftest import Launch, halt, is_running, leading_pid, wait_until, watchdog_of
 
 RunNow = Callable[..., None]
+LaunchTwo = Callable[..., tuple[Process, Process]]
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,24 +69,31 @@ def test_a_stopped_leader_lives_and_leads_no_more(
     assert {run.outcome for run in TaskRun.objects.all()} == {"succeeded"}
 
 
-def test_a_killed_leader_is_buried_at_once_whatever_the_lease(
-    launch: Launch, run_now: RunNow
+def test_a_killed_leader_is_marked_as_dead_whatever_the_lease_and_its_children(
+    launch_two: LaunchTwo, run_now: RunNow, notes: Path
 ) -> None:
-    first, second = launch(**A_LONG_LEASE), launch(**A_LONG_LEASE)
+    """A child that its callback forked keeps the pipe to the watchdog process open."""
+    first, second = launch_two(**A_LONG_LEASE)
+    run_now("leave-a-child")
+    first.wait_for("TaskRunCompleted")
+    child = int(notes.read_text().split()[1])
     run_now("until-stopping")
-    first.wait_for("TaskRunStarted")
+    first.wait_for("TaskRunStarted", 2)
     watchdog = watchdog_of(first)
-    first.signal(signal.SIGKILL)
-    second.wait_for("LeadershipGained")
-    second.wait_for("reason=orphaned")
+    try:
+        first.signal(signal.SIGKILL)
+        second.wait_for("LeadershipGained")
+        second.wait_for("reason=orphaned")
+    finally:
+        os.kill(child, signal.SIGKILL)
     assert watchdog is not None
     wait_until(lambda: not is_running(watchdog), "the end of the watchdog process")
 
 
-def test_a_process_that_leaves_in_the_middle_of_a_callback_is_buried_at_once(
-    launch: Launch, run_now: RunNow
+def test_a_process_that_exits_in_the_middle_of_a_callback_is_marked_as_dead(
+    launch_two: LaunchTwo, run_now: RunNow
 ) -> None:
-    first, second = launch(**A_LONG_LEASE), launch(**A_LONG_LEASE)
+    first, second = launch_two(**A_LONG_LEASE)
     run_now("exit-at-once")
     assert first.exit_code() == 9
     second.wait_for("LeadershipGained")
@@ -139,21 +148,6 @@ def test_a_callback_that_closes_the_pipe_is_not_the_end(launch: Launch, run_now:
     process.signal(signal.SIGKILL)
     following = launch(**A_LONG_LEASE)
     wait_until(lambda: leading_pid() == following.child.pid, "a new leader")
-
-
-@pytest.mark.alike
-def test_a_child_that_keeps_the_pipe_open_hides_no_end(
-    launch: Launch, run_now: RunNow, notes: Path
-) -> None:
-    first, second = launch(**A_LONG_LEASE), launch(**A_LONG_LEASE)
-    run_now("leave-a-child")
-    first.wait_for("TaskRunCompleted")
-    child = int(notes.read_text().split()[1])
-    try:
-        first.signal(signal.SIGKILL)
-        second.wait_for("LeadershipGained")
-    finally:
-        os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.alike
