@@ -218,7 +218,7 @@ def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
     """Yield warnings about insecure settings."""
     for channel in channels:
         if channel.kind == "webhook" and not channel.secrets:
-            yield f"has the webhook {channel.name!r} without a `secret`, so its messages can be forged"
+            yield f"has the webhook {channel.name!r} without a `secret`, so messages can be forged"
 
 
 def _read(given: object) -> Channel:
