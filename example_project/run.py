@@ -148,7 +148,7 @@ def _banner(port: int) -> None:
   Scheduled tasks     {address}django_declarative_cron/scheduledtask/
   User, password      {STAFF_NAME}, {password}
   Inbox               {inbox}
-                      One file there is malformed. Mend it, and see its task recover.
+                      One file there is malformed. Fix it, and see its task recover.
   Ctrl-C stops both, web site and scheduler.
 {"=" * 78}
 """,

@@ -1,11 +1,11 @@
-"""Settings of the shop where it is deployed: what differs there comes from the environment.
+"""Settings of the deployed shop, read from environment variables.
 
-``SECRET_KEY`` and ``ALLOWED_HOSTS`` must be set. The database is found by the variables of
-PostgreSQL's own library: ``PGHOST``, ``PGDATABASE``, ``PGUSER``, ``PGPASSWORD``.
+``SECRET_KEY`` and ``ALLOWED_HOSTS`` are required. The database is configured by the variables of
+libpq: ``PGHOST``, ``PGDATABASE``, ``PGUSER``, ``PGPASSWORD``.
 
-What may be set: ``RELEASE``; ``HTTPS=1`` behind a proxy that speaks TLS and sets
-``X-Forwarded-Proto`` itself, with ``TRUSTED_ORIGINS``; ``SLACK_URL``, where people are told of what
-needs them; ``PING_URL`` of a monitor outside, with ``{slug}`` in place of the task.
+Optional: ``RELEASE``; ``HTTPS=1`` behind a proxy that terminates TLS and sets
+``X-Forwarded-Proto``, with ``TRUSTED_ORIGINS``; ``SLACK_URL`` for notifications; ``PING_URL`` of an
+external monitor, with ``{slug}`` for the task.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DECLARATIVE_CRON = {
     "MONITOR": {"ping": PING_URL, "every_task": True} if PING_URL else None,
 }
 
-# One JSON object a line, for whatever gathers the output of containers.
+# One JSON object a line, for the log collector of containers.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

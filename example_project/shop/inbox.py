@@ -33,7 +33,7 @@ _LOOK_LIKE_DIGITS = str.maketrans("OoQIlSB", "0001158")
 
 
 class InboxError(Exception):
-    """Some files wait in the inbox until somebody mends them."""
+    """Some files wait in the inbox until somebody fixes them."""
 
 
 class MalformedFileError(stock.DeliveryError):
@@ -55,7 +55,7 @@ def import_files() -> list[str]:
             if import_file(path):
                 booked.append(path.name)
         except stock.DeliveryError as error:
-            complaints.append(f"{path.name}: {error} Mend {path} and save it.")
+            complaints.append(f"{path.name}: {error} Fix {path} and save it.")
     if complaints:
         raise InboxError(" ".join(complaints))
     return booked

@@ -1,6 +1,6 @@
-"""What the scheduler calls: ordinary functions, named in ``settings.SCHEDULED_TASKS``.
+"""The callbacks of the scheduled tasks, as named in ``settings.SCHEDULED_TASKS``.
 
-One that takes ``run`` is told what it runs for, and when to come to an end.
+A function with the parameter ``run`` receives its occurrence, and learns when to stop.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class ImportStock(InAFolder, TestCase):
                 with self.assertRaises(inbox.InboxError) as caught:
                     tasks.import_stock()
                 self.assertTrue(str(caught.exception).startswith(f"bad.csv: {said}"))
-                self.assertTrue(str(caught.exception).endswith(f"Mend {path} and save it."))
+                self.assertTrue(str(caught.exception).endswith(f"Fix {path} and save it."))
         self.assertEqual(self.files("inbox"), ["bad.csv"])
         self.assertEqual((stock_of("mug-red"), stock_of("milk-jug")), (START, START))
         self.assertFalse(Delivery.objects.exists())
@@ -111,7 +111,7 @@ class ImportStock(InAFolder, TestCase):
         with self.assertRaisesRegex(inbox.InboxError, 'line 4 the quantity "4O"') as caught:
             tasks.import_stock()
         (left,) = self.files("inbox")
-        self.assertEqual(str(caught.exception).count("Mend "), 1)
+        self.assertEqual(str(caught.exception).count("Fix "), 1)
         self.assertEqual(sorted([left, *self.files("processed")]), delivered)
 
         path = self.var / "inbox" / left
