@@ -16,8 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options
-from ..core.load import load
-from ..core.schedule import Schedule
+from ..core.schedule import Schedule, load
 from ..core.status import Status
 from ..cron import next_transitions
 from ..models import ScheduledTask, SchedulerInstance

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ..cron import next_transitions
 from .events import LATE
-from .next_start import next_start
+from .next_run import next_start
 from .overlap import Policy
 from .schedule import Schedule
 from .state import TaskState

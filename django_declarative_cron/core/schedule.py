@@ -1,8 +1,9 @@
-"""Days that calendars take out of schedules, as a schedule sees them; pure."""
+"""Schedules: the instants of one expression in one zone, without excluded and skipped ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -15,13 +16,13 @@ from ..exceptions import CalendarError, CronCalculationError
 
 
 class Exclusion(Protocol):
-    """Say of days whether a calendar excludes them."""
+    """Return for days whether a calendar excludes them."""
 
     def calendar_of(self, day: date) -> str:
         """Return the name of the calendar that excludes a day, empty where none does.
 
         Raises:
-            CalendarError: a calendar gives no answer.
+            CalendarError: a calendar does not answer.
         """
 
 
@@ -33,7 +34,7 @@ class Calendars(Protocol):
         """Return their names."""
 
     def exclusion(self, names: Sequence[str]) -> Exclusion:
-        """Return what some of them exclude together."""
+        """Return the union of some calendars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Excluded:
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
 
-_Asked = tuple[CronExpression, ZoneInfo, Timeline, datetime | None, Gap, Fold]
+_Arguments = tuple[CronExpression, ZoneInfo, Timeline, datetime | None, Gap, Fold]
 
 _AT_ONCE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
@@ -64,7 +65,7 @@ _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
 _KEPT: Final = 64
 _LONGEST_EXCLUSION: Final = timedelta(days=3653)
-"""Beyond it, a task whose days are all excluded counts as never due."""
+"""A task whose days are all excluded for longer than this is never due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,13 @@ class Schedule:
     Args:
         expression: the parsed cron expression.
         zone: where its civil minutes are.
-        gap: what becomes of a local minute that does not exist.
+        gap: treatment of a local minute that does not exist.
         fold: which passes of a local minute that happens twice count.
         anchor: the instant from which ``@every`` counts; without it such an expression
-            has no answers.
-        offset: by how much each occurrence is later than the expression says.
-        exclusion: the days without occurrences; a calendar that gives no answer excludes none.
-        omitted: an occurrence that is left out.
+            has no occurrences.
+        offset: the delay of each occurrence.
+        exclusion: the days without occurrences; a calendar that does not answer excludes none.
+        omitted: an occurrence that is skipped.
     """
 
     expression: CronExpression
@@ -95,15 +96,10 @@ class Schedule:
     exclusion: Exclusion | None = field(default=None, compare=False)
     omitted: datetime | None = field(default=None, compare=False)
 
-    def of(self, expression: CronExpression) -> Schedule:
-        """Return what another expression means under the same rules."""
-        rules = (self.zone, self.gap, self.fold, self.anchor)
-        return Schedule(expression, *rules, self.offset, self.exclusion, self.omitted)
-
     def anchored(self, instant: datetime) -> Schedule:
         """Return the schedule as it counts for a task: ``@every`` from its registration on.
 
-        A late run moves nothing: the next one comes at its own time (002 Interval Expression).
+        A late run does not move the later ones (002 Interval Expression).
         """
         return self if self.expression.every is None else replace(self, anchor=instant)
 
@@ -139,7 +135,7 @@ class Schedule:
             return None
         latest = self.latest_at_or_before(instant)
         if self.offset:
-            # Its second was chosen by nobody: what counts is the minute.
+            # The offset chose the second, so the whole minute counts.
             begins = instant.replace(second=0, microsecond=0)
             return latest if latest is not None and latest >= begins else None
         lasts = self.expression.resolution
@@ -173,14 +169,14 @@ class Schedule:
             yield following
             following = self.next_after(following)
 
-    # --- what is left out ---
+    # --- excluded and skipped occurrences ---
 
     def is_skipped_at(self, instant: datetime) -> bool:
         """Return whether an instant would be an occurrence if it were not left out."""
         return self._latest(instant) == instant and not self._calendar_of(self.day_of(instant))
 
     def excluded_between(self, after: datetime, until: datetime) -> Iterator[Excluded]:
-        """Yield, day by day, what calendars take out after one instant and up to another."""
+        """Yield the excluded occurrences after one instant and up to another, by day."""
         following = None if self.exclusion is None else self._next(after)
         while following is not None and following <= until:
             day = self.day_of(following)
@@ -200,17 +196,17 @@ class Schedule:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether nothing is taken out of it; equality does not look at that."""
+        """Return whether it has no exclusion and no skipped occurrence; equality ignores both."""
         return self.exclusion is None and self.omitted is None
 
     def complete(self) -> Schedule:
-        """Return the schedule with what calendars and people take out of it."""
+        """Return the schedule including excluded and skipped occurrences."""
         return replace(self, exclusion=None, omitted=None)
 
     def named_by(self, instant: datetime) -> datetime | None:
-        """Return the occurrence that a person means by an instant, or ``None``.
+        """Return the occurrence that a user means by an instant, or ``None``.
 
-        Where an offset chose the second of an occurrence, its whole minute is meant.
+        If an offset chose the second of an occurrence, its whole minute is meant.
         """
         found = self.in_minute_of(instant)
         if found is not None or not self.offset or instant.second or instant.microsecond:
@@ -219,23 +215,23 @@ class Schedule:
         return following if following is not None and following - instant < _MINUTE else None
 
     def day_of(self, occurrence: datetime) -> date:
-        """Return the day that an occurrence belongs to, as its expression has it."""
+        """Return the local day of an occurrence, without its offset."""
         return (occurrence - self.offset).astimezone(self.zone).date()
 
     def calendar_of(self, occurrence: datetime) -> str:
-        """Return the calendar that excludes the day of an instant, empty where none says so."""
+        """Return the calendar that excludes the day of an instant, or an empty text."""
         return self._calendar_of(self.day_of(occurrence))
 
     def calendar_at(self, occurrence: datetime) -> str:
-        """Return the calendar that excludes the day of an instant, empty where none does.
+        """Return the calendar that excludes the day of an instant, or an empty text.
 
         Raises:
-            CalendarError: a calendar gives no answer, so that nobody knows.
+            CalendarError: a calendar does not answer.
         """
         return "" if self.exclusion is None else self.exclusion.calendar_of(self.day_of(occurrence))
 
     def _left_out(self, occurrence: datetime) -> tuple[datetime, datetime] | None:
-        """Return the span around an occurrence that has no others, ``None`` where it counts."""
+        """Return the span of an occurrence that is left out, or ``None``."""
         if occurrence == self.omitted:
             return occurrence, occurrence
         if self.exclusion is None:
@@ -258,24 +254,24 @@ class Schedule:
         )
         return begins + self.offset, ends + self.offset - _TICK
 
-    # --- what the expression says ---
+    # --- occurrences of the expression ---
 
     def _next(self, instant: datetime) -> datetime | None:
         try:
-            found = _next_after(instant - self.offset, *self._asked)
+            found = _next_after(instant - self.offset, *self._arguments)
         except Exception as cause:
             raise self._failure(instant, cause) from cause
         return found + self.offset if found is not None and self.offset else found
 
     def _latest(self, instant: datetime) -> datetime | None:
         try:
-            found = _latest_until(instant - self.offset, *self._asked)
+            found = _latest_until(instant - self.offset, *self._arguments)
         except Exception as cause:
             raise self._failure(instant, cause) from cause
         return found + self.offset if found is not None and self.offset else found
 
     def _may_be_within(self, instant: datetime) -> bool:
-        """Tell, without a search, whether an occurrence may be in the minute of an instant."""
+        """Return whether an occurrence may be in the minute of an instant, without a search."""
         try:
             return bool(self.offset) or self.expression.may_be_within(instant, self.zone)
         except Exception as cause:
@@ -291,8 +287,8 @@ class Schedule:
             raise self._failure(after, cause) from cause
 
     @property
-    def _asked(self) -> _Asked:
-        # The rules that are installed for a zone may become others while it stays the same.
+    def _arguments(self) -> _Arguments:
+        # The installed rules of a zone may change while the process runs.
         rules = timeline_of(self.zone)
         return self.expression, self.zone, rules, self.anchor, self.gap, self.fold
 
@@ -300,7 +296,7 @@ class Schedule:
         return CronCalculationError(self.expression.text, instant.isoformat(), cause)
 
 
-# What is due at one instant often has one expression: a thousand tasks ask the same then.
+# Tasks that are due together often have the same expression.
 
 
 @lru_cache(maxsize=_KEPT)
@@ -330,6 +326,39 @@ def _latest_until(
 
 
 def forget_answers() -> None:
-    """Forget what expressions have answered."""
+    """Clear the cached answers of expressions."""
     for known in (_next_after, _latest_until):
         known.cache_clear()
+
+
+MINUTES = 60
+
+
+def load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> list[int]:
+    """Count the occurrences of each of the 60 minutes that follow this one."""
+    start = now.replace(second=0, microsecond=0) + _MINUTE
+    found: Counter[int] = Counter()
+    for schedule, number in schedules:
+        # Equal schedules with an anchor or an exclusion may have different occurrences.
+        is_shared = schedule.expression.every is None and schedule.is_complete
+        for minute in _minutes(schedule, start) if is_shared else _walk(schedule, start):
+            found[minute] += number
+    return [found[minute] for minute in range(MINUTES)]
+
+
+@lru_cache(maxsize=4096)
+def _minutes(schedule: Schedule, start: datetime) -> tuple[int, ...]:
+    return _walk(schedule, start)
+
+
+def _walk(schedule: Schedule, start: datetime) -> tuple[int, ...]:
+    minutes: list[int] = []
+    end, instant = start + MINUTES * _MINUTE, start - timedelta(microseconds=1)
+    while True:
+        found = schedule.next_after(instant)
+        if found is None or found >= end:
+            return tuple(minutes)
+        minute = (found - start) // _MINUTE
+        minutes.append(minute)
+        # Several occurrences in one minute count once.
+        instant = start + (minute + 1) * _MINUTE - timedelta(microseconds=1)

@@ -15,7 +15,7 @@ from ..conf import calendars
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms, decode_schedule
 from ..core.explain import Facts, Pause, Row, Skip, Why, why
-from ..core.next_start import NextStart, next_start
+from ..core.next_run import NextStart, next_start
 from ..core.overlap import POLICIES, Policy
 from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule

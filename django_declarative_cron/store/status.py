@@ -123,7 +123,7 @@ def status_word(now: datetime) -> Case:
 
 
 def next_start_at() -> Case:
-    """Give, in a query on tasks, the instant that ``core.next_start`` gives for each."""
+    """Give, in a query on tasks, the instant that ``core.next_run`` gives for each."""
     paused = Q(paused_since__isnull=False)
     retry = Case(
         When(paused & Q(paused_until__gt=F("pending_retry_until")), then=F("paused_until")),

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from django_declarative_cron.admin import formats
 from django_declarative_cron.core.declarations.operating import offset_of
-from django_declarative_cron.core.load import load
+from django_declarative_cron.core.schedule import load
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.overview import coming_up
 

@@ -9,8 +9,7 @@ import pytest
 
 from django_declarative_cron.admin.pictures import charts, svg, timeline
 from django_declarative_cron.admin.pictures.timeline import Bar, Mark, Window
-from django_declarative_cron.core.load import load
-from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.core.schedule import Schedule, load
 from django_declarative_cron.cron import parse, validate_zone
 
 START = datetime(2026, 11, 28, 0, 0, tzinfo=UTC)

@@ -299,7 +299,11 @@ def test_the_layout_has_every_part_of_the_package() -> None:
     assert said == parts - {"migrations"}
 
 
-PATHS_OF_CODE = ("Path of one occurrence", "Path of one failed result")
+PATHS_OF_CODE = (
+    "Path of one declaration",
+    "Path of one occurrence",
+    "Path of one failed result",
+)
 
 
 def _steps(heading: str) -> list[tuple[str, list[str]]]:

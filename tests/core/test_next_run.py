@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.next_start import NextStart, next_start
+from django_declarative_cron.core.next_run import NextStart, next_start
 from django_declarative_cron.core.state import TaskState
 
 
