@@ -64,7 +64,6 @@ BESIDE = {
     "management": {"theory", "importers"},
     "importers": {"conf", "fields", "core", "formatting", "cron", "exceptions"},
     "apps": {"checks", "signals", "monitoring"},
-    "templatetags": set(),
 }
 ANYTHING = {"testing", "__init__"}
 PURE = {"cron", "formatting", "core", "theory", "exceptions"}

@@ -67,9 +67,9 @@ def texts_in_template(source: str) -> Iterator[str]:
 
 def test_texts_are_found_where_they_are_asked_for() -> None:
     found = asked_for()
-    assert found["Run now"] == "acts.py"
-    assert found["Why?"] == "why.html"
-    assert found["%(number)s task is overdue."] == "absence.html"
+    assert found["Run now"] == "actions.py"
+    assert found["Why?"] == "state.html"
+    assert found["%(number)s task is overdue."] == "scheduler_banner.html"
     assert len(found) > 300
 
 
@@ -138,8 +138,8 @@ GLOSSARY = {
     "requested": ("verlangt", "pedid", "demand", "замовлен"),
     "pending": ("ausstehend|steht aus", "pendiente", "en attente", "очіку"),
     "paused": ("pausiert", "pausa|pausó", "pause", "на пауз|призупин"),
-    "succeeded": ("gelungen|gelang", "con éxito|tuvo éxito", "réussi", "вдал"),
-    "skip(?:s|ped)?": ("überspr", "omit", "saut", "пропу"),
+    "succeeded": ("erfolgreich|gelang", "con éxito|tuvo éxito", "réussi", "вдал"),
+    "skip(?:s|ped)?": ("überspr|spring", "omit|omisi|saltar", "saut|aller", "пропу|перейти"),
     "missed": ("versäumt", "perdida|perdió", "manqué", "проґавлен"),
     "^can": ("kann", "puede", "peut", "може"),
 }

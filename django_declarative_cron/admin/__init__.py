@@ -1,18 +1,15 @@
-"""The pages for operators, as ordinary ``ModelAdmin`` pages.
-
-The classes here may be registered on other admin sites as they are.
-"""
+"""The admin pages; the classes can be registered on other admin sites as they are."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 
 from ..models import AccessToken, ScheduledTask, SchedulerInstance, TaskOverride, TaskRun
-from .overrides import TaskOverrideAdmin
+from .access_tokens import AccessTokenAdmin
+from .actions import TaskOverrideAdmin
 from .runs import TaskRunAdmin
 from .schedulers import SchedulerInstanceAdmin
 from .tasks import ScheduledTaskAdmin
-from .tokens import AccessTokenAdmin
 
 __all__ = [
     "AccessTokenAdmin",

@@ -1,4 +1,4 @@
-"""The calendar of a month: how much is planned on each day, and how much failed."""
+"""The numbers of the calendar: occurrences planned on each day, and runs that ended on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.dates import WEEKDAYS_ABBR
 from ..core.schedule import Schedule
 from ..store.overview import MOST_IN_DAY, Ended
 from ..store.queries import Named, Shape
-from . import formats
+from . import badges
 
 _TICK = timedelta(microseconds=1)
 _NONE = timedelta(0)
@@ -22,17 +22,7 @@ _FIRST, _LAST = 1970, 2100
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One day of the calendar.
-
-    Args:
-        date: which.
-        is_inside: it lies in the month.
-        is_today: somebody looks on it.
-        planned: about how many occurrences its tasks name; texts, empty for none.
-        exactly: how many they are.
-        failed: number of runs that went wrong.
-        ran: number of runs that succeeded.
-    """
+    """One day of the calendar; numbers are texts, empty for zero."""
 
     date: date
     is_inside: bool
@@ -45,14 +35,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class DayLine:
-    """What one task does on one day.
-
-    Args:
-        task: with its schedule.
-        number: of its occurrences.
-        first: the first of them.
-        last: the last of them.
-    """
+    """The occurrences of one task on one day."""
 
     task: Named
     number: int
@@ -61,7 +44,7 @@ class DayLine:
 
 
 def month_of(text: str, today: date) -> date:
-    """Read which month is asked for; the present one where that is none."""
+    """Return the first day of a month, of the present one if the text names none."""
     year, dash, month = text.partition("-")
     numbers = [year, month] if dash else ["", ""]
     if not all(each.isascii() and each.isdigit() and len(each) < 5 for each in numbers):
@@ -72,7 +55,7 @@ def month_of(text: str, today: date) -> date:
 
 
 def day_of(text: str) -> date | None:
-    """Read which day is asked for, ``None`` where that is none."""
+    """Return a day, ``None`` if the text names none."""
     try:
         found = date.fromisoformat(text)
     except ValueError:
@@ -81,7 +64,7 @@ def day_of(text: str) -> date | None:
 
 
 def neighbours(month: date) -> tuple[str, str]:
-    """Return the months before and after, as ``month_of`` reads them."""
+    """Return the previous and the next month, as ``month_of`` reads them."""
     before, after = month - timedelta(days=1), month + timedelta(days=32)
     return f"{before:%Y-%m}", f"{after:%Y-%m}"
 
@@ -118,10 +101,10 @@ def weeks(
             date=day,
             is_inside=day.month == month.month,
             is_today=day == today,
-            planned=formats.about(planned[day]),
-            exactly=formats.count(planned[day]),
-            failed=formats.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
-            ran=formats.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
+            planned=badges.about(planned[day]),
+            exactly=badges.count(planned[day]),
+            failed=badges.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
+            ran=badges.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
         )
         for day in days
     ]
@@ -140,17 +123,17 @@ def _planned(days: Sequence[date], zone: tzinfo, declared: Sequence[Shape]) -> C
 
 
 def _merged(declared: Sequence[Shape], edges: Sequence[datetime]) -> Iterator[Shape]:
-    """Yield the same in fewer shapes: thousands of tasks that are spread have a few seconds."""
-    alike: defaultdict[object, dict[timedelta, Shape]] = defaultdict(dict)
+    """Merge shapes that differ in their spread only: thousands of tasks share a few schedules."""
+    groups: defaultdict[object, dict[timedelta, Shape]] = defaultdict(dict)
     for shape in declared:
         schedule = shape.schedule
         if not schedule.offset or schedule.exclusion is not None or schedule.omitted is not None:
             yield shape
             continue
-        group = alike[shape.since, replace(schedule, offset=_NONE), schedule.anchor]
+        group = groups[shape.since, replace(schedule, offset=_NONE), schedule.anchor]
         same = group.get(schedule.offset, shape._replace(number=0))
         group[schedule.offset] = same._replace(number=same.number + shape.number)
-    for group in alike.values():
+    for group in groups.values():
         number, first = sum(each.number for each in group.values()), next(iter(group.values()))
         if _is_moved_over(first, max(group), edges):
             yield from group.values()
@@ -159,7 +142,7 @@ def _merged(declared: Sequence[Shape], edges: Sequence[datetime]) -> Iterator[Sh
 
 
 def _is_moved_over(shape: Shape, offset: timedelta, edges: Sequence[datetime]) -> bool:
-    """Return whether a spread moves an occurrence over the edge of a day, or of a registration."""
+    """Return whether a spread moves an occurrence to another day, or before its registration."""
     plain = replace(shape.schedule, offset=_NONE)
     return any(
         _named(plain, edge - offset, edge) for edge in (*edges, shape.since) if edge >= shape.since
@@ -171,13 +154,13 @@ def _named(schedule: Schedule, begin: datetime, end: datetime) -> int:
 
 
 def lines_of(day: date, zone: tzinfo, tasks: Iterable[Named]) -> list[DayLine]:
-    """Return what tasks do on one day, in the order of their first occurrences."""
+    """Return the tasks that run on one day, in the order of their first occurrences."""
     dawn, end = bounds(day, zone)
-    # Thousands of tasks have a few hundred schedules; what is equal may yet leave other days out.
+    # By identity, because equal schedules may exclude different days.
     known: dict[tuple[int, datetime], tuple[int, datetime, datetime] | None] = {}
     found = []
     for task in list(tasks):
-        # Before its registration a task does nothing.
+        # A task has no occurrences before its registration.
         begin = max(dawn, task.since)
         same = (id(task.schedule), begin)
         if same not in known:

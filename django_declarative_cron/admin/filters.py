@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from django.contrib import admin
 from django.db import connections
@@ -17,203 +17,157 @@ from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store.overview import Kind, failed_lately, kinds, last_outcome
-from ..store.status import status_query
-from .formats import grouped
-from .marks import REASON_WORDS, STATUS_WORDS
+from ..store.status import status_query, with_outcome
+from .badges import REASON_WORDS, STATUS_WORDS, grouped
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
+    Tasks = QuerySet[ScheduledTask]
+    Runs = QuerySet[TaskRun]
+
 _NEWEST = 100_000
-"""How many rows of the history are looked through for a reason."""
+"""Number of rows that the filter by reason reads; an index would slow down every write."""
 
 Lookups: TypeAlias = "list[tuple[str, str | _StrPromise]]"
 
 
-class StatusFilter(admin.SimpleListFilter):
-    """Filter tasks by the status word that the list shows."""
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter of one of several values."""
 
-    title = _("status")
-    parameter_name = "status"
+    choices_of_values: ClassVar[Lookups] = []
+    ignores_unknown: ClassVar[bool] = True
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        return [(str(status), word) for status, word in STATUS_WORDS.items()]
+        return self.choices_of_values
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        if wanted not in {str(status) for status in Status}:
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        value, known = self.value(), {str(choice) for choice, _word in self.lookup_choices}
+        if not value or (self.ignores_unknown and value not in known):
             return queryset
-        return queryset.filter(status_query(Status(wanted), system_clock.now()))
+        return self.narrow(queryset, value)
+
+    def narrow(self, queryset: Any, value: str) -> Any:
+        raise NotImplementedError
 
 
-class PauseFilter(admin.SimpleListFilter):
-    """Filter tasks by whether they rest, with or without an end."""
+class StatusFilter(ChoiceFilter):
+    title, parameter_name = _("status"), "status"
+    choices_of_values = [(str(status), word) for status, word in STATUS_WORDS.items()]
 
-    title = _("pause")
-    parameter_name = "paused"
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
+        return queryset.filter(status_query(Status(value), system_clock.now()))
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        return [("yes", _("Paused")), ("no", _("Not paused"))]
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
+class PauseFilter(ChoiceFilter):
+    """Filter tasks by whether they are paused, with or without an end."""
+
+    title, parameter_name = _("pause"), "paused"
+    choices_of_values = [("yes", _("Paused")), ("no", _("Not paused"))]
+
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
         now = system_clock.now()
-        rests = status_query(Status.PAUSED, now) | status_query(Status.PAUSED_UNTIL, now)
-        match self.value():
-            case "yes":
-                return queryset.filter(rests)
-            case "no":
-                return queryset.exclude(rests)
-        return queryset
+        paused = status_query(Status.PAUSED, now) | status_query(Status.PAUSED_UNTIL, now)
+        return queryset.filter(paused) if value == "yes" else queryset.exclude(paused)
 
 
-class LastOutcomeFilter(admin.SimpleListFilter):
-    """Filter tasks by how their newest run ended."""
+class LastOutcomeFilter(ChoiceFilter):
+    title, parameter_name = _("last outcome"), "last"
+    choices_of_values = list(Outcome.choices)
 
-    title = _("last outcome")
-    parameter_name = "last"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        return list(Outcome.choices)
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        return last_outcome(queryset, wanted) if wanted else queryset
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
+        return last_outcome(queryset, value)
 
 
-class FailedFilter(admin.SimpleListFilter):
-    """Filter tasks of which a run went wrong lately."""
+class FailedFilter(ChoiceFilter):
+    title, parameter_name = _("failed"), "failed"
+    choices_of_values = [("now", _("the last run")), ("day", _("within 24 hours"))]
 
-    title = _("failed")
-    parameter_name = "failed"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        return [("day", _("within 24 hours"))]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        if self.value() != "day":
-            return queryset
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
+        if value == "now":
+            return queryset.filter(failures__gt=0)
         return queryset.filter(failed_lately(options().DEPLOYMENT, system_clock.now()))
 
 
-class AppFilter(admin.SimpleListFilter):
+class AppFilter(ChoiceFilter):
     """Filter tasks by the app whose code they run."""
 
-    title = _("app")
-    parameter_name = "app"
+    title, parameter_name = _("app"), "app"
+    ignores_unknown = False
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
         labels = {app_of(each.callback) for each in kinds_of(request, model_admin)}
         return [(label, label) for label in sorted(labels - {""})]
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        return queryset.filter(callback__startswith=f"{wanted}.") if wanted else queryset
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
+        return queryset.filter(callback__startswith=f"{value}.")
 
 
-class TagFilter(admin.SimpleListFilter):
-    """Filter tasks by the tags that they are declared with."""
-
-    title = _("tag")
-    parameter_name = "tag"
+class TagFilter(ChoiceFilter):
+    title, parameter_name = _("tag"), "tag"
+    ignores_unknown = False
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        tags = {tag for each in kinds_of(request, model_admin) for tag in texts(each.tags)}
+        tags = {tag for each in kinds_of(request, model_admin) for tag in tags_of(each.tags)}
         return [(tag, tag) for tag in sorted(tags)]
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        if not wanted:
-            return queryset
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
         if connections[queryset.db].features.supports_json_field_contains:
-            return queryset.filter(declaration__contains={"tags": [wanted]})
+            return queryset.filter(declaration__contains={"tags": [value]})
         stored = queryset.order_by().values_list("pk", "declaration__tags")
-        return queryset.filter(pk__in=[pk for pk, tags in stored if wanted in texts(tags)])
+        return queryset.filter(pk__in=[pk for pk, tags in stored if value in tags_of(tags)])
 
 
-class ZoneFilter(admin.SimpleListFilter):
-    """Filter tasks by their time zone."""
-
-    title = _("time zone")
-    parameter_name = "timezone"
+class ZoneFilter(ChoiceFilter):
+    title, parameter_name = _("time zone"), "timezone"
+    ignores_unknown = False
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
         found = {each.timezone for each in kinds_of(request, model_admin)}
-        zones = [zone for zone in found if isinstance(zone, str)]
-        return [(zone, zone) for zone in sorted(zones)]
+        return [(zone, zone) for zone in sorted(each for each in found if isinstance(each, str))]
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[ScheduledTask]
-    ) -> QuerySet[ScheduledTask]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        return queryset.filter(timezone=wanted) if wanted else queryset
+    def narrow(self, queryset: Tasks, value: str) -> Tasks:
+        return queryset.filter(timezone=value)
+
+
+class OutcomeFilter(ChoiceFilter):
+    """Filter runs by the outcome that the list shows."""
+
+    title, parameter_name = _("outcome"), "outcome"
+    choices_of_values = list(Outcome.choices)
+
+    def narrow(self, queryset: Runs, value: str) -> Runs:
+        return with_outcome(queryset, value, system_clock.now())
+
+
+class ReasonFilter(ChoiceFilter):
+    title = format_lazy(_("reason, in the newest {number} rows"), number=grouped(_NEWEST))
+    parameter_name = "reason"
+    choices_of_values = list(REASON_WORDS.items())
+
+    def narrow(self, queryset: Runs, value: str) -> Runs:
+        keys = TaskRun.objects.order_by("-pk").values("pk")
+        before_the_newest = Coalesce(Subquery(keys[_NEWEST : _NEWEST + 1]), 0)
+        return queryset.filter(reason=value, pk__gt=before_the_newest)
 
 
 def app_of(callback: Any) -> str:
-    """Return the package that a callback stands in, empty for what is no dotted path."""
+    """Return the package of a callback, or "" if it is no dotted path."""
     if not isinstance(callback, str):
         return ""
     package, dot, _rest = callback.partition(".")
     return package if dot and package.isidentifier() else ""
 
 
+def tags_of(tags: Any) -> tuple[str, ...]:
+    """Return the tags of a stored declaration, which may hold any JSON."""
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+
+
 def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:
-    """Return what tasks there are, asked for once for one page."""
+    """Return the kinds of tasks, read once for one request."""
     known: list[Kind] | None = getattr(request, "_ddc_kinds", None)
     if known is None:
         known = kinds(model_admin.get_queryset(request), system_clock.now())
         request._ddc_kinds = known  # type: ignore[attr-defined]
     return known
-
-
-def texts(tags: Any) -> tuple[str, ...]:
-    """Return the tags of a stored declaration, whatever stands there."""
-    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
-
-
-class ReasonFilter(admin.SimpleListFilter):
-    """Filter runs by a known reason; no index is worth its cost for each run that is written."""
-
-    title = format_lazy(_("reason, in the newest {number} rows"), number=grouped(_NEWEST))
-    parameter_name = "reason"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        """Offer the choices."""
-        return list(REASON_WORDS.items())
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[TaskRun]) -> QuerySet[TaskRun]:
-        """Keep the rows of the chosen kind."""
-        wanted = self.value()
-        if not wanted:
-            return queryset
-        return queryset.filter(reason=wanted, pk__gt=_before_the_newest())
-
-
-def _before_the_newest() -> Coalesce:
-    keys = TaskRun.objects.order_by("-pk").values("pk")
-    return Coalesce(Subquery(keys[_NEWEST : _NEWEST + 1]), 0)

@@ -1,71 +1,135 @@
-"""The processes that run tasks."""
+"""The scheduler processes: their state, their runs, the event outbox and test messages."""
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
-from ..models import SchedulerInstance, TaskRun
+from ..conf import options
+from ..core.channels import Channel
+from ..core.notifications import trial_message
+from ..models import SchedulerInstance, SchedulerState, TaskRun
+from ..monitoring.channels import deliver
+from ..monitoring.delivery import DeliveryError
 from ..runtime.clock import system_clock
+from ..store import database
+from ..store.metrics_queries import undelivered
 from ..store.status import gave_up
-from . import backlog, formats, marks, story
-from .absence import AttendedAdmin
-from .notifying import NotifyingAdmin
-from .readonly import NOTHING, Columns, HistoryPaginator, instant, labelled
-from .standing import Standing, standing_of
+from . import badges, task_detail
+from .base import NOTHING, TEMPLATES, Columns, HistoryPaginator, LiveUpdatesMixin, instant
 
 _RUNS_SHOWN = 100
 
 
+class InstanceStatus(StrEnum):
+    """The state of a scheduler process, as people read it."""
+
+    LEADER = "leader"
+    STANDBY = "standby"
+    OUTDATED = "outdated"
+    RUNS_ONLY = "runs_only"
+    STOPPING = "stopping"
+    UNRESPONSIVE = "unresponsive"
+    LOST = "lost"
+    STOPPED = "stopped"
+    UNFINISHED = "unfinished"
+    CRASHED = "crashed"
+
+
+_WORDS = {
+    InstanceStatus.LEADER: ("★", _("Leader")),
+    InstanceStatus.STANDBY: ("●", _("Standby")),
+    InstanceStatus.OUTDATED: ("◌", _("Outdated")),
+    InstanceStatus.RUNS_ONLY: ("▷", _("Runs tasks only")),
+    InstanceStatus.STOPPING: ("◧", _("Stopping")),
+    InstanceStatus.UNRESPONSIVE: ("◔", _("Unresponsive")),
+    InstanceStatus.LOST: ("▲", _("Lost")),
+    InstanceStatus.STOPPED: ("■", _("Stopped")),
+    InstanceStatus.UNFINISHED: ("↯", _("Stopped with unfinished runs")),
+    InstanceStatus.CRASHED: ("✖", _("Crashed")),
+}
+
+
+def instance_status(instance: SchedulerInstance, now: datetime) -> InstanceStatus:
+    """Return the state of a process at the database's time."""
+    if gave_up(instance):
+        return InstanceStatus.UNFINISHED
+    if instance.stopped_at is not None:
+        # A clean stop sends a last heartbeat; a process that is found dead did not.
+        is_clean = instance.heartbeat_at >= instance.stopped_at
+        return InstanceStatus.STOPPED if is_clean else InstanceStatus.CRASHED
+    if now - instance.heartbeat_at > options().LEASE:
+        return InstanceStatus.LOST
+    if instance.mute_since is not None:
+        # Its watchdog sends heartbeats for it; the scheduler itself does nothing.
+        return InstanceStatus.UNRESPONSIVE
+    if instance.stop_requested_at is not None:
+        return InstanceStatus.STOPPING
+    if not instance.digest:
+        return InstanceStatus.RUNS_ONLY
+    state = instance.scheduler
+    if state.leader_id == instance.pk:
+        return InstanceStatus.LEADER
+    is_current = instance.digest == state.digest
+    return InstanceStatus.STANDBY if is_current else InstanceStatus.OUTDATED
+
+
+# --- columns --------------------------------------------------------------------
+
+
 @admin.display(description=_("scheduler"), ordering="host")
 def process(instance: SchedulerInstance) -> str:
-    """Show host and process id, and the release where the project says one."""
     if not instance.release:
         return str(instance)
-    return format_html('{}<span class="ddc-more">{}</span>', str(instance), instance.release)
+    return format_html('{} <span class="ddc-more">{}</span>', str(instance), instance.release)
 
 
-@admin.display(description=_("standing"))
-def standing(instance: SchedulerInstance) -> SafeString:
-    """Show what the process is to its deployment, or how it ended."""
-    return marks.standing(standing_of(instance, instance.database_now))  # type: ignore[attr-defined]
+@admin.display(description=_("status"))
+def status(instance: Any) -> SafeString:
+    found = instance_status(instance, instance.database_now)
+    symbol, word = _WORDS[found]
+    return badges.badge(f"instance-{found}", symbol, str(word))
 
 
 @admin.display(description=_("last heartbeat"), ordering="heartbeat_at")
-def heartbeat(instance: SchedulerInstance) -> str:
-    """Show how long ago the newest heartbeat was by the database's clock, and when."""
+def heartbeat(instance: Any) -> str:
     if gave_up(instance):
         return NOTHING
-    silence = instance.database_now - instance.heartbeat_at  # type: ignore[attr-defined]
-    age = formats.span(timedelta(seconds=max(round(silence.total_seconds()), 0)))
+    silence = instance.database_now - instance.heartbeat_at
+    age = badges.span(timedelta(seconds=max(round(silence.total_seconds()), 0)))
     ago = gettext("%(age)s ago") % {"age": age} if instance.stopped_at is None else ""
     return format_html(
-        '{}<span class="ddc-more">{}</span>', ago, formats.moment(instance.heartbeat_at)
+        '{} <span class="ddc-more">{}</span>', ago, badges.moment(instance.heartbeat_at)
     )
 
 
 @admin.display(description=_("running"))
-def running(instance: SchedulerInstance) -> str:
-    """Show how many runs of the process have not ended."""
-    return str(instance.running or NOTHING)  # type: ignore[attr-defined]
+def running(instance: Any) -> str:
+    return str(instance.running or NOTHING)
 
 
 @admin.display(description=_("since"), ordering="started_at")
-def since(instance: SchedulerInstance) -> str:
-    """Show since when the process leads, or since when it is there."""
-    state = instance.scheduler
-    leads = standing_of(instance, instance.database_now) is Standing.LEADS  # type: ignore[attr-defined]
-    return formats.moment((leads and state.led_since) or instance.started_at)
+def since(instance: Any) -> str:
+    """Return when the process became the leader, or started."""
+    is_leader = instance_status(instance, instance.database_now) is InstanceStatus.LEADER
+    return badges.moment((is_leader and instance.scheduler.led_since) or instance.started_at)
 
 
 started = instant(SchedulerInstance, "started_at")
@@ -75,52 +139,56 @@ stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
 
-class SchedulerInstanceAdmin(NotifyingAdmin):
-    """Show who schedules, who leads, when each was last heard of and how it ended."""
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """The events that wait for delivery."""
 
-    list_display: Columns = [
-        process,
-        standing,
-        *map(labelled, (heartbeat, running, since, stop_requested, stopped)),
-    ]
+    waiting: int
+    age: str
+    is_failing: bool
+    dead_letters: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The channels that the user may test, and the URL of the form."""
+
+    names: list[str]
+    url: str
+
+
+class SchedulerInstanceAdmin(LiveUpdatesMixin):
+    """Show the scheduler processes with their last heartbeat, and how each ended."""
+
+    list_display: Columns = [process, status, heartbeat, running, since, stop_requested, stopped]
     list_select_related = ["scheduler"]
-    # Whoever has not ended comes first.
+    # Processes that have not ended come first.
     ordering = [F("stopped_at").desc(nulls_first=True), "-heartbeat_at"]
     search_fields = ["host", "release"]
     paginator = HistoryPaginator
     fields: ClassVar[Columns] = [
-        standing,
-        since,
-        "host",
-        "pid",
-        "release",
-        started,
-        initialized,
-        heartbeat,
-        mute,
-        running,
-        stop_requested,
-        stopped,
-        "id",
-        "digest",
+        *(status, since, "host", "pid", "release", started, initialized, heartbeat, mute, running),
+        *(stop_requested, stopped, "id", "digest"),
     ]
-    change_list_template = "admin/django_declarative_cron/schedulerinstance/change_list.html"
-    change_form_template = "admin/django_declarative_cron/schedulerinstance/change_form.html"
+    change_list_template = f"{TEMPLATES}/schedulerinstance/change_list.html"
+    change_form_template = f"{TEMPLATES}/schedulerinstance/change_form.html"
 
-    class Media:
-        js = ["django_declarative_cron/live.js"]
+    def get_urls(self) -> list[URLPattern]:
+        # A receiver may be slow, so no transaction of the request is held open for it.
+        view = transaction.non_atomic_requests(using=database.alias())(
+            require_POST(self.admin_site.admin_view(self.notify_view))
+        )
+        return [path("notify/", view, name=self.url_name("notify")), *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with what stands above it."""
-        # Called by the template, so not before it is known that the user may see the list.
-        context = {"backlog": backlog.shown, "renews": True}
-        context |= {"channels": partial(self.channels, request)}
+        # The template calls these, so not before the view permission has been checked.
+        context = {"outbox": outbox, "channels": partial(self._channels, request)}
         return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
-        """Ask for what the page shows, and for no more."""
         open_runs = TaskRun.objects.filter(
             scheduler=OuterRef("scheduler"), instance=OuterRef("pk"), running_slot__isnull=False
         )
@@ -136,14 +204,61 @@ class SchedulerInstanceAdmin(NotifyingAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what the page adds to the row."""
         runs = TaskRun.objects.filter(
             scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
         )
-        newest = runs.select_related("instance").defer(*story.LONG).order_by("-id")
+        newest = runs.select_related("instance").defer(*task_detail.LONG).order_by("-id")
         now = system_clock.now()
-        return {"runs": [_line(self, request, run, now) for run in newest[:_RUNS_SHOWN]]}
+        shown = newest[:_RUNS_SHOWN]
+        return {"runs": [task_detail.run_line(self, request, run, now) for run in shown]}
+
+    # --- test messages ----------------------------------------------------------
+
+    def _channels(self, request: HttpRequest) -> Channels | None:
+        names = [channel.name for channel in options().NOTIFY]
+        if not names or not self._may_notify(request):
+            return None
+        return Channels(names, self.url(SchedulerInstance, "notify"))
+
+    def _may_notify(self, request: HttpRequest) -> bool:
+        allowed = self.may_act(request, "notify_schedulerinstance")
+        return allowed and self.has_view_permission(request)
+
+    def notify_view(self, request: HttpRequest) -> HttpResponse:
+        """Send a test message to one channel."""
+        if not self._may_notify(request):
+            raise PermissionDenied
+        asked = request.POST.get("channel")
+        channel = next((each for each in options().NOTIFY if each.name == asked), None)
+        if channel is None:
+            raise Http404
+        deployment = options().DEPLOYMENT
+        states = SchedulerState.objects.using(database.alias()).filter(deployment=deployment)
+        state = states.first() or SchedulerState(deployment=deployment)
+        self.log_action(request, [state], _("Send a test message"), channel.name)
+        error = _send(channel, str(request.user))
+        text, level = gettext("%(channel)s accepted the test message."), messages.SUCCESS
+        if error:
+            text = gettext("%(channel)s did not accept the test message: %(error)s")
+            level = messages.ERROR
+        self.message_user(request, text % {"channel": channel.name, "error": error}, level)
+        return HttpResponseRedirect(self.url(SchedulerInstance, "changelist"))
 
 
-def _line(page: AttendedAdmin, request: HttpRequest, run: TaskRun, now: datetime) -> dict[str, Any]:
-    return {"task": run.task_name, "line": story.run_line(page, request, run, now)}
+def _send(channel: Channel, author: str) -> str:
+    """Send a test message; return the error, which contains no URL, or ""."""
+    now = system_clock.now()
+    try:
+        deliver(channel, trial_message(options().DEPLOYMENT, now, author), uuid.uuid4(), now)
+    except DeliveryError as error:
+        return str(error)
+    return ""
+
+
+def outbox() -> Outbox | None:
+    """Return the events that wait for delivery, ``None`` without an event sink."""
+    found = undelivered(database.alias(), options().DEPLOYMENT, system_clock)
+    if found is None:
+        return None
+    age = "" if found.age is None else badges.span(found.age)
+    return Outbox(found.waiting, age, bool(found.refused), found.dead_lettered, found.error)

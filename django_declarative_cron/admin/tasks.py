@@ -1,116 +1,195 @@
-"""Scheduled tasks: the list, and the page of one task."""
+"""Scheduled tasks: the list with one line for each, and the page of one task."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib.admin.views.main import ChangeList
+from django.db.models.functions import Lower
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import options as declared_options
 from ..core.declarations.operating import KEYS as OPERATING
 from ..core.repeated_failures import is_suspicious
-from ..models import ScheduledTask
+from ..models import Outcome, ScheduledTask
 from ..runtime.clock import system_clock
-from ..store.queries import Reading, most_attempts, ran_before_change, read, read_retry, skips_at
-from ..store.sentences import masked
-from ..store.status import next_start_at, patience
-from . import acts, formats, marks, overview, story
-from .extras import ExtraPagesAdmin
-from .filters import (
-    AppFilter,
-    FailedFilter,
-    LastOutcomeFilter,
-    PauseFilter,
-    StatusFilter,
-    TagFilter,
-    ZoneFilter,
+from ..store.overview import Ran, oldest_recent, recent_runs
+from ..store.queries import (
+    Reading,
+    most_attempts,
+    ran_before_change,
+    read,
+    read_retry,
+    read_timeout,
+    skips_at,
+    with_runs,
 )
-from .readonly import NOTHING, Columns, instant, labelled
-from .tasklist import TaskChangeList, recent
+from ..store.sentences import masked
+from ..store.status import next_start_at, urgency
+from . import badges, charts, filters, views
+from .actions import TaskActionsMixin
+from .base import NOTHING, TEMPLATES, Columns, LiveUpdatesMixin, instant
+from .summary import ListSummary, is_scheduler_running, list_summary
+from .task_detail import task_context
 
 _SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic", *OPERATING)
 
 
+class TaskChangeList(ChangeList):
+    """Read the newest runs of the tasks of one page together."""
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        # Expressions that depend on the present are made for each request.
+        found: Any = super().get_ordering_field(field_name)
+        return found(system_clock.now()) if callable(found) else found
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self._request, now = request, system_clock.now()
+        # Subqueries on runs are evaluated for the rows of this page only, not for those before.
+        keys = list(self.result_list.values_list("pk", flat=True))
+        annotated = with_runs(self.root_queryset, now).annotate(oldest_recent=oldest_recent())
+        found: dict[Any, Any] = annotated.in_bulk(keys)
+        tasks = [found[key] for key in keys if key in found]
+        oldest = {task.name or "": task.oldest_recent for task in tasks}
+        runs = recent_runs(tasks, oldest, now)
+        for task in tasks:
+            task.recent, task.now = runs.get(task.name or "", []), now
+        self.result_list: Any = tasks
+
+    def summary(self) -> ListSummary:
+        """Return the content of the strip above the list."""
+        page: Any = self.model_admin
+        return list_summary(page, self._request)
+
+
+# --- columns of the list --------------------------------------------------------
+
+
 def _reading(task: ScheduledTask) -> Reading:
-    """Understand a row once for all its columns."""
+    """Read a row once for all its columns."""
     known: Reading | None = getattr(task, "_ddc_reading", None)
     if known is None:
-        known = read(task, system_clock.now())
+        known = read(task, _now(task))
         task._ddc_reading = known  # type: ignore[attr-defined]
     return known
 
 
+def _now(task: ScheduledTask) -> datetime:
+    now: datetime | None = getattr(task, "now", None)
+    return now or system_clock.now()
+
+
 @admin.display(description=_("status"))
 def status(task: ScheduledTask) -> SafeString:
-    """Show the status word, and what is wrong where something is."""
+    """Return the status with its symbol, and the problem if there is one."""
     reading = _reading(task)
-    mark = marks.status(reading.status, task)
-    wrong = reading.problem or _suspicion(task)
-    if not wrong:
+    mark = badges.status(reading.status, task)
+    problem = reading.problem or _suspicion(task)
+    if not problem:
         return mark
-    return format_html('{}<span class="ddc-more">{}</span>', mark, wrong)
+    return format_html('{} <span class="ddc-more" title="{}">{}</span>', mark, problem, problem)
+
+
+# The rank depends on the present, so the list calls it for each request.
+status.admin_order_field = urgency  # type: ignore[attr-defined]
 
 
 def _suspicion(task: ScheduledTask) -> str:
     if not is_suspicious(task.interruptions):
         return ""
-    text = gettext("its last %(count)d runs ended with their process")
+    text = gettext("the last %(count)d runs crashed their process")
     return text % {"count": task.interruptions}
 
 
 @admin.display(description=_("schedule"), ordering="cron")
 def schedule(task: ScheduledTask) -> SafeString:
-    """Show the schedule in plain words, as it is written, and its zone."""
+    """Return the schedule as it is written, its zone, and the schedule in words."""
     found = _reading(task).schedule
-    words = "" if found is None else formats.words(found.expression)
+    words = "" if found is None else badges.words(found.expression)
     return format_html(
-        '{}<span class="ddc-more"><code>{}</code> {}</span>',
-        words,
-        task.cron,
-        task.timezone,
+        '<code>{}</code> {} <span class="ddc-more" title="{}">{}</span>',
+        *(task.cron, task.timezone, words, words),
     )
 
 
 @admin.display(description=_("next run"), ordering=next_start_at().asc(nulls_last=True))
 def next_run(task: ScheduledTask) -> str:
-    """Show when the task starts next and how far away that is; nothing where it does not."""
-    now = system_clock.now()
-    start = _reading(task).next_start
+    start, now = _reading(task).next_start, _now(task)
     if start is None:
         return NOTHING
-    distance = formats.relative(start.at, now)
-    return format_html(
-        '{}<span class="ddc-more">{}</span>',
-        formats.moment(start.at),
-        distance if start.reason == "due" else gettext("retry, %(when)s") % {"when": distance},
-    )
+    text = badges.relative(start.at, now)
+    if start.reason != "due":
+        text = gettext("retry %(when)s") % {"when": text}
+    return badges.short_moment(start.at, now, text)
+
+
+@admin.display(description=_("last run"), ordering="last_attempt_at")
+def last_run(task: ScheduledTask) -> str:
+    """Return the newest outcome, and when the run ended."""
+    runs: list[Ran] = getattr(task, "recent", [])
+    if not runs:
+        return NOTHING
+    newest, now = runs[-1], _now(task)
+    at = newest.end or newest.start
+    when = badges.short_moment(at, now, badges.relative(at, now))
+    return format_html("{} {}", badges.outcome_badge(newest.outcome), when)
+
+
+@admin.display(description=_("recent runs"), ordering="failures")
+def recent(task: ScheduledTask) -> SafeString | str:
+    runs: list[Ran] = getattr(task, "recent", [])
+    if not runs:
+        return NOTHING
+    kinds = [run.outcome for run in runs]
+    numbers = {"good": kinds.count(Outcome.SUCCEEDED), "number": len(kinds)}
+    return charts.strip(kinds, gettext("%(good)d of the last %(number)d succeeded") % numbers)
+
+
+# --- fields of the page ---------------------------------------------------------
+
+
+@admin.display(description=_("next run"))
+def next_start(task: ScheduledTask) -> str:
+    start, now = _reading(task).next_start, _now(task)
+    if start is None:
+        return NOTHING
+    text = badges.relative(start.at, now)
+    if start.reason != "due":
+        text = gettext("retry %(when)s") % {"when": text}
+    return format_html('{} <span class="ddc-more">{}</span>', badges.moment(start.at), text)
 
 
 @admin.display(description=_("retry delay"))
 def retry_delay(task: ScheduledTask) -> str:
-    """Show the retry delay, or the policy that stands in its place."""
+    """Return the retry delay, or the retry policy that replaces it."""
     if task.retry_delay is not None:
-        return formats.span(task.retry_delay)
+        return badges.span(task.retry_delay)
     policy = read_retry(task)
     return NOTHING if policy is None else policy.in_words()
 
 
+@admin.display(description=_("timeout"))
+def timeout(task: ScheduledTask) -> str:
+    return badges.span(read_timeout(task)) or NOTHING
+
+
 @admin.display(description=_("arguments"))
 def arguments(task: ScheduledTask) -> str:
-    """Show the arguments; values under a secret's name are masked."""
     return _json(_declared(task).get("args"))
 
 
 @admin.display(description=_("options"))
 def options(task: ScheduledTask) -> str:
-    """Show everything else that was declared."""
     declared = _declared(task)
     shown = {key: declared[key] for key in _SHOWN_AS_TEXT if key in declared}
     extra = declared.get("options")
@@ -122,41 +201,33 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
+    """Return JSON without the values of keys that name secrets."""
     if not value:
         return NOTHING
     text = json.dumps(masked(value), indent=1, ensure_ascii=False, sort_keys=True)
     return format_html('<pre class="ddc-pre">{}</pre>', text)
 
 
-_attempted = instant(ScheduledTask, "last_attempt_at")
-
-
-@admin.display(description=_("last attempt at"), ordering="last_attempt_at")
+@admin.display(description=_("last attempt at"))
 def last_attempt_at(task: ScheduledTask) -> str:
-    """Show the newest attempt under the schedule that is declared."""
     if ran_before_change(task):
-        return gettext("not since its schedule changed")
+        return gettext("not since the schedule changed")
     return _attempted(task)
 
 
-last_success = instant(ScheduledTask, "last_success_at")
-
-
-@admin.display(description=_("pending retry until"), ordering="pending_retry_until")
+@admin.display(description=_("pending retry until"))
 def pending_retry(task: ScheduledTask) -> str:
-    """Show when the pending retry may start, and which attempt of how many it is."""
+    """Return when the pending retry may start, and the number of the attempt."""
     if task.pending_retry_until is None:
         return NOTHING
     start = _reading(task).next_start
     if start is not None and start.reason == "due":
         return gettext("none: the next occurrence comes first")
+    at = badges.moment(task.pending_retry_until)
     if not task.attempt:
-        return formats.moment(task.pending_retry_until)
-    return format_html(
-        '{}<span class="ddc-more">{}</span>',
-        formats.moment(task.pending_retry_until),
-        _attempt(task.attempt + 1, most_attempts(task)),
-    )
+        return at
+    attempt = _attempt(task.attempt + 1, most_attempts(task))
+    return format_html('{} <span class="ddc-more">{}</span>', at, attempt)
 
 
 def _attempt(number: int, most: int | None) -> str:
@@ -167,133 +238,107 @@ def _attempt(number: int, most: int | None) -> str:
 
 @admin.display(description=_("overridden"))
 def overridden(task: ScheduledTask) -> str:
-    """Show what of the declaration people have set aside for a time."""
-    said = []
+    """Return the operator actions that are in force."""
+    found = []
     if task.paused_since is not None and task.enabled:
-        said.append(_between(task.paused_since, task.paused_until))
+        found.append(_pause(task.paused_since, task.paused_until))
     if task.run_requested_at is not None:
-        said.append(
-            format_html(gettext("run requested at {}"), formats.moment(task.run_requested_at))
-        )
-    skips = skips_at(task, system_clock.now())
+        at = badges.moment(task.run_requested_at)
+        found.append(format_html(gettext("run requested at {}"), at))
+    skips = skips_at(task, _now(task))
     if skips is not None:
-        said.append(format_html(gettext("skips its run of {}"), formats.moment(skips)))
-    return format_html_join("; ", "{}", ((each,) for each in said)) or gettext(
-        "by nobody: it runs as declared"
-    )
+        found.append(format_html(gettext("run at {} will be skipped"), badges.moment(skips)))
+    return format_html_join("; ", "{}", ((each,) for each in found)) or gettext("None")
 
 
-def _between(since: datetime, until: datetime | None) -> SafeString:
+def _pause(since: datetime, until: datetime | None) -> SafeString:
     if until is None:
-        return format_html(gettext("paused since {}"), formats.moment(since))
+        return format_html(gettext("paused since {}"), badges.moment(since))
     text = gettext("paused since {} until {}")
-    return format_html(text, formats.moment(since), formats.moment(until))
+    return format_html(text, badges.moment(since), badges.moment(until))
 
 
+_attempted = instant(ScheduledTask, "last_attempt_at")
+last_success = instant(ScheduledTask, "last_success_at")
 registered = instant(ScheduledTask, "registered_at")
 
 
-class ScheduledTaskAdmin(ExtraPagesAdmin):
-    """Show what is declared and what became of it; people act by the buttons."""
+class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
+    """Show the declaration, the state and the history of tasks, with buttons for actions."""
 
-    list_display: Columns = [
-        status,
-        "name",
-        recent,
-        schedule,
-        *map(labelled, (next_run, last_attempt_at, last_success, pending_retry)),
-    ]
+    list_display: Columns = [status, "name", schedule, next_run, last_run, recent]
     list_display_links = ["name"]
     list_filter = [
-        StatusFilter,
-        PauseFilter,
-        LastOutcomeFilter,
-        FailedFilter,
-        AppFilter,
-        TagFilter,
-        ZoneFilter,
-        "enabled",
-        "origin",
+        *(filters.StatusFilter, filters.PauseFilter, filters.LastOutcomeFilter),
+        *(filters.FailedFilter, filters.AppFilter, filters.TagFilter, filters.ZoneFilter),
+        *("enabled", "origin"),
     ]
     search_fields = ["name", "description"]
-    ordering = [next_start_at().asc(nulls_last=True), "name"]
+    ordering = [next_start_at().asc(nulls_last=True)]
     fieldsets: ClassVar[Columns] = [
         (
             _("State"),
             {
-                # By this class its part of an open page is renewed.
+                # The script that updates the page finds the fieldset by this class.
                 "classes": ["ddc-state"],
                 "fields": [
-                    status,
-                    next_run,
-                    last_attempt_at,
-                    last_success,
-                    pending_retry,
-                    overridden,
-                    "failures",
-                    "interruptions",
-                    "run_count",
-                    registered,
+                    *(status, next_start, last_attempt_at, last_success, pending_retry),
+                    *(overridden, "failures", "interruptions", "run_count", registered),
                 ],
             },
         ),
         (
             _("Declaration"),
             {
-                "description": _(
-                    "Declared in settings.SCHEDULED_TASKS, or registered over HTTP; changed there."
-                ),
+                "description": _("Declared in settings.SCHEDULED_TASKS or registered over HTTP."),
                 "fields": [
-                    "name",
-                    "origin",
-                    "registered_by",
-                    "description",
-                    schedule,
-                    "callback",
-                    arguments,
-                    retry_delay,
-                    "enabled",
-                    options,
+                    *("name", "origin", "registered_by", "description", schedule, "callback"),
+                    *(arguments, retry_delay, timeout, "enabled", options),
                 ],
             },
         ),
     ]
-    change_list_template = "admin/django_declarative_cron/scheduledtask/change_list.html"
-    change_form_template = "admin/django_declarative_cron/scheduledtask/change_form.html"
+    change_list_template = f"{TEMPLATES}/scheduledtask/change_list.html"
+    change_form_template = f"{TEMPLATES}/scheduledtask/change_form.html"
+    extra_views: ClassVar[dict[str, Callable[..., HttpResponse]]] = {
+        "calendar": views.calendar_view,
+        "expression": views.expression_view,
+        "timeline": views.timeline_view,
+    }
 
-    class Media:
-        js = ["django_declarative_cron/live.js"]
+    def get_urls(self) -> list[URLPattern]:
+        added = [
+            path(
+                f"{page}/",
+                self.admin_site.admin_view(partial(view, self)),
+                name=self.url_name(page),
+            )
+            for page, view in self.extra_views.items()
+        ]
+        return [*added, *super().get_urls()]
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Return the default order: tasks that need attention, then those that run next."""
+        return [urgency(system_clock.now()), *self.ordering, Lower("name")]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskChangeList]:
-        """Choose the list."""
         return TaskChangeList
 
-    def is_attended(self, request: HttpRequest, within: timedelta) -> bool:
-        """Return whether a scheduler was heard of lately."""
-        # The overview asks for more with one query; the banner needs no second one.
-        found = overview.health_of(request)
-        return found is not None and found.silence <= within
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Leave out the fields that most tasks have no value for."""
+        absent: set[Any] = {
+            each for each in ("registered_by", "description") if not getattr(obj, each, "")
+        }
+        if obj is None or read_timeout(obj) is None:
+            absent.add(timeout)
+        return [
+            (name, {**said, "fields": [each for each in said["fields"] if each not in absent]})
+            for name, said in self.fieldsets
+        ]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what the page adds to the row."""
-        attended = self.is_attended(request, patience(declared_options().LEASE))
-        told = story.of(self, request, row, system_clock.now(), is_attended=attended)
-        buttons = self._buttons(request, row)
-        of_a_retry = {act.key for act in acts.OF_A_RETRY}
+        attended, now = is_scheduler_running(request), system_clock.now()
         return {
-            "buttons": [each for each in buttons if each["key"] not in of_a_retry],
-            "retry_buttons": [each for each in buttons if each["key"] in of_a_retry],
-            "story": told,
-            "portrait": told["portrait"],
+            "detail": task_context(self, request, row, now, is_attended=attended),
+            "buttons": self.action_buttons(request, row),
         }
-
-    def _buttons(self, request: HttpRequest, task: ScheduledTask) -> list[dict[str, Any]]:
-        return [
-            {
-                "key": act.key,
-                "label": act.label,
-                "url": f"{self.address(ScheduledTask, 'act', act.key)}?task={task.pk}",
-            }
-            for act in acts.fitting(task, system_clock.now())
-            if self.may(request, act)
-        ]

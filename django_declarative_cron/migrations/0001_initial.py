@@ -627,7 +627,7 @@ class Migration(migrations.Migration):
                             ("remove", "task removed"),
                         ],
                         max_length=16,
-                        verbose_name="act",
+                        verbose_name="action",
                     ),
                 ),
                 (
@@ -662,8 +662,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "operator's act",
-                "verbose_name_plural": "operators' acts",
+                "verbose_name": "audit log entry",
+                "verbose_name_plural": "audit log",
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
             },

@@ -35,7 +35,7 @@ class TaskOverride(models.Model):
         db_index=False,
     )
     task_name = NameField(_("task name"), max_length=255)
-    kind = models.CharField(_("act"), max_length=16, choices=Kind.choices)
+    kind = models.CharField(_("action"), max_length=16, choices=Kind.choices)
     until = InstantField(_("until"), null=True, blank=True)
     reason = models.CharField(_("reason"), max_length=32, blank=True)
     note = models.TextField(_("note"), blank=True)
@@ -45,8 +45,8 @@ class TaskOverride(models.Model):
     ended_at = InstantField(_("ended at"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("operator's act")
-        verbose_name_plural = _("operators' acts")
+        verbose_name = _("audit log entry")
+        verbose_name_plural = _("audit log")
         ordering = ["-id"]
         default_permissions = ("view",)
         constraints = [ColumnTypes(name="ddc_override_types")]

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import (
+    BooleanField,
+    Count,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+)
 from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
@@ -41,14 +54,12 @@ class Health:
         leader: the instance that leads and lives, if any.
         standbys: how many others live.
         silence: how long ago any spoke for itself.
-        failed: tasks of which a run went wrong within a day.
     """
 
     now: datetime
     leader: SchedulerInstance | None
     standbys: int
     silence: timedelta
-    failed: int
 
 
 class Ran(NamedTuple):
@@ -66,22 +77,20 @@ class Ran(NamedTuple):
 
 
 def health(
-    using: str, deployment: str, within: timedelta, now: datetime, database_time: BaseExpression
+    using: str, deployment: str, within: timedelta, database_time: BaseExpression
 ) -> Health | None:
     """Look who is at work, in one query.
 
     Returns:
         what was found, ``None`` where no scheduler has checked in and not checked out.
     """
-    wrong = _went_wrong(now).filter(scheduler=OuterRef("scheduler")).order_by()
-    failed = wrong.values("scheduler").annotate(found=Count("task_name", distinct=True))
     known = SchedulerInstance.objects.using(using).filter(
         SCHEDULES, scheduler__deployment=deployment, stopped_at=None
     )
     present = list(
         known.select_related("scheduler")
         .defer("lapses", "scheduler__digest")
-        .annotate(database_now=database_time, failed=Coalesce(Subquery(failed.values("found")), 0))
+        .annotate(database_now=database_time)
         .order_by("-heartbeat_at")[:MOST]
     )
     if not present:
@@ -94,7 +103,6 @@ def health(
         leader=leader,
         standbys=len(living) - (leader is not None),
         silence=first.database_now - max(map(spoke_at, present)),
-        failed=first.failed,
     )
 
 
@@ -128,6 +136,7 @@ class Kind(NamedTuple):
         timezone: as stored.
         tags: as stored, whatever it is.
         status: the word.
+        is_failing: whether their newest run failed.
         number: how many tasks.
     """
 
@@ -135,13 +144,15 @@ class Kind(NamedTuple):
     timezone: Any
     tags: Any
     status: str
+    is_failing: bool
     number: int
 
 
 def kinds(tasks: QuerySet[ScheduledTask], now: datetime) -> list[Kind]:
     """Return what kinds of tasks there are, in one query."""
-    named = tasks.order_by().annotate(word=status_word(now))
-    columns = ("callback", "timezone", "declaration__tags", "word")
+    failing = ExpressionWrapper(Q(failures__gt=0), BooleanField())
+    named = tasks.order_by().annotate(word=status_word(now), failing=failing)
+    columns = ("callback", "timezone", "declaration__tags", "word", "failing")
     counted = named.values(*columns).annotate(number=Count("pk"))
     return [Kind(*each) for each in counted.values_list(*columns, "number")]
 

@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Case, CharField, Exists, F, OuterRef, Q, Subquery, Value, When
+from django.db.models import (
+    Case,
+    CharField,
+    Exists,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 from django.utils.dateparse import parse_datetime
@@ -90,6 +102,17 @@ def shown_end(run: TaskRun, now: datetime) -> datetime | None:
     return end_of(run.outcome, run.finished_at, run.detail) if gone is None else gone
 
 
+def with_outcome(runs: QuerySet[TaskRun], outcome: str, now: datetime) -> QuerySet[TaskRun]:
+    """Keep the runs of which ``shown_outcome`` returns an outcome."""
+    if outcome not in (Outcome.RUNNING, Outcome.INTERRUPTED):
+        return runs.filter(outcome=outcome)
+    # Few runs are in progress, so their keys are cheaper than a join over the whole history.
+    gone = list(runs.order_by().filter(is_gone(now)).values_list("pk", flat=True))
+    if outcome == Outcome.RUNNING:
+        return runs.filter(outcome=outcome).exclude(pk__in=gone)
+    return runs.filter(Q(outcome=outcome) | Q(pk__in=gone))
+
+
 def end_of(outcome: str, finished_at: datetime | None, detail: object) -> datetime | None:
     """Return the end of a run from its columns, without asking for its process."""
     if outcome != Outcome.INTERRUPTED or not isinstance(detail, dict):
@@ -122,6 +145,33 @@ def status_word(now: datetime) -> Case:
     return Case(*whens, default=Value(str(other)), output_field=CharField())
 
 
+def urgency(now: datetime) -> Case:
+    """Return, for a query on tasks, a rank by which tasks that need attention come first.
+
+    First come broken tasks, then overdue ones, then failing ones. Runs are not read.
+    """
+    is_paused = Q(paused_since__isnull=False) & (Q(paused_until=None) | Q(paused_until__gt=now))
+    is_resting = Q(running_run=None) & (Q(enabled=False) | is_paused)
+    is_failing = Q(failures__gt=0) | Q(pending_retry_until__isnull=False)
+    return Case(
+        When(~Q(broken_reason=""), then=Value(0)),
+        When(is_resting, then=Value(3)),
+        When(Q(running_run=None) & _is_overdue(now), then=Value(1)),
+        When(is_failing, then=Value(2)),
+        default=Value(3),
+        output_field=IntegerField(),
+    )
+
+
+def _is_overdue(now: datetime) -> Q:
+    late = now - LATE
+    return (
+        Q(next_run_at__isnull=False, next_run_at__lt=late)
+        | Q(pending_retry_until__isnull=False, pending_retry_until__lt=late)
+        | Q(run_requested_at__isnull=False, run_requested_at__lt=late)
+    )
+
+
 def next_start_at() -> Case:
     """Give, in a query on tasks, the instant that ``core.next_run`` gives for each."""
     paused = Q(paused_since__isnull=False)
@@ -147,12 +197,6 @@ def waits_for_a_worker() -> Exists:
 
 
 def _queries(now: datetime) -> list[tuple[Status, Q]]:
-    late = now - LATE
-    overdue = (
-        Q(next_run_at__isnull=False, next_run_at__lt=late)
-        | Q(pending_retry_until__isnull=False, pending_retry_until__lt=late)
-        | Q(run_requested_at__isnull=False, run_requested_at__lt=late)
-    )
     ends = Q(enabled=True, paused_since__isnull=False, paused_until__isnull=False)
     return [
         (Status.BROKEN, ~Q(broken_reason="")),
@@ -162,7 +206,7 @@ def _queries(now: datetime) -> list[tuple[Status, Q]]:
         (Status.DISABLED, Q(enabled=False)),
         (Status.PAUSED, Q(paused_since__isnull=False, paused_until=None)),
         (Status.PAUSED_UNTIL, ends & Q(paused_until__gt=now)),
-        (Status.OVERDUE, overdue),
+        (Status.OVERDUE, _is_overdue(now)),
         (Status.RETRYING, Q(pending_retry_until__isnull=False)),
         (Status.ACTIVE, Q()),
     ]

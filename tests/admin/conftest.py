@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
-from freezegun import freeze_time
 
 from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.testing import ManualClock
@@ -34,17 +33,17 @@ def _project(settings: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _at_ten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Stand at one instant, by the database's clock too."""
-    virtual = ManualClock(NOW).database_time
-    monkeypatch.setattr(SystemClock, "database_time", lambda clock: virtual())
-    with freeze_time(NOW, ignore=["django.test.client"]):
-        yield
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """Return the clock of the package and of the database, which stands at one instant."""
+    manual = ManualClock(NOW)
+    monkeypatch.setattr(SystemClock, "now", lambda self: manual.now())
+    monkeypatch.setattr(SystemClock, "database_time", lambda self: manual.database_time())
+    return manual
 
 
 @pytest.fixture
 def login(db: None) -> Login:
-    """Give a client of a staff user with the permissions named, or of a superuser."""
+    """Return a client of a staff user with some permissions, or of a superuser."""
 
     def log_in(*codenames: str, superuser: bool = False) -> Client:
         name = "root" if superuser else "-".join(codenames) or "nobody"

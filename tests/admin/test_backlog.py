@@ -48,20 +48,20 @@ def said(root: Client, text: Callable[[Any], str]) -> Callable[[], str]:
 
 
 def test_what_waits_is_said(waiting: list[OutboxEvent], said: Callable[[], str]) -> None:
-    assert "Events for another program 3 events wait, the oldest for 1 h." in said()
+    assert "Event outbox 3 events are pending, the oldest for 1 h." in said()
     OutboxEvent.objects.update(attempts=1, error="<b>503</b>")
-    assert "1 h. The newest refusal: <b>503</b>" in said()
+    assert "1 h. Last error: <b>503</b>" in said()
     OutboxEvent.objects.update(dead_lettered_at=NOW)
-    assert "All are delivered. 3 events were refused for too long and are dead-lettered." in said()
+    assert "All events are delivered. 3 events are dead-lettered." in said()
     OutboxEvent.objects.all().delete()
-    assert "Events for another program All are delivered." in said()
+    assert "Event outbox All events are delivered." in said()
 
 
 def test_nothing_is_said_without_a_sink(
     waiting: list[OutboxEvent], said: Callable[[], str], settings: Any
 ) -> None:
     settings.DECLARATIVE_CRON = {}
-    assert "Events for another program" not in said()
+    assert "Event outbox" not in said()
 
 
 def test_nothing_is_asked_for_who_may_not_see_schedulers(

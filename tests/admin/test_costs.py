@@ -16,7 +16,7 @@ from django_declarative_cron.store import overview
 
 from . import pages, rows
 from .rows import NOW
-from .test_extras import address, days
+from .test_views import address, days
 
 Words = Callable[[Any], str]
 

@@ -17,7 +17,7 @@ from django_declarative_cron.models import TaskOverride
 from ..store.conftest import Stranger, impatient, stranger
 from . import pages, rows
 from .rows import NOW
-from .test_acts import KEYS, READY, did
+from .test_actions import KEYS, READY, did
 
 __all__ = ["impatient", "stranger"]
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from . import pages, rows
 from .conftest import Login
 from .rows import NOW
-from .test_list import cells
+from .test_tasks import cells
 
 Words = Callable[[Any], str]
 
@@ -39,10 +39,10 @@ def test_the_list_sends_its_overview_and_its_rows_and_no_more(root: Client) -> N
         rows.run(f"task {number}")
     page, part = root.get(pages.changelist()), root.get(live())
     told, html = announced(page.content.decode()), part.content.decode()
-    assert (told["live"], told["rows"], told["url"]) == ("ddc-overview", "result_list", "live/")
-    assert 'id="ddc-overview"' in html
+    assert (told["live"], told["rows"], told["url"]) == ("ddc-summary", "result_list", "live/")
+    assert 'id="ddc-summary"' in html
     assert 'id="result_list"' in html
-    for column in ("status", "name", "next_run", "last_attempt_at"):
+    for column in ("status", "name", "next_run", "last_run"):
         assert cells(part, column) == cells(page, column) != []
     for absent in ("<html", "<link", "<script", "changelist-filter", "nav-sidebar", "<form"):
         assert absent in page.content.decode()

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from django_declarative_cron.admin import notifying
+from django_declarative_cron.admin import schedulers
 
 from ..receiver import Receiver
 from .conftest import Login
@@ -40,7 +40,7 @@ def test_who_may_sends_a_test_message(login: Login, receiver: Receiver) -> None:
     assert 'name="channel" value="chat"' in shown
     assert "s3cret" not in shown
     answer = client.post(reverse(SEND), {"channel": "chat"}, follow=True)
-    assert said(answer) == ["The test message was taken by chat."]
+    assert said(answer) == ["chat accepted the test message."]
     (got,) = receiver.got
     assert f"{VIEW}-{NOTIFY} asked for this message" in json.loads(got.body)["text"]
     entry = LogEntry.objects.get()
@@ -50,7 +50,7 @@ def test_who_may_sends_a_test_message(login: Login, receiver: Receiver) -> None:
 def test_why_it_was_not_taken_is_said_without_the_address(login: Login, receiver: Receiver) -> None:
     receiver.behave = lambda got: 410
     answer = login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"}, follow=True)
-    assert said(answer) == ["The test message was not taken by chat: it answered 410"]
+    assert said(answer) == ["chat did not accept the test message: it answered 410"]
     assert "s3cret" not in answer.content.decode()
     assert LogEntry.objects.count() == 1
 
@@ -62,7 +62,7 @@ def test_no_transaction_is_open_while_a_receiver_is_waited_for(
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
     seen: list[bool] = []
     monkeypatch.setattr(
-        notifying, "deliver", lambda *given: seen.append(connection.in_atomic_block)
+        schedulers, "deliver", lambda *given: seen.append(connection.in_atomic_block)
     )
     login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"})
     assert seen == [False]

@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import reverse
 
 from django_declarative_cron import models
-from django_declarative_cron.admin import acts
+from django_declarative_cron.admin import actions
 from django_declarative_cron.models import AccessToken, ScheduledTask, TaskOverride, TaskRun
 
 from . import pages, rows
@@ -39,7 +39,7 @@ for page in ("live_list", "live_page"):
     PAGES["scheduledtask"][page] = {TASKS}
     PAGES["schedulerinstance"][page] = {SEE["schedulerinstance"]}
     PAGES["taskrun"][page] = {RUNS}
-PAGES["scheduledtask"] |= {"calendar": {TASKS}, "expression": {TASKS}}
+PAGES["scheduledtask"] |= {page: {TASKS} for page in ("calendar", "expression", "timeline")}
 PAGES["accesstoken"]["add"] = {"add_accesstoken"}
 # Nobody may, whatever they have.
 NEVER = {"add", "delete"}
@@ -136,7 +136,7 @@ class Act:
 def of_tasks(
     key: str, did: Callable[[ScheduledTask], bool], *, right: str = "", **state: Any
 ) -> Act:
-    menu = "run_now" if key == "run" else key
+    menu = key
     return Act(
         needs={TASKS, f"{right or key}_scheduledtask"},
         ready=lambda: rows.task(**state),
@@ -225,7 +225,7 @@ ACTS: dict[str, Act] = {
 
 
 def test_the_table_has_every_act_there_is() -> None:
-    assert acts.ACTS.keys() <= ACTS.keys()
+    assert actions.ACTIONS.keys() <= ACTS.keys()
 
 
 # A person needs to see runs to be offered another one, and not to ask for it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.admin.marks import STATUS_WORDS
+from django_declarative_cron.admin.badges import STATUS_WORDS
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.core.status import Status, status_of
 from django_declarative_cron.models import ScheduledTask

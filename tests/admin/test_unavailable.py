@@ -12,7 +12,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from django_declarative_cron.admin.readonly import ReadOnlyAdmin
+from django_declarative_cron.admin.base import ReadOnlyModelAdmin
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.store import database
 
@@ -31,14 +31,14 @@ def test_each_list_says_that_the_tables_are_missing(
     root: Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_are_there", lambda using: False)
-    monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", refuse)
+    monkeypatch.setattr(ReadOnlyModelAdmin, "get_queryset", refuse)
     page = root.get(pages.changelist(model))
     assert page.status_code == 503
     assert "run `python manage.py migrate` first." in page.content.decode()
     assert "the server is gone" not in page.content.decode()
 
 
-@pytest.mark.parametrize("name", ["calendar", "expression"])
+@pytest.mark.parametrize("name", ["calendar", "expression", "timeline"])
 def test_the_other_pages_say_it_too(
     root: Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_other_pages_say_it_too(
 def test_another_error_of_the_database_is_an_error(
     root: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", refuse)
+    monkeypatch.setattr(ReadOnlyModelAdmin, "get_queryset", refuse)
     with pytest.raises(OperationalError):
         root.get(pages.changelist())
 
@@ -65,7 +65,7 @@ def test_a_page_that_takes_too_long_is_stopped(
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no limit for a statement")
     monkeypatch.setattr(database, "PAGE", 1)
-    monkeypatch.setattr(ReadOnlyAdmin, "get_queryset", lambda *_: _sleeping())
+    monkeypatch.setattr(ReadOnlyModelAdmin, "get_queryset", lambda *_: _sleeping())
     page = root.get(pages.changelist("taskrun"))
     assert page.status_code == 503
     assert "took longer than 1 seconds" in page.content.decode()

@@ -30,14 +30,14 @@ shop.bank.BankDown: the bank answered 503
 DEMO_RUN = "exchange-rates"
 
 TASKS: list[tuple[str, str, str, str, float, str]] = [
-    ("import-stock", "0,10,20,30,40,50 * * * *", "UTC", "shop.stock.import_files", 8, ""),
+    ("import-stock", "0,10,20,30,40,50 * * * *", "UTC", "shop.stock.import_files", 8, "overdue"),
     ("sales-digest", "30 6 * * *", "Europe/Berlin", "shop.digest.write", 42, ""),
     ("backup-database", "45 3 * * *", "Europe/Berlin", "shop.backup.run", 840, ""),
     ("exchange-rates", "15 * * * *", "UTC", "shop.rates.fetch_rates", 3, "fails"),
     ("send-newsletters", "0 9 * * 1-5", "America/New_York", "mail.newsletters.send", 1260, ""),
     ("heartbeat", "* * * * *", "UTC", "shop.monitor.beat", 0.2, ""),
     ("rebuild-search", "5 */2 * * *", "UTC", "shop.search.rebuild", 410, "running"),
-    ("quarterly-report", "0 5 1 1,4,7,10 *", "Asia/Tokyo", "reports.quarter.build", 300, ""),
+    ("quarterly-report", "0 5 1 1,4,7,10 *", "Asia/Tokyo", "reports.quarter.build", 300, "broken"),
     ("clear-sessions", "15 4 * * *", "Europe/Berlin", "command clearsessions", 2, ""),
     ("price-watch", "0 * * * *", "Europe/London", "shop.prices.watch", 95, "paused"),
     ("thumbnails", "0,15,30,45 * * * *", "UTC", "media.thumbnails.build", 61, "flaky"),
@@ -48,12 +48,14 @@ TASKS: list[tuple[str, str, str, str, float, str]] = [
 def fill(now: datetime) -> SchedulerState:
     """Store it all, as it would be at an instant."""
     chance = random.Random(7)
-    state, _ = SchedulerState.objects.get_or_create(deployment="default")
+    state, _ = SchedulerState.objects.get_or_create(
+        deployment="default", defaults={"digest": "0" * 64}
+    )
     worker = _instances(state, now)
     for name, cron, zone, callback, seconds, fate in TASKS:
         task = _task(state, name, cron, zone, callback, now)
         _history(task, worker, now, seconds, fate, chance)
-        _fate(task, now, fate)
+        _fate(task, worker, now, fate)
         task.save()
     return state
 
@@ -65,7 +67,7 @@ def _instances(state: SchedulerState, now: datetime) -> SchedulerInstance:
         host="shop-worker-1",
         pid=4711,
         started_at=now - timedelta(days=3),
-        heartbeat_at=now - timedelta(seconds=2),
+        heartbeat_at=now + timedelta(minutes=3),
         initialized_at=now - timedelta(days=3),
         **shared,
     )
@@ -74,7 +76,7 @@ def _instances(state: SchedulerState, now: datetime) -> SchedulerInstance:
         host="shop-worker-2",
         pid=4712,
         started_at=now - timedelta(days=3),
-        heartbeat_at=now - timedelta(seconds=3),
+        heartbeat_at=now + timedelta(minutes=3),
         initialized_at=now - timedelta(days=3),
         **shared,
     )
@@ -164,7 +166,7 @@ def _run(
     return run
 
 
-def _fate(task: ScheduledTask, now: datetime, fate: str) -> None:
+def _fate(task: ScheduledTask, worker: SchedulerInstance, now: datetime, fate: str) -> None:
     if fate == "fails":
         task.failures, task.pending_retry_until = 4, now + timedelta(minutes=3)
         task.wake_at = task.pending_retry_until
@@ -191,6 +193,11 @@ def _fate(task: ScheduledTask, now: datetime, fate: str) -> None:
             outcome="running",
             attempt=1,
             running_slot=task.name,
+            instance=worker,
             epoch=1,
         )
         task.running_run, task.wake_at = run.pk, None
+    if fate == "overdue":
+        task.next_run_at = task.wake_at = now - timedelta(minutes=9)
+    if fate == "broken":
+        task.broken_reason = "No module named 'shop.archive'"

@@ -21,8 +21,8 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
 
 from django_declarative_cron import conf, exceptions, models, signals
-from django_declarative_cron.admin.acts import ACTS
-from django_declarative_cron.admin.marks import REASON_WORDS
+from django_declarative_cron.admin.actions import ACTIONS
+from django_declarative_cron.admin.badges import REASON_WORDS
 from django_declarative_cron.core import events
 from django_declarative_cron.core.decide import Reason
 from django_declarative_cron.core.declarations.keys import CHOICES, DIALECT, KEYS, REQUIRED
@@ -402,7 +402,7 @@ def test_a_command_line_that_is_wrong_would_be_found(line: str) -> None:
 def test_the_permissions_of_acts_are_those_of_the_code() -> None:
     rows = DOCS["admin.md"].table("action", "permission")
     assert {row["action"]: code(row["permission"]) for row in rows} == {
-        str(act.label): act.codename for act in ACTS.values()
+        str(act.label): act.codename for act in ACTIONS.values()
     }
     known = {codename for codename, _ in models.ScheduledTask._meta.permissions}
     # That of the HTTP binding stands on its own page.
@@ -413,7 +413,7 @@ def test_the_words_of_the_admin_are_the_admins() -> None:
     bold = set(re.findall(r"\*\*([^*]+)\*\*", DOCS["tutorial.md"].prose))
     assert models.ScheduledTask in admin.site._registry
     plural = str(models.ScheduledTask._meta.verbose_name_plural).capitalize()
-    assert bold == {str(act.label) for act in ACTS.values()} | {plural}
+    assert bold == {str(act.label) for act in ACTIONS.values()} | {plural}
 
 
 def test_the_container_waits_longer_than_the_scheduler() -> None:

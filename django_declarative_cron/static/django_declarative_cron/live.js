@@ -4,13 +4,13 @@
 
 addEventListener("DOMContentLoaded", () => {
   const EVERY = 10_000;
-  const PATIENCE = 9_000;
+  const TIMEOUT = 9_000;
   const KEY = "ddc-live-paused";
 
   const control = document.querySelector("[data-ddc-live]");
   if (!control) return;
   const button = control.querySelector("button");
-  const told = control.querySelector(".ddc-live-at");
+  const shownAt = control.querySelector(".ddc-live-at");
   const failed = control.querySelector(".ddc-live-failed");
   const regions = control.dataset.ddcLive.split(" ").filter(Boolean);
   const words = control.dataset;
@@ -90,13 +90,13 @@ addEventListener("DOMContentLoaded", () => {
         credentials: "same-origin",
         // The browser keeps no copy of a page of the admin, so the script names what it has.
         headers: tag ? { "If-None-Match": tag } : {},
-        signal: AbortSignal.timeout(PATIENCE),
+        signal: AbortSignal.timeout(TIMEOUT),
       });
       if (answer.status !== 304) put(await checked(answer));
-      told.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
+      shownAt.textContent = `${words.ddcAt} ${new Date().toLocaleTimeString()}`;
       failed.textContent = "";
     } catch {
-      told.textContent = "";
+      shownAt.textContent = "";
       failed.textContent = words.ddcFailed;
     }
   }

@@ -1,0 +1,212 @@
+"""Words, symbols and times as pages show them; colour only repeats them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+from django.utils import timezone
+from django.utils.dates import MONTHS, WEEKDAYS
+from django.utils.formats import number_format
+from django.utils.functional import lazy
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import get_language, gettext, ngettext, override
+from django.utils.translation import gettext_lazy as _
+
+from ..core.status import Status
+from ..cron import CronExpression, describe
+from ..formatting import format_civil, format_duration, format_instant
+from ..models import Outcome, ScheduledTask, TaskRun
+from ..store.status import shown_outcome
+
+STATUS_WORDS = {
+    Status.BROKEN: _("Broken"),
+    Status.INTERRUPTED: _("Interrupted"),
+    Status.OVERDUE: _("Overdue"),
+    Status.RETRYING: _("Retrying"),
+    Status.RUNNING: _("Running"),
+    Status.WAITS_FOR_A_WORKER: _("Queued"),
+    Status.ACTIVE: _("Active"),
+    Status.PAUSED: _("Paused"),
+    Status.PAUSED_UNTIL: _("Paused until…"),
+    Status.DISABLED: _("Disabled"),
+}
+
+REASON_WORDS = {
+    "due": _("due"),
+    "boot": _("boot"),
+    "retry": _("retry"),
+    "orphaned": _("restart after an interruption"),
+    "manual": _("run requested by an operator"),
+    "overlap_skip": _("previous run still running"),
+    "disabled": _("paused"),
+    "dst_skip": _("clock change"),
+    "no_scheduler": _("no scheduler was running"),
+    "broken": _("task was broken"),
+    "held_up": _("scheduler was unresponsive"),
+    "too_late": _("outside the catch-up window"),
+    "excluded": _("excluded by a calendar"),
+    "skip_next": _("skipped by an operator"),
+    "backfill": _("backfill"),
+    "coalesced": _("combined with a later run"),
+}
+
+_OUTCOME_SYMBOLS = {
+    Outcome.WAITING: "⧗",
+    Outcome.RUNNING: "▶",
+    Outcome.SUCCEEDED: "✔",
+    Outcome.FAILED: "✖",
+    Outcome.TIMED_OUT: "◷",
+    Outcome.INTERRUPTED: "↯",
+    Outcome.CANCELLED: "⊘",
+    Outcome.SKIPPED: "↷",
+    Outcome.MISSED: "○",
+}
+
+_NAMES_SHOWN = 10
+_UNITS = {"d": _("d"), "h": _("h"), "min": _("min"), "s": _("s"), "ms": _("ms")}
+
+
+def badge(kind: str, symbol: str, text: str) -> SafeString:
+    return format_html(
+        '<span class="ddc-mark ddc-{}"><span aria-hidden="true">{}</span> {}</span>',
+        kind.replace("_", "-"),
+        symbol,
+        text,
+    )
+
+
+def status(found: Status, task: ScheduledTask) -> SafeString:
+    """Return the status of a task with its symbol."""
+    if found is Status.PAUSED_UNTIL and task.paused_until is not None:
+        mark = badge(f"status-{found}", found.symbol, gettext("Paused until"))
+        return format_html('{} <span class="ddc-more">{}</span>', mark, moment(task.paused_until))
+    return badge(f"status-{found}", found.symbol, str(STATUS_WORDS[found]))
+
+
+def outcome(run: TaskRun, now: datetime) -> SafeString:
+    """Return the outcome of a run with its symbol."""
+    return outcome_badge(shown_outcome(run, now))
+
+
+def outcome_badge(found: str) -> SafeString:
+    symbol = _OUTCOME_SYMBOLS.get(Outcome(found), "") if found in Outcome else ""
+    return badge(f"outcome-{found}", symbol, outcome_word(found))
+
+
+def outcome_word(found: str) -> str:
+    return str(Outcome(found).label) if found in Outcome else found
+
+
+def legend(kinds: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the class and the word of each of the given outcomes."""
+    shown = set(kinds)
+    return ((each.value, str(each.label)) for each in Outcome if each.value in shown)
+
+
+def reason(run: TaskRun) -> str:
+    """Return why a run began or did not, with the number of occurrences if there are several."""
+    word = str(REASON_WORDS.get(run.reason, run.reason))
+    if run.count == 1:
+        return word
+    text = gettext("%(reason)s (%(number)d occurrences)")
+    return text % {"reason": word, "number": run.count}
+
+
+def moment(value: datetime) -> SafeString:
+    """Return an instant in the zone of the project."""
+    return _time(value, format_instant(value, timezone.get_current_timezone()))
+
+
+def short_moment(value: datetime, now: datetime, text: str) -> SafeString:
+    """Return a distance in time and the clock time; the whole instant is its title."""
+    zone = timezone.get_current_timezone()
+    local, today = value.astimezone(zone), now.astimezone(zone)
+    clock = f"{local:%H:%M}" if local.date() == today.date() else f"{local:%m-%d %H:%M}"
+    return format_html(
+        '<time class="ddc-time" datetime="{}" title="{}">'
+        '{} <span class="ddc-quiet">{}</span></time>',
+        value.astimezone(UTC).isoformat(),
+        format_instant(value, zone),
+        text,
+        clock,
+    )
+
+
+def occurrence(value: datetime, zone: tzinfo) -> SafeString:
+    """Return an occurrence in the zone of its schedule."""
+    return _time(value, f"{format_civil(value, zone)} {zone}")
+
+
+def _time(value: datetime, text: str) -> SafeString:
+    machine = value.astimezone(UTC).isoformat()
+    return format_html('<time class="ddc-time" datetime="{}">{}</time>', machine, text)
+
+
+def relative(value: datetime, now: datetime) -> str:
+    """Return the elapsed time between an instant and now."""
+    if abs(value - now) < timedelta(minutes=1):
+        return gettext("in less than a minute") if value > now else gettext("just now")
+    # In UTC, because wall-clock times would count the hour that a clock change skips.
+    early, late = sorted((value.astimezone(UTC), now.astimezone(UTC)))
+    distance = timesince(early, late, depth=1).replace("\xa0", " ")
+    text = gettext("in %(distance)s") if value > now else gettext("%(distance)s ago")
+    return text % {"distance": distance}
+
+
+def span(length: timedelta | None) -> str:
+    """Return a duration in the active language, or ""."""
+    if length is None:
+        return ""
+    return format_duration(length, translate=lambda unit: str(_UNITS[unit]))
+
+
+def words(expression: CronExpression) -> str:
+    """Return a schedule in words of the active language."""
+    return _words(expression, get_language() or "en")
+
+
+@lru_cache(maxsize=4096)
+def _words(expression: CronExpression, language: str) -> str:
+    return describe(expression, language, _calendar_names())
+
+
+def _calendar_names() -> dict[str, str]:
+    lazy = [*WEEKDAYS.values(), *MONTHS.values()]
+    with override(None):
+        english = [str(name) for name in lazy]
+    return dict(zip(english, map(str, lazy), strict=True))
+
+
+def count(number: int, most: int | None = None) -> str:
+    """Return a number in groups of three digits, or "" for zero."""
+    shown = number_format(number, force_grouping=True) if number else ""
+    return f"{shown}+" if most is not None and number >= most else shown
+
+
+grouped = lazy(count, str)
+"""As ``count``, in the language of the request; for texts that are made at import."""
+
+
+def about(number: int) -> str:
+    """Return a number in at most five characters, or "" for zero."""
+    for size, letter in ((1_000_000, "M"), (1000, "k")):
+        if number >= 10 * size or (letter == "M" and number >= size):
+            digits = 1 if number < 10 * size else 0
+            # A narrow space that does not break, because the cells of a calendar are small.
+            return f"{number_format(number // (size // 10) / 10, digits)}\u202f{letter}"
+    return count(number)
+
+
+def names(texts: Iterable[str]) -> str:
+    """Return names in one line, the first ones only if there are many."""
+    texts = list(texts)
+    shown = ", ".join(texts[:_NAMES_SHOWN])
+    more = len(texts) - _NAMES_SHOWN
+    if more <= 0:
+        return shown
+    rest = ngettext("and %(number)d more", "and %(number)d more", more) % {"number": more}
+    return f"{shown}, {rest}"

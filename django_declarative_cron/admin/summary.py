@@ -1,0 +1,130 @@
+"""The strip above the list of tasks, and the banner of all lists while no scheduler runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.http import HttpRequest
+from django.utils.translation import gettext, ngettext
+
+from ..conf import options
+from ..core.status import Status
+from ..models import SchedulerInstance
+from ..runtime.clock import system_clock
+from ..store import database, overview
+from ..store.status import attendance, gave_up, patience, spoke_at
+from . import badges
+from .filters import kinds_of
+
+if TYPE_CHECKING:
+    from .base import ReadOnlyModelAdmin
+
+_COUNTED = (*(Status.BROKEN, Status.INTERRUPTED, Status.OVERDUE, Status.RUNNING),)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of tasks, as a link to the list of them."""
+
+    kind: str
+    symbol: str
+    text: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListSummary:
+    """The leader, the standbys and the tasks that need attention."""
+
+    leader: str
+    title: str
+    url: str
+    standbys: str
+    counts: list[Count]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerBanner:
+    """The last scheduler of a deployment that has none now."""
+
+    last: str
+    ago: str
+    was_stopped: bool
+    overdue: int
+    url: str
+
+
+def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
+    """Return the content of the strip above the list of tasks."""
+    leader = title = standbys = ""
+    found, shows = health_of(request), page.shows(request, SchedulerInstance)
+    if found is not None and found.leader is not None:
+        # Hide host names from users without the view permission.
+        leader = str(found.leader) if shows else gettext("running")
+        silence = max(found.now - spoke_at(found.leader), timedelta(0))
+        age = badges.span(timedelta(seconds=round(silence.total_seconds())))
+        title = gettext("Last heartbeat: %(age)s ago") % {"age": age}
+    if found is not None:
+        text = ngettext("%(number)d standby", "%(number)d standbys", found.standbys)
+        standbys = text % {"number": found.standbys}
+    url = page.url(SchedulerInstance, "changelist") if shows else ""
+    return ListSummary(leader, title, url, standbys, _counts(page, request))
+
+
+def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
+    numbers, failing = Counter[str](), 0
+    for kind in kinds_of(request, page):
+        numbers[kind.status] += kind.number
+        failing += kind.number if kind.is_failing else 0
+    found = [("failed", "✖", gettext("failed"), failing, "?failed=now")]
+    found += [
+        (str(each), each.symbol, str(badges.STATUS_WORDS[each]), numbers[each], f"?status={each}")
+        for each in _COUNTED
+    ]
+    return [
+        Count(kind, symbol, f"{badges.count(number)} {word.lower()}", query)
+        for kind, symbol, word, number, query in found
+        if number
+    ]
+
+
+def health_of(request: HttpRequest) -> overview.Health | None:
+    """Return the schedulers of the deployment, read once for one request."""
+    if not hasattr(request, "_ddc_health"):
+        ours = options()
+        request._ddc_health = overview.health(  # type: ignore[attr-defined]
+            database.alias(), ours.DEPLOYMENT, patience(ours.LEASE), system_clock.database_time()
+        )
+    known: overview.Health | None = request._ddc_health  # type: ignore[attr-defined]
+    return known
+
+
+def is_scheduler_running(request: HttpRequest) -> bool:
+    """Return whether a scheduler sent a heartbeat lately."""
+    found = health_of(request)
+    return found is not None and found.silence <= patience(options().LEASE)
+
+
+def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> SchedulerBanner | None:
+    """Return the content of the banner, ``None`` while a scheduler is running."""
+    using, ours, clock = database.alias(), options(), system_clock
+    if is_scheduler_running(request):
+        return None
+    found = attendance(using, ours.DEPLOYMENT, clock.now(), clock.database_time())
+    shows = page.shows(request, SchedulerInstance)
+    links = shows and page.model is not SchedulerInstance
+    url = page.url(SchedulerInstance, "changelist") if links else ""
+    if found is None or found.last is None:
+        return SchedulerBanner("", "", False, 0 if found is None else found.overdue, "")
+    last = found.last
+    return SchedulerBanner(
+        # Hide host names from users without the view permission.
+        last=str(last) if shows else "",
+        ago="" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
+        was_stopped=last.stop_requested_at is not None,
+        overdue=found.overdue,
+        url=url,
+    )

@@ -1,0 +1,404 @@
+"""Pages beside the list of tasks: calendar, timeline and expression helper, as plain views."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from itertools import islice, takewhile
+from typing import Any
+
+from django import forms
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import options
+from ..core.schedule import Schedule, load
+from ..cron import (
+    DIALECTS,
+    UnknownZoneError,
+    fires_only_in_some_years,
+    next_transitions,
+    parse,
+    remarks_on,
+    validate_zone,
+)
+from ..exceptions import InvalidCronExpressionError
+from ..models import ScheduledTask
+from ..runtime.clock import system_clock
+from ..store import overview
+from ..store.overview import WENT_WRONG, Ran
+from ..store.queries import named, next_start_of, read_schedule, shapes
+from . import badges, calendar, charts, task_detail
+from .base import TEMPLATES, ReadOnlyModelAdmin
+from .calendar import DayLine
+from .charts import Bar, Mark, Window
+from .filters import kinds_of
+from .task_detail import Upcoming
+
+LANES = 40
+"""Number of tasks that the timeline and a day of the calendar show."""
+
+_BEFORE, _AFTER = timedelta(hours=17), timedelta(hours=7)
+_TICKS = 400
+_MINUTE = timedelta(minutes=1)
+_DID_NOT_RUN = ("skipped", "missed", "cancelled", "waiting")
+
+
+def _page(
+    page: ReadOnlyModelAdmin, request: HttpRequest, name: str, title: Any, context: dict[str, Any]
+) -> HttpResponse:
+    context["expression_url"] = page.url(ScheduledTask, "expression")
+    return page.extra_page(request, f"{TEMPLATES}/scheduledtask/{name}.html", str(title), context)
+
+
+def _require_view_permission(page: ReadOnlyModelAdmin, request: HttpRequest) -> None:
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+
+
+# --- lanes ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of a timeline, with the same numbers as text."""
+
+    name: str
+    url: str
+    picture: SafeString
+    planned: int
+    succeeded: int
+    failed: int
+    others: int
+    kinds: frozenset[str]
+    following: str = ""
+    first: str = ""
+    last: str = ""
+    words: str = ""
+
+
+def _bars(runs: Sequence[Ran], now: datetime) -> Iterator[Bar]:
+    return (Bar(run.start, run.end or now, run.outcome) for run in runs)
+
+
+def _ticks(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
+    """Return the occurrences after an instant, as many as a lane can show."""
+    ahead = islice(_stepping(schedule, since), _TICKS)
+    return list(takewhile(lambda instant: instant < window.end, ahead))
+
+
+def _stepping(schedule: Schedule, since: datetime) -> Iterator[datetime]:
+    # Occurrences within a few minutes of each other share one tick of the lane.
+    step = timedelta(minutes=4)
+    found = schedule.next_after(since)
+    while found is not None:
+        yield found
+        found = schedule.next_after(found + step - _MINUTE)
+
+
+def _clock_changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
+    if schedule is None:
+        return
+    zone = schedule.zone
+    for change in next_transitions(zone, window.start, window.end):
+        yield Mark(change.instant, clock_change(zone.key, change.before, change.after))
+
+
+def clock_change(zone: str, before: timedelta, after: timedelta) -> str:
+    """Return a clock change in words."""
+    kind = gettext("clocks go forward") if after > before else gettext("clocks go back")
+    return f"{zone}: {kind}, {_offset(before)} → {_offset(after)}"
+
+
+def _offset(offset: timedelta) -> str:
+    minutes = int(offset.total_seconds() // 60)
+    sign = "-" if minutes < 0 else "+"
+    return f"UTC{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def _hours(window: Window) -> list[str]:
+    zone = timezone.get_current_timezone()
+    return [f"{hour.astimezone(zone):%H:%M}" for hour in window.hours()]
+
+
+# --- timeline -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The starts in each minute of the coming hour."""
+
+    picture: SafeString
+    label: str
+    peak: str
+    first: str
+    last: str
+    rows: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The page of the timeline."""
+
+    statuses: list[tuple[str, str, str]]
+    lanes: list[Lane]
+    more: int
+    hours: list[str]
+    legend: list[tuple[str, str]]
+    zone: str
+    load: Load
+
+
+def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
+    """Show 24 hours of the tasks of the list, with its filters, and the coming hour."""
+    _require_view_permission(page, request)
+    try:
+        tasks = page.get_changelist_instance(request).result_list
+    except IncorrectLookupParameters:
+        return HttpResponseRedirect(request.path)
+    now = system_clock.now()
+    window = charts.window_around(now, _BEFORE, _AFTER)
+    names = [task.name or "" for task in tasks[:LANES]]
+    scheduler = tasks[0].scheduler_id if tasks else 0
+    ran = overview.day_of(scheduler, names, window.start, window.end, now)
+    lanes = [
+        _task_lane(page, request, task, ran.get(task.name or "", []), window, now)
+        for task in tasks[:LANES]
+    ]
+    ahead = overview.coming_up(page.get_queryset(request), now + 61 * _MINUTE)
+    found = Timeline(
+        statuses=_statuses(page, request),
+        lanes=lanes,
+        more=max(len(tasks) - LANES, 0),
+        hours=_hours(window),
+        legend=list(badges.legend(kind for lane in lanes for kind in lane.kinds)),
+        zone=timezone.get_current_timezone_name(),
+        load=_load(ahead, now),
+    )
+    return _page(page, request, "timeline", _("Timeline"), {"timeline": found})
+
+
+def _statuses(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str]]:
+    numbers = Counter[str]()
+    for kind in kinds_of(request, page):
+        numbers[kind.status] += kind.number
+    return [
+        (str(status), str(word), badges.count(numbers[status]))
+        for status, word in badges.STATUS_WORDS.items()
+        if numbers[status]
+    ]
+
+
+def _task_lane(
+    page: ReadOnlyModelAdmin,
+    request: HttpRequest,
+    task: ScheduledTask,
+    runs: Sequence[Ran],
+    window: Window,
+    now: datetime,
+) -> Lane:
+    schedule = read_schedule(task)[0]
+    ended = Counter(run.outcome for run in runs)
+    succeeded, failed = ended["succeeded"], sum(ended[kind] for kind in WENT_WRONG)
+    others = sum(ended[kind] for kind in _DID_NOT_RUN)
+    numbers = {"name": task.name, "succeeded": succeeded, "wrong": failed, "others": others}
+    label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
+    start, ticks = next_start_of(task), []
+    if schedule is not None and task.next_run_at is not None:
+        # While a task is paused, its next run may be before now.
+        ticks = _ticks(schedule, max(now, task.next_run_at - timedelta(microseconds=1)), window)
+    changes = _clock_changes(schedule, window)
+    picture = charts.lane(window, _bars(runs, now), ticks, changes, now, label % numbers)
+    return Lane(
+        name=task.name or "",
+        url=page.page_url(request, task),
+        picture=picture,
+        planned=len(ticks),
+        succeeded=succeeded,
+        failed=failed,
+        others=others,
+        kinds=frozenset(ended),
+        following="" if start is None else badges.relative(start.at, now),
+    )
+
+
+def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
+    numbers = load(schedules, now)
+    start, zone = now.replace(second=0, microsecond=0) + _MINUTE, timezone.get_current_timezone()
+    minutes = [f"{(start + _MINUTE * index).astimezone(zone):%H:%M}" for index in range(60)]
+    total, most = sum(numbers), max(numbers)
+    text = ngettext(
+        "%(number)s start in the coming hour", "%(number)s starts in the coming hour", total
+    )
+    label, peak = text % {"number": badges.count(total) or "0"}, ""
+    if most > 1:
+        busiest = {"minute": minutes[numbers.index(most)], "number": badges.count(most)}
+        peak = gettext("most at %(minute)s: %(number)s") % busiest
+    rows = list(zip(minutes, numbers, strict=True))
+    values = [charts.Column(n, "load", f"{minute}: {n}" if n else "") for minute, n in rows]
+    shown = [(minute, n) for minute, n in rows if n]
+    return Load(charts.columns(values, label), label, peak, minutes[0], minutes[-1], shown)
+
+
+# --- calendar -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarDay:
+    """One day of the calendar with the tasks that run on it."""
+
+    date: str
+    hours: list[str]
+    lanes: list[Lane]
+    more: int
+
+
+def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
+    """Show a month, and one of its days if the query names one."""
+    _require_view_permission(page, request)
+    now, zone = system_clock.now(), timezone.get_current_timezone()
+    today = now.astimezone(zone).date()
+    day = calendar.day_of(request.GET.get("day", ""))
+    month = calendar.month_of(f"{day:%Y-%m}" if day else request.GET.get("month", ""), today)
+    tasks = page.get_queryset(request).filter(enabled=True)
+    previous, following = calendar.neighbours(month)
+    past = {each: calendar.bounds(each, zone) for each in calendar.days_of(month) if each <= today}
+    ended = overview.ended_by_day(options().DEPLOYMENT, past)
+    context = {
+        "month": date_format(month, "YEAR_MONTH_FORMAT"),
+        "previous": previous,
+        "next": following,
+        "weekdays": calendar.weekdays(),
+        "weeks": calendar.weeks(month, today, zone, list(shapes(tasks)), ended),
+        "zone": timezone.get_current_timezone_name(),
+        "day": None if day is None else _day(page, tasks, day, now),
+    }
+    return _page(page, request, "calendar", _("Calendar"), context)
+
+
+def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> CalendarDay:
+    zone = timezone.get_current_timezone()
+    found = calendar.lines_of(day, zone, named(tasks.order_by()))
+    shown, window = found[:LANES], Window(*calendar.bounds(day, zone))
+    names = [line.task.name for line in shown]
+    scheduler = shown[0].task.scheduler if shown else 0
+    ran = overview.day_of(scheduler, names, window.start, window.end, now)
+    ahead = _ticks_of_lines(shown, window, now)
+    lanes = [
+        _day_lane(page, line, ran.get(line.task.name, []), ticks, window, now)
+        for line, ticks in zip(shown, ahead, strict=True)
+    ]
+    more = len(found) - len(shown)
+    return CalendarDay(date_format(day, "DATE_FORMAT"), _hours(window), lanes, more)
+
+
+def _ticks_of_lines(
+    lines: Sequence[DayLine], window: Window, now: datetime
+) -> Iterator[list[datetime]]:
+    """Yield the future occurrences of each line; lines with one schedule share them."""
+    known: dict[tuple[int, datetime], list[datetime]] = {}
+    for line in lines:
+        since = max(now, line.first - timedelta(microseconds=1))
+        key = (id(line.task.schedule), since)
+        if key not in known:
+            known[key] = _ticks(line.task.schedule, since, window)
+        yield known[key]
+
+
+def _day_lane(
+    page: ReadOnlyModelAdmin,
+    line: DayLine,
+    runs: Sequence[Ran],
+    ticks: list[datetime],
+    window: Window,
+    now: datetime,
+) -> Lane:
+    ended, schedule = Counter(run.outcome for run in runs), line.task.schedule
+    succeeded, failed = ended["succeeded"], sum(ended[kind] for kind in WENT_WRONG)
+    numbers = {"name": line.task.name, "number": line.number, "wrong": failed}
+    label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
+    label %= numbers | {"succeeded": succeeded}
+    changes = _clock_changes(schedule, window)
+    return Lane(
+        name=line.task.name,
+        url=page.url(ScheduledTask, "change", line.task.pk),
+        picture=charts.lane(window, _bars(runs, now), ticks, changes, now, label),
+        planned=line.number,
+        succeeded=succeeded,
+        failed=failed,
+        others=0,
+        kinds=frozenset(ended),
+        first=badges.moment(line.first),
+        last=badges.moment(line.last) if line.number > 1 else "",
+        words=badges.words(schedule.expression),
+    )
+
+
+# --- expression helper ----------------------------------------------------------
+
+_LONGEST = 255
+
+
+class ExpressionForm(forms.Form):
+    expression = forms.CharField(
+        label=_("Cron expression"),
+        max_length=_LONGEST,
+        strip=False,
+        widget=forms.TextInput(attrs={"class": "vTextField", "autocomplete": "off"}),
+    )
+    timezone = forms.CharField(
+        label=_("Time zone"),
+        max_length=_LONGEST,
+        widget=forms.TextInput(attrs={"class": "vTextField"}),
+    )
+    dialect = forms.ChoiceField(label=_("Dialect"), choices=[(each, each) for each in DIALECTS])
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An expression in words with its next occurrences, or the reason why it is invalid."""
+
+    problem: str = ""
+    words: str = ""
+    upcoming: list[Upcoming] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
+    """Explain a cron expression."""
+    _require_view_permission(page, request)
+    initial = {"timezone": timezone.get_current_timezone_name(), "dialect": "posix"}
+    asked = {key: request.GET[key] for key in ExpressionForm.base_fields if key in request.GET}
+    form = ExpressionForm(initial | asked if "expression" in asked else None, initial=initial)
+    explanation = None
+    if form.is_bound and form.is_valid():
+        explanation = explain_expression(form.cleaned_data, system_clock.now())
+    context = {"form": form, "explanation": explanation}
+    return _page(page, request, "expression", _("Expression helper"), context)
+
+
+def explain_expression(given: dict[str, Any], now: datetime) -> Explanation:
+    """Return the meaning of an expression in a zone and a dialect."""
+    try:
+        expression = parse(given["expression"], given["dialect"])
+        zone = validate_zone(given["timezone"])
+    except InvalidCronExpressionError as error:
+        return Explanation(problem=error.message)
+    except UnknownZoneError as error:
+        return Explanation(problem=str(error))
+    schedule = Schedule(expression, zone, anchor=now)
+    remarks = [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks_on(expression)]
+    if expression.restricted_both:
+        remarks.append(gettext("Both day fields are restricted: a day that matches either counts."))
+    if fires_only_in_some_years(expression):
+        remarks.append(gettext("In some years there is no matching day."))
+    ahead = list(islice(task_detail.upcoming(schedule, now), task_detail.UPCOMING))
+    return Explanation("", badges.words(expression), ahead, remarks)

@@ -1,1 +1,0 @@
-"""What our templates load."""

@@ -1,0 +1,425 @@
+"""The page of one task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.test import Client
+
+from django_declarative_cron.admin.badges import occurrence, relative
+from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.testing import ManualClock
+
+from ..timezones import PROJECT, local_time
+from . import pages, rows
+from .conftest import LIMITING, Login
+from .rows import NOW
+
+Words = Callable[[Any], str]
+HOUR = timedelta(hours=1)
+
+
+def table(response: Any, heading: str) -> list[list[str]]:
+    html = response.content.decode()
+    found = re.search(rf'aria-labelledby="ddc-{heading}".*?</table>', html, re.DOTALL)
+    assert found
+    lines = re.findall(r"<tr>(.*?)</tr>", found[0].partition("<tbody>")[2], re.DOTALL)
+    return [
+        [
+            " ".join(re.sub(r"<[^>]+>", " ", cell).split())
+            for cell in re.findall(r"<td.*?</td>", line, re.DOTALL)
+        ]
+        for line in lines
+    ]
+
+
+def test_the_declaration_says_where_it_comes_from_and_cannot_be_edited(
+    root: Client, text: Words
+) -> None:
+    """P44."""
+    task = rows.task(
+        description="Sends what was sold",
+        declaration={
+            "args": [{"site": 7, "api_key": "hush"}],
+            "overlap_policy": "skip",
+            "runner": "process",
+        },
+    )
+    response = root.get(pages.page(task))
+    shown = text(response)
+    assert "Declared in settings.SCHEDULED_TASKS" in shown
+    assert "Sends what was sold" in shown
+    assert "shop.tasks.send_digests" in shown
+    assert "5 min" in shown
+    assert '"overlap_policy": "skip"' in shown
+    assert '"runner": "process"' in shown
+    assert '"site": 7' in shown
+    assert "hush" not in shown
+    form = response.content.decode().partition('id="scheduledtask_form"')[2].partition("</form>")[0]
+    assert re.findall(r"<(?:textarea|select|input(?! type=\"hidden\"))[^>]*>", form) == []
+
+
+def test_nothing_is_added_changed_or_deleted(root: Client) -> None:
+    task = rows.task()
+    assert root.get(pages.changelist() + "add/").status_code == 403
+    assert root.post(pages.page(task), {"name": "other", "_save": "1"}).status_code == 403
+    assert (
+        root.post(pages.page(task).replace("change", "delete"), {"post": "yes"}).status_code == 403
+    )
+    task.refresh_from_db()
+    assert task.name == "digest"
+
+
+def test_the_next_ten_occurrences_stand_in_the_zone_and_in_utc(root: Client) -> None:
+    task = rows.task(cron="30 9 * * *", timezone="Europe/Berlin")
+    found = table(root.get(pages.page(task)), "upcoming")
+    assert len(found) == 10
+    mine = [] if PROJECT == "UTC" else [f"{local_time('2026-11-29 08:30')[:16]} {PROJECT}"]
+    in_zones = ["2026-11-29 09:30 Europe/Berlin", *mine, "2026-11-29 08:30 UTC"]
+    assert found[0] == [*in_zones, "in 22 hours", ""]
+
+
+def test_a_clock_change_among_them_is_marked(root: Client, clock: ManualClock) -> None:
+    clock.leap(datetime(2027, 3, 27, 12, tzinfo=UTC))
+    task = rows.task(cron="30 9 * * *", timezone="Europe/Berlin")
+    found = table(root.get(pages.page(task)), "upcoming")
+    assert found[0][-3:] == [
+        "2027-03-28 07:30 UTC",
+        "in 19 hours",
+        "clock change: UTC+0100 → UTC+0200",
+    ]
+    assert [line[-1] for line in found[1:]] == [""] * 9
+
+
+def test_which_of_two_occurrences_it_is_stands_where_the_clocks_show_two() -> None:
+    first, zone = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), ZoneInfo("Europe/Berlin")
+    shown = [str(occurrence(first + timedelta(minutes=30 * n), zone)) for n in range(4)]
+    assert [re.sub(r"<[^>]+>", "", each) for each in shown] == [
+        "2026-10-25 02:30 CEST Europe/Berlin",
+        "2026-10-25 02:00 CET Europe/Berlin",
+        "2026-10-25 02:30 CET Europe/Berlin",
+        "2026-10-25 03:00 Europe/Berlin",
+    ]
+
+
+def test_elapsed_time_counts_not_the_hands_of_the_clock() -> None:
+    """P17: yesterday at one is 23 hours ago on the day the clock moved."""
+    at_one = datetime(2027, 3, 14, 8, tzinfo=UTC)
+    assert relative(at_one, datetime(2027, 3, 15, 7, tzinfo=UTC)) == "23 hours ago"
+
+
+def test_a_pending_retry_shows_the_error_that_caused_it(root: Client, text: Words) -> None:
+    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5), failures=3)
+    failed = rows.run(outcome="failed", error="ValueError: no such column\nand more")
+    for minute in range(60):
+        rows.run(outcome="skipped", scheduled_for=NOW + timedelta(minutes=minute), attempt=0)
+    response = root.get(pages.page(task))
+    assert f"next run {local_time('2026-11-28 10:05:30')}" in text(response)
+    assert "failures in a row 3" in text(response)
+    assert "cause ✖ failed ValueError: no such column" in text(response)
+    assert pages.page(failed) in response.content.decode()
+
+
+def test_a_pause_in_force_says_who_why_since_and_until(root: Client, text: Words) -> None:
+    task = rows.task(
+        paused_since=NOW,
+        paused_until=NOW + timedelta(hours=2),
+        next_run_at=NOW.replace(hour=13, second=0),
+    )
+    rows.act(note="before", ended_at=NOW)
+    rows.act(note="supplier\nis moving", until=NOW + timedelta(hours=2), author="grace")
+    shown = text(root.get(pages.page(task)))
+    since, until = local_time("2026-11-28 09:50:30"), local_time("2026-11-28 12:00:30")
+    following = local_time("2026-11-28 13:00")
+    end = f"until {until} next run {following}"
+    assert f"Paused by grace since {since} {end} note supplier is moving" in shown
+
+
+def test_what_has_no_value_is_not_called_none(root: Client, text: Words) -> None:
+    """AD-01, on the pages of a task and of what never ran."""
+    task = rows.task(next_run_at=None, declaration={})
+    run = rows.run(outcome="missed", attempt=0, started_at=None, finished_at=None)
+    for row in (task, run, rows.act(), rows.instance()):
+        assert "None" not in text(root.get(pages.page(row))).replace("Overridden: None", "")
+
+
+def test_a_task_disabled_by_its_declaration_says_so(root: Client, text: Words) -> None:
+    task = rows.task(enabled=False)
+    assert "Disabled by its declaration" in text(root.get(pages.page(task)))
+
+
+def test_what_people_did_is_told_newest_first(root: Client) -> None:
+    task = rows.task()
+    rows.act(kind="pause", note="stocktaking", until=NOW)
+    rows.act(kind="resume", author="grace")
+    rows.act("another task", kind="run")
+    found = table(root.get(pages.page(task)), "actions")
+    at, until = local_time("2026-11-28 09:50:30"), local_time("2026-11-28 10:00:30")
+    assert found == [
+        [at, "resumed", "grace", "", ""],
+        [at, "paused", "ada", until, "stocktaking"],
+    ]
+
+
+def test_the_newest_runs_are_shown_first(root: Client) -> None:
+    """P98."""
+    task = rows.task()
+    for minute in range(60):
+        rows.run(scheduled_for=NOW + timedelta(minutes=minute))
+    rows.run(
+        outcome="failed", reason="retry", attempt=2, error="boom\ntrace", instance=rows.instance()
+    )
+    rows.run(
+        outcome="missed",
+        reason="no_scheduler",
+        attempt=0,
+        count=3,
+        started_at=None,
+        finished_at=None,
+    )
+    rows.run("another task")
+    found = table(root.get(pages.page(task)), "runs")
+    assert len(found) == 20
+    assert found[:2] == [
+        [
+            "○ missed",
+            local_time("2026-11-28 10:00"),
+            "",
+            "",
+            "",
+            "no scheduler was running (3 occurrences)",
+            "",
+            "",
+        ],
+        [
+            "✖ failed",
+            local_time("2026-11-28 10:00"),
+            local_time("2026-11-28 10:00"),
+            "2 min",
+            "2",
+            "retry",
+            "worker:4711",
+            "boom",
+        ],
+    ]
+
+
+def test_tables_have_a_name_and_their_headings_a_scope(root: Client) -> None:
+    task = rows.task()
+    rows.run()
+    rows.act()
+    html = root.get(pages.page(task)).content.decode()
+    ours = re.findall(r'<div class="ddc-scroll"([^>]*)>\s*<table>(.*?)</table>', html, re.DOTALL)
+    assert len(ours) == 6
+    for region, each in ours:
+        assert re.search(r'aria-label(?:ledby)?="[^"]+"', region)
+        assert "<th>" not in each
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"cron": "* * *"}, "Invalid cron expression"),
+        ({"timezone": "Mars/Olympus"}, "Mars/Olympus"),
+        ({"declaration": ["nothing"]}, "list"),
+        ({"broken_reason": "No module named 'shop'"}, "No module named"),
+    ],
+)
+def test_a_damaged_row_is_shown_with_what_is_wrong(
+    root: Client, text: Words, fields: dict[str, Any], problem: str
+) -> None:
+    task = rows.task(**fields)
+    response = root.get(pages.page(task))
+    assert response.status_code == 200
+    assert f"Broken {problem}" in text(response) or problem in text(response)
+
+
+def test_names_and_texts_from_outside_are_escaped_everywhere(root: Client) -> None:
+    evil = "<script>alert(1)</script>"
+    task = rows.task(
+        evil,
+        description=evil,
+        callback=evil,
+        cron=evil,
+        timezone=evil,
+        broken_reason=evil,
+        pending_retry_until=NOW,
+        paused_since=NOW,
+        declaration={"args": [evil], "options": {evil: evil}},
+    )
+    host = rows.instance(host=evil, release=evil)
+    run = rows.run(evil, outcome="failed", reason=evil, error=evil, traceback=evil, instance=host)
+    act = rows.act(evil, author=evil, note=evil)
+    root.post(pages.act("clear_retry"), pages.confirmed(task, note=evil))
+    for address in (
+        pages.changelist(),
+        pages.page(task),
+        pages.act("pause", task),
+        pages.changelist("taskrun"),
+        pages.page(run),
+        pages.changelist("taskoverride"),
+        pages.page(act),
+        pages.changelist("schedulerinstance"),
+        pages.page(host),
+        pages.page(task).replace("/change/", "/history/"),
+    ):
+        response = root.get(address, follow=True)
+        assert response.status_code == 200, address
+        assert "<script>alert" not in response.content.decode(), address
+        assert "alert(1)" in response.content.decode(), address
+
+
+def test_a_page_takes_fourteen_queries_at_most(
+    login: Login, django_assert_max_num_queries: Any
+) -> None:
+    task = rows.task(pending_retry_until=NOW, paused_since=NOW)
+    host = rows.instance()
+    for minute in range(60):
+        rows.run(outcome="failed", scheduled_for=NOW + timedelta(minutes=minute), instance=host)
+        rows.act()
+    client = login("view_scheduledtask", "view_taskrun")
+    client.get(pages.page(task))
+    with django_assert_max_num_queries(14 + LIMITING):
+        client.get(pages.page(task))
+
+
+def test_a_task_that_crashes_its_process_is_marked(root: Client, text: Words) -> None:
+    task = rows.task(interruptions=2)
+    assert "crashed" not in text(root.get(pages.page(task)))
+    ScheduledTask.objects.update(interruptions=3)
+    shown = text(root.get(pages.page(task)))
+    assert "The last 3 runs crashed the process that they ran in." in shown
+
+
+# --- why, attempts, statistics --------------------------------------------------
+
+
+def test_the_page_says_why_in_one_sentence(root: Client, text: Words) -> None:
+    rows.instance()
+    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5), discharged_at=NOW)
+    shown = text(root.get(pages.page(task)))
+    assert f"its retry at {local_time('2026-11-28 10:05:30')}." in shown
+
+
+def test_a_pause_says_who_and_why(root: Client, text: Words) -> None:
+    rows.instance()
+    task = rows.task(paused_since=NOW - HOUR)
+    rows.act(note="stocktaking", created_at=NOW - HOUR)
+    shown = text(root.get(pages.page(task)))
+    assert "It does not run because ada paused it, until someone resumes it (stocktaking)." in shown
+
+
+def test_nobody_at_work_is_the_reason_where_it_is(root: Client) -> None:
+    task = rows.task(discharged_at=NOW - 3 * HOUR, registered_at=NOW - 9 * HOUR)
+    html = root.get(pages.page(task)).content.decode()
+    assert "does not run because no scheduler is at work" in html
+    assert "ddc-why-urgent" in html
+
+
+def test_what_became_of_the_occurrences_is_said_in_words(root: Client, text: Words) -> None:
+    task = rows.task(registered_at=NOW - 6 * HOUR)
+    for back in (0, 1, 2):
+        rows.run(scheduled_for=NOW.replace(second=0) - back * HOUR)
+    rows.run(scheduled_for=NOW.replace(second=0), attempt=2, reason="retry")
+    rows.run(
+        outcome="missed",
+        reason="no_scheduler",
+        scheduled_for=NOW.replace(second=0) - 3 * HOUR,
+        scheduled_from=NOW.replace(second=0) - 5 * HOUR,
+        count=3,
+        started_at=None,
+    )
+    assert (
+        f"6 occurrences since {local_time('2026-11-28 04:00:30')}: 3 ran, 3 missed "
+        f"(no scheduler was running, {local_time('2026-11-28 05:00')} – "
+        f"{local_time('2026-11-28 07:00')})." in text(root.get(pages.page(task)))
+    )
+
+
+def test_charts_say_in_words_what_they_draw(root: Client, text: Words) -> None:
+    task = rows.task(registered_at=NOW - 6 * HOUR)
+    for back, minutes in enumerate((1, 2, 9)):
+        at = NOW.replace(second=0) - back * HOUR
+        rows.run(
+            scheduled_for=at,
+            started_at=at + timedelta(seconds=back),
+            finished_at=at + timedelta(seconds=back, minutes=minutes),
+            outcome="failed" if back == 2 else "succeeded",
+        )
+    response = root.get(pages.page(task))
+    shown = text(response)
+    assert "Typically 2 min, at most 9 min." in shown
+    assert "Starts typically 1 s late, at most 2 s." in shown
+    assert "2 of 3 succeeded in 30 days." in shown
+    assert (
+        len(re.findall(r'<svg [^>]*role="img" aria-label="[^"]+', response.content.decode())) == 3
+    )
+
+
+def test_a_task_that_never_ran_has_no_charts(root: Client) -> None:
+    html = root.get(pages.page(rows.task())).content.decode()
+    assert '<svg class="ddc-chart' not in html.split('id="ddc-detail"')[1]
+
+
+def test_attempts_are_told_with_the_delays_between_them(root: Client, text: Words) -> None:
+    at = NOW.replace(second=0)
+    task = rows.task(occurrence_at=at, pending_retry_until=NOW + HOUR, failures=2)
+    rows.run(outcome="failed", finished_at=at + timedelta(seconds=2), error="boom\nmore")
+    rows.run(
+        outcome="failed",
+        reason="retry",
+        attempt=2,
+        scheduled_for=at,
+        started_at=at + timedelta(seconds=12),
+        finished_at=at + timedelta(seconds=13),
+    )
+    shown = text(root.get(pages.page(task)))
+    first, second = local_time("2026-11-28 10:00"), local_time("2026-11-28 10:00:12")
+    assert f"1 ✖ failed {first} boom 2 ✖ failed {second} 10 s" in shown
+
+
+def test_what_the_clocks_do_is_remarked(root: Client, text: Words) -> None:
+    spring = rows.task("spring", cron="30 2 * 3 0", timezone="Europe/Berlin", next_run_at=None)
+    assert "2027-03-28 02:30 does not exist" in text(root.get(pages.page(spring)))
+    autumn = rows.task("autumn", cron="30 2 * 10 0", timezone="Europe/Berlin", next_run_at=None)
+    assert "happens twice, only the first counts" in text(root.get(pages.page(autumn)))
+
+
+def test_times_are_shown_in_the_zone_of_the_viewer_where_it_is_another(
+    root: Client, settings: Any, text: Words
+) -> None:
+    task = rows.task(timezone="Asia/Tokyo")
+    for same in ("UTC", "Asia/Tokyo"):
+        settings.TIME_ZONE = same
+        assert "Your time zone" not in text(root.get(pages.page(task)))
+    settings.TIME_ZONE = "Europe/Berlin"
+    shown = text(root.get(pages.page(task)))
+    assert "Your time zone" in shown
+    assert "2026-11-28 20:00 Asia/Tokyo 2026-11-28 12:00 Europe/Berlin" in shown
+
+
+def test_the_history_comes_before_the_future_and_statistics_are_closed(root: Client) -> None:
+    task = rows.task(pending_retry_until=NOW + HOUR)
+    rows.run(outcome="failed", error="x" * 500)
+    html = root.get(pages.page(task)).content.decode()
+    order = ["ddc-act-run", "ddc-why", "ddc-state", "ddc-runs", "ddc-upcoming", "ddc-statistics"]
+    places = [re.search(rf'(?:id|class)="[^"]*\b{name}\b', html) for name in order]
+    assert all(places) and [p.start() for p in places if p] == sorted(
+        p.start() for p in places if p
+    )
+    assert re.search(r'<details class="[^"]*ddc-statistics">', html)
+    assert "x" * 500 not in html
+    assert f"{'x' * 159}…</a>" in html
+
+
+def test_a_task_of_http_says_so_and_can_be_filtered(root: Client, text: Words) -> None:
+    task = rows.task("daily", origin="http", registered_by="token ci")
+    shown = text(root.get(pages.page(task)))
+    assert "Declared by: HTTP" in shown and "Registered by: token ci" in shown
+    assert "daily" in text(root.get(pages.changelist(query="?origin__exact=http")))
+    assert "0 scheduled tasks" in text(root.get(pages.changelist(query="?origin__exact=settings")))
