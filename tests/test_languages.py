@@ -14,7 +14,7 @@ from django.utils.translation.template import templatize
 
 import django_declarative_cron
 from django_declarative_cron.core.explain import Cause
-from django_declarative_cron.store.sentences import _WORDED
+from django_declarative_cron.store.sentences import _TEXTS
 
 ROOT = Path(django_declarative_cron.__file__).parent
 LANGUAGES = ("de", "es", "fr", "uk")
@@ -126,7 +126,7 @@ def test_ukrainian_counts_as_it_does(number: int, text: str) -> None:
 
 
 def test_every_cause_has_a_sentence() -> None:
-    assert set(_WORDED) == set(Cause)
+    assert set(_TEXTS) == set(Cause)
 
 
 # One word for one concept, in each language: how each of these has to begin there.

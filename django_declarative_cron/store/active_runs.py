@@ -102,7 +102,6 @@ def others(held: Locked, names: Collection[str], ended: Collection[int]) -> dict
 def waiting_rows(
     scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
 ) -> list[TaskRun]:
-    """Return the rows of runs that begin to wait."""
     return [
         told_row(
             scheduler,

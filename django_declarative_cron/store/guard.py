@@ -128,12 +128,10 @@ class Locked:
 
     @property
     def tasks(self) -> QuerySet[ScheduledTask]:
-        """Return the tasks of the deployment."""
         return ScheduledTask.objects.using(self.using).filter(scheduler=self.row)
 
     @property
     def runs(self) -> QuerySet[TaskRun]:
-        """Return the runs of the deployment."""
         return TaskRun.objects.using(self.using).filter(scheduler=self.row)
 
     @property
@@ -143,7 +141,6 @@ class Locked:
 
     @property
     def instances(self) -> QuerySet[SchedulerInstance]:
-        """Return the instances of the deployment."""
         return SchedulerInstance.objects.using(self.using).filter(scheduler=self.row)
 
     def save(self, *fields: str) -> None:
@@ -351,7 +348,6 @@ class Peek:
     has_instance: bool = True
 
     def standing(self, member: Member) -> Standing:
-        """Return what a member is now."""
         if self.digest != member.digest:
             return Standing.SUPERSEDED
         return Standing.LEADING if self.leader == member.instance else Standing.STANDBY

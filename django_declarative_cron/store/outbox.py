@@ -381,5 +381,4 @@ def runs_of(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def is_name_of(name: str, run: int, scheduled_for: datetime, key: bytes) -> bool:
-    """Return whether a name is the one that a key gives to a run."""
     return str(job_id(run, scheduled_for, key)) == name.lower()

@@ -169,7 +169,6 @@ def _remove(member: Member, name: str, act: Act) -> None:
 
 
 def tasks() -> QuerySet[ScheduledTask]:
-    """Return the tasks of the deployment."""
     rows = ScheduledTask.objects.using(database.alias())
     return rows.filter(scheduler__deployment=options().DEPLOYMENT)
 

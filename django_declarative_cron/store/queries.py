@@ -65,7 +65,6 @@ class Reading:
 
 
 def tagged(tasks: QuerySet[ScheduledTask], tag: str) -> QuerySet[ScheduledTask]:
-    """Return the tasks that are declared with a tag."""
     if connections[tasks.db].features.supports_json_field_contains:
         return tasks.filter(declaration__contains={"tags": [tag]})
     stored = tasks.order_by().values_list("pk", "declaration__tags")

@@ -281,7 +281,6 @@ def _started(held: Locked, lost: Collection[TaskRun]) -> list[events.TaskRunStar
 
 
 def start_of(run: TaskRun, run_count: int = 0) -> events.TaskRunStarted:
-    """Return the event of a start from its row."""
     return events.TaskRunStarted(
         at=run.started_at,
         task_name=run.task_name,

@@ -170,7 +170,6 @@ def removal_of(using: str, deployment: str, name: str) -> Removal | None:
 def newest_runs(
     using: str, deployment: str, name: str, number: int, at: datetime | None = None
 ) -> list[TaskRun]:
-    """Return the newest runs of a name, the newest first."""
     runs = TaskRun.objects.using(using).filter(scheduler__deployment=deployment, task_name=name)
     if at is not None:
         minute = at.replace(second=0, microsecond=0)

@@ -62,7 +62,6 @@ DECLARED_FIELDS = [
 
 
 def state_of(row: ScheduledTask) -> TaskState:
-    """Read the state of a task from its row."""
     shared = dict(zip(_SHARED, _shared(row), strict=True))
     shared.update(name=row.name, running=row.running_run is not None)
     return TaskState(**shared)

@@ -231,7 +231,7 @@ def test_rows_are_read_a_little_at_a_time(
     cron: Cron, db: None, at_the_end: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(5, MINUTES)
-    monkeypatch.setattr("django_declarative_cron.store.trace.reading.CHUNK", 50)
+    monkeypatch.setattr("django_declarative_cron.store.trace_reading.CHUNK", 50)
     longest = 0
 
     def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

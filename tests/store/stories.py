@@ -9,7 +9,8 @@ from typing import Any
 
 from django_declarative_cron import theory
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.trace import History, read
+from django_declarative_cron.store.trace_builder import History
+from django_declarative_cron.store.trace_reading import read
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.theory import Verdict
 

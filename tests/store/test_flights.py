@@ -7,9 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from django_declarative_cron.store.trace.builder import History, Sources
-from django_declarative_cron.store.trace.gaps import Busy, Flights, ending
-from django_declarative_cron.store.trace.values import Life, Presence, Ran, presences
+from django_declarative_cron.store.trace_builder import History, Sources, ending
+from django_declarative_cron.store.trace_values import (
+    Busy,
+    Flights,
+    Life,
+    Presence,
+    Ran,
+    presences,
+)
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -19,7 +19,7 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.liveness import heartbeat
-from django_declarative_cron.store.trace.gaps import Busy, Flights
+from django_declarative_cron.store.trace_values import Busy, Flights
 from django_declarative_cron.testing import Simulation
 
 from .stories import FIVE_MINUTES, HOURLY, LEASE, MINUTELY, act, instances, judged, start, utc

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from django_declarative_cron.store.trace.builder import Writer
-from django_declarative_cron.store.trace.values import Life, Span, frozen, lived_twice, presences
+from django_declarative_cron.store.trace_builder import Writer
+from django_declarative_cron.store.trace_values import Life, Span, frozen, lived_twice, presences
 
 from .stories import utc
 

@@ -14,8 +14,8 @@ from django.core.management.base import CommandError
 from ... import conf, theory
 from ...formatting import format_count, format_duration, format_instant, iso8601
 from ...models import Origin
-from ...store import trace
-from ...store.trace import History
+from ...store import trace_reading
+from ...store.trace_builder import History
 from ...store.trace.gaps import Cause
 from ...theory import Late, Verdict, Violation
 from .datetimes import read_since
@@ -86,7 +86,7 @@ def _history(scope: Scope, context: Context, since: str | None) -> History | Non
     if begins is not None and begins >= now:
         text = f"--since {since!r} is yet to come: it is {iso8601(now)}."
         raise CommandError(text, returncode=2)
-    return trace.read(
+    return trace_reading.read(
         scope.using,
         scope.deployment,
         lease=conf.options().longest_silence,

@@ -1,10 +1,15 @@
-"""The rows of a deployment's history, read a little at a time."""
+"""The stored history of a deployment as a trace of the theory (004), read a little at a time.
+
+``trace_values`` says when the deployment had a scheduler: to the theory all its instances are
+one, which starts with the first and ends with the last of them. ``trace_builder`` puts the
+values in order and words the event records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID
 
 from django.db import connections
@@ -12,7 +17,8 @@ from django.db.models import F, Max, Q, QuerySet
 from django.db.models.expressions import BaseExpression
 from django.db.models.lookups import Exact
 
-from ...models import (
+from ..exceptions import DeclarativeCronError
+from ..models import (
     Origin,
     Outcome,
     RegistrationSet,
@@ -22,12 +28,11 @@ from ...models import (
     TaskOverride,
     TaskRun,
 )
-from .. import registration_sets
-from ..database import DatabaseNow
-from ..guard import LONG_AGO
-from . import gaps
-from .builder import History, Sources
-from .values import Act, Life, Registered, presences
+from . import registration_sets, rows
+from .database import DatabaseNow
+from .guard import LONG_AGO
+from .trace_builder import History, Sources
+from .trace_values import Act, Entry, Life, Ran, Registered, Span, presences
 
 CHUNK = 2000
 """The most rows in memory at once."""
@@ -59,8 +64,8 @@ def read(
     sources = Sources(
         presences=present,
         sets=_sets(using, state, begins),
-        acts=[*_acts(using, state, begins), *gaps.acts(using, state, begins, until)],
-        runs=gaps.ran(_told(using, state, begins, newest), earliest, until + lease),
+        acts=[*_acts(using, state, begins), *_left_out(using, state, begins, until)],
+        runs=ran(_told(using, state, begins, newest), earliest, until + lease),
         begun=_begun(using, state),
         workers=_workers(using, state),
     )
@@ -96,7 +101,7 @@ def _told(
     while True:
         # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
         page = runs.filter(pk__gt=last, pk__lte=newest).order_by("pk")
-        rows = list(page.values_list(*gaps.COLUMNS)[:CHUNK])
+        rows = list(page.values_list(*COLUMNS)[:CHUNK])
         yield from rows
         if len(rows) < CHUNK:
             return
@@ -157,7 +162,7 @@ def _life(row: SchedulerInstance, silent: datetime, acted: list[datetime]) -> Li
         ended=ended,
         is_orderly=is_orderly,
         asked=row.stop_requested_at,
-        lapses=gaps.lapses(row.lapses),
+        lapses=lapses(row.lapses),
     )
 
 
@@ -189,7 +194,7 @@ def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
         sets = sets.filter(generation__gte=before["newest"] or 0)
     generations = list(sets.values_list("generation", flat=True))
     rows = (row for each in generations for row in sets.filter(generation=each))
-    return gaps.registered((row, registration_sets.of_set(using, row)) for row in rows)
+    return registered((row, registration_sets.of_set(using, row)) for row in rows)
 
 
 def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
@@ -207,3 +212,103 @@ def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
     rows = tasks.exclude(history_from=None).values_list("name", "history_from")
     return {name: since for name, since in rows if since is not None}
+
+
+# --- rows as values ---
+
+
+COLUMNS = (
+    *("pk", "task_name", "started_at", "finished_at", "outcome", "reason"),
+    *("scheduled_for", "instance"),
+)
+"""What ``ran`` is given of a run."""
+
+
+def ran(rows: Iterable[tuple[Any, ...]], earliest: datetime, latest: datetime) -> Iterator[Ran]:
+    """Return what ran; what has no place in time is dated by its occurrence and its neighbours."""
+    before = earliest
+    for *read, scheduled_for, instance in rows:
+        run = Ran._make([*read, instance, False])
+        if _is_whole(run, latest):
+            before = run.started_at
+            yield run
+            continue
+        known = (run.started_at, run.finished_at, scheduled_for)
+        at = max([before, *(each for each in known if each is not None and each <= latest)])
+        yield run._replace(started_at=at, finished_at=at, is_torn=True)
+
+
+def _is_whole(run: Ran, latest: datetime) -> bool:
+    has_ended = run.finished_at is not None or run.outcome == TaskRun.Outcome.RUNNING
+    return has_ended and run.started_at <= latest
+
+
+def registered(rows: Iterable[tuple[RegistrationSet, list[Any]]]) -> Iterator[Registered]:
+    """Return the registration sets, each with the entries that can be read."""
+    for row, tasks in rows:
+        entries = {entry.name: entry for entry in map(Entry, filter(_has_name, tasks))}
+        is_torn = len(entries) < len(tasks)
+        yield Registered(row.registered_at, row.after_run, row.instance_id, entries, is_torn)
+
+
+def _has_name(data: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(data, Mapping) and isinstance(data.get("name"), str)
+
+
+def lapses(value: object) -> tuple[Span, ...]:
+    """Return the times that an instance did not live through, none where they cannot be read."""
+    try:
+        return tuple(map(_span, value))  # type: ignore[call-overload]
+    except (ValueError, TypeError):
+        return ()
+
+
+def _span(lapse: Iterable[str]) -> Span:
+    since, until = map(datetime.fromisoformat, lapse)
+    return since, until
+
+
+REASONS = ("excluded", "skip_next", "too_late")
+
+_PAGE = 2000
+
+_BEFORE = timedelta(microseconds=2)
+"""A task that comes back for an occurrence does so a microsecond before it."""
+
+
+def _left_out(
+    using: str, state: SchedulerState, begins: datetime | None, until: datetime
+) -> Iterator[Act]:
+    """Yield one act for each row, and for each day that has none yet."""
+    yield from _days_recorded(using, state, begins)
+    yield from _days_ahead(using, state, until)
+
+
+def _days_recorded(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
+    runs = TaskRun.objects.using(using).filter(
+        scheduler=state, reason__in=REASONS, origin=Origin.SETTINGS
+    )
+    if begins is not None:
+        runs = runs.filter(Q(finished_at__gte=begins) | Q(scheduled_for__gte=begins))
+    columns = ("pk", "task_name", "scheduled_from", "scheduled_for", "reason", "finished_at")
+    newest = 0
+    while page := runs.filter(pk__gt=newest).order_by("pk").values_list(*columns)[:_PAGE]:
+        for newest, name, first, last, reason, told in page:  # noqa: B007 - where the next begins
+            ends = max(last, told) if reason == "too_late" and told is not None else last
+            yield _day_off(name, first or last, ends)
+
+
+def _days_ahead(using: str, state: SchedulerState, until: datetime) -> Iterator[Act]:
+    """Tell of days that are not over, of which no row tells yet."""
+    tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state, origin=Origin.SETTINGS)
+    for task in tasks.filter(declaration__has_key="exclude_calendars"):
+        try:
+            schedule, mark = rows.terms_of(task).schedule, rows.state_of(task).mark
+            for day in schedule.excluded_between(mark, until):
+                yield _day_off(task.name, day.first, day.last)
+        except DeclarativeCronError:
+            continue
+
+
+def _day_off(name: str, first: datetime, last: datetime) -> Act:
+    return Act(first - _BEFORE, name, "left_out", last)

@@ -1,22 +1,22 @@
-"""What is read of the rows: values, without the database; pure."""
+"""The values of a trace: runs, registrations, presences, absences, and what is in flight; pure."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from functools import cached_property
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ...core.declarations.operating import offset_of
-from ...core.schedule import Schedule
-from ...cron import parse
-from ...exceptions import DeclarativeCronError
+from ..core.declarations.operating import offset_of
+from ..core.schedule import Schedule
+from ..cron import parse
+from ..exceptions import DeclarativeCronError
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -73,7 +73,6 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Return the name of the task."""
         return str(self.data["name"])
 
     @property
@@ -326,3 +325,144 @@ def lived_twice(presence: Presence) -> list[Span]:
     """Return the times that clocks, set back, showed twice."""
     back = (lapse for life in presence.lives for lapse in life.lapses if lapse[1] < lapse[0])
     return sorted((until, since) for since, until in back)
+
+
+class Busy(NamedTuple):
+    """A run in flight.
+
+    Args:
+        run: id of its row.
+        until: its end, or that of the history.
+        is_told: whether the judge knows of it.
+        is_handed: whether a worker calls it.
+    """
+
+    run: int
+    until: datetime
+    is_told: bool
+    is_handed: bool
+
+
+class Flights(dict[str, Busy]):
+    """What is in flight, by the name of the task.
+
+    Args:
+        workers: instances that never schedule: they call what was handed to them.
+    """
+
+    def __init__(self, workers: Collection[UUID]) -> None:
+        super().__init__()
+        self._workers = workers
+
+    def handed(self, run: Ran) -> Record:
+        """Return what records of a run say of the worker that took it over: of none, nothing."""
+        return {"handed": True} if run.instance in self._workers else {}
+
+    def end(self, run: Ran) -> None:
+        """Take note of the end of a run, unless another one is in flight."""
+        busy = self.get(run.task)
+        if busy is not None and busy.run == run.id:
+            del self[run.task]
+
+    def left(self) -> None:
+        """Take note of the end of the last scheduler: what workers call goes on."""
+        for name in [name for name, busy in self.items() if not busy.is_handed]:
+            del self[name]
+
+    def untold_until(self) -> datetime | None:
+        """Return how long a stop waits for runs that the judge does not know of."""
+        own = (busy for busy in self.values() if not busy.is_handed)
+        return max((busy.until for busy in own if not busy.is_told), default=None)
+
+
+Cause = Literal["people", "clock", "rows", "start"]
+
+MARGIN = timedelta(minutes=1)
+"""How long after an act a task stays away: the clocks of two machines may differ."""
+
+
+@dataclass(slots=True)
+class Absence:
+    """Why and how long a task is away.
+
+    Args:
+        cause: ``people`` by somebody's act, ``clock`` as it was set back, ``rows`` where rows
+            were lost or damaged, ``start`` where the history begins.
+        after: it comes back after this instant, ``None`` for not before something happens.
+        expected: when it is planned to come back.
+    """
+
+    cause: Cause
+    after: datetime | None
+    expected: datetime | None = None
+
+    def ready_after(self, now: datetime) -> datetime | None:
+        """Return the instant after which the next occurrence may bring the task back."""
+        return None if self.after is None else max(self.after + MARGIN, now)
+
+
+class Absences:
+    """All tasks that are away, or are to be kept away."""
+
+    def __init__(self, begun: dict[str, datetime]) -> None:
+        self._away = {name: Absence("start", after) for name, after in begun.items()}
+        self._paused: dict[str, datetime | None] = {}
+        self._disabled: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._away
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._away)
+
+    def of(self, name: str) -> Absence | None:
+        """Return the absence of a task, ``None`` for one that is here."""
+        return self._away.get(name)
+
+    def leave(self, name: str, cause: Cause, after: datetime) -> bool:
+        """Let a task be away until after an instant at least.
+
+        Returns:
+            whether it was here.
+        """
+        absence = self._away.get(name)
+        if absence is None:
+            self._away[name] = Absence(cause, self._end_of_pause(name, after))
+            return True
+        absence.after = self._end_of_pause(name, max(after, absence.after or after))
+        absence.expected = None
+        return False
+
+    def come_back(self, name: str) -> None:
+        """Let a task be here again."""
+        del self._away[name]
+
+    def pause(self, name: str, at: datetime, until: datetime | None) -> bool:
+        """Follow somebody's pause; tell whether the task was here."""
+        self._paused[name] = until
+        return self.leave(name, "people", at)
+
+    def resume(self, name: str, at: datetime) -> None:
+        """Follow the end of a pause."""
+        self._paused.pop(name, None)
+        if name in self._away:
+            self.leave(name, "people", at)
+
+    def disable(self, name: str, at: datetime) -> None:
+        """Follow ``enabled`` switched off, which is a pause."""
+        self._disabled.add(name)
+        self.leave(name, "people", at)
+
+    def enable(self, names: Iterable[str], at: datetime) -> None:
+        """Follow ``enabled`` switched on."""
+        for name in self._disabled.intersection(names):
+            self._disabled.remove(name)
+            self.leave(name, "people", at)
+
+    def _end_of_pause(self, name: str, after: datetime) -> datetime | None:
+        if name in self._disabled:
+            return None
+        if name not in self._paused:
+            return after
+        until = self._paused[name]
+        return None if until is None else max(until, after)

@@ -13,14 +13,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from .gaps import Absences, Busy, Cause, Ending, Flights, ending
-from .values import (
+from .trace_values import (
+    Absences,
     Act,
     Agenda,
+    Busy,
+    Cause,
     Entry,
+    Flights,
     Presence,
     Ran,
     Rank,
@@ -375,3 +378,39 @@ class Writer:
             if until > at:
                 return
             self._frozen.popleft()
+
+
+class Ending(NamedTuple):
+    """How a run ended.
+
+    Args:
+        at: when, ``None`` where it goes on, or ends with the crash of all instances.
+        event: its name in the alphabet.
+        values: what its record says besides.
+    """
+
+    at: datetime | None
+    event: str
+    values: Record
+
+
+def ending(run: Ran, presence: Presence | None, until: datetime, handed: Record) -> Ending:
+    """Return how a run ended, as the theory understands it."""
+    at, values = run.finished_at, {**handed}
+    is_lost = at is None and presence is not None and _is_lost(run, presence)
+    if is_lost or (run.outcome == "interrupted" and at is not None):
+        # Found by a survivor, it is a failure whose retry is due when it is found. With the
+        # last instance gone, the crash says it all.
+        found_at = at or until
+        values["retry_at"] = found_at
+        over = presence.ended if presence is not None else None
+        if presence is not None and over is not None and found_at >= over and not handed:
+            at = over if presence.is_orderly else None
+    return Ending(at, "REs" if run.outcome == "succeeded" else "REf", values)
+
+
+def _is_lost(run: Ran, presence: Presence) -> bool:
+    """Return whether nobody calls a run any more, found interrupted or not yet."""
+    # What no worker had taken up is let go of by the stop that finds it.
+    is_let_go = run.instance is None and presence.is_orderly
+    return is_let_go or presence.has_lost(run.instance)
