@@ -16,7 +16,7 @@ from ...formatting import format_count, format_duration, format_instant, iso8601
 from ...models import Origin
 from ...store import trace_reading
 from ...store.trace_builder import History
-from ...store.trace.gaps import Cause
+from ...store.trace_values import Cause
 from ...theory import Late, Verdict, Violation
 from .datetimes import read_since
 from .deployment_scope import NOT_REGISTERED, Scope
