@@ -66,6 +66,10 @@ def _escaped(text: str) -> str:
 
 def _webhook(channel: Channel, message: Message, message_id: uuid.UUID, now: datetime) -> None:
     body = json.dumps(message.as_data()).encode()
-    signed = signature_headers(str(message_id), body, now, channel.secrets)
+    try:
+        signed = signature_headers(str(message_id), body, now, channel.secrets)
+    except ImportError:
+        text = 'standardwebhooks is not installed: install "django-declarative-cron[events]"'
+        raise DeliveryError(text) from None
     headers = {**channel.headers, **signed, "content-type": "application/json"}
     post(channel.url, channel.timeout, body=body, headers=headers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,9 +15,11 @@ from django.core import mail
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
-from django_declarative_cron.core.notifications import Notice, Observer
+from django_declarative_cron.core.channels import Channel
+from django_declarative_cron.core.notifications import Notice, Observer, trial_message
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
 from django_declarative_cron.monitoring import channels, notifications
+from django_declarative_cron.monitoring.delivery import DeliveryError
 from django_declarative_cron.monitoring.notifications import Notifications
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
@@ -188,6 +191,14 @@ def test_missed_and_paused_are_notified_with_the_reason(
         ("missed", "the occurrence of 2024-01-01 10:00 UTC was too old to be caught up"),
         ("failure", "5 failures in a row paused it until someone resumes it: it broke"),
     ]
+
+
+def test_without_the_library_a_signature_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "standardwebhooks", None)
+    channel = Channel("webhook", url="https://hooks.example.org/a", secrets=(SECRET,))
+    at = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    with pytest.raises(DeliveryError, match="standardwebhooks is not installed"):
+        channels.deliver(channel, trial_message("default", at, "ada"), uuid.uuid4(), at)
 
 
 @pytest.mark.parametrize(("own", "seconds"), [(None, channels.MAIL_TIMEOUT), (3, 3)])
