@@ -1,10 +1,10 @@
 """Calendars that exclude days: a function of the project, or a file in the iCalendar format.
 
-The scheduler calls a function inside its transaction, once for each day and process, so it must
+The scheduler calls the function inside its transaction, once for each day and process, so it must
 be fast. Files are expanded by days only, and read again when they change.
 
-A calendar that gives no answer excludes nothing where times are only shown; a task whose
-occurrence is due is set aside with the reason, and neither runs nor is forgotten.
+A calendar that does not answer excludes nothing in previews. A task whose occurrence is due is
+set aside with the reason until the calendar answers.
 """
 
 from __future__ import annotations
@@ -44,22 +44,18 @@ class Calendars:
     """The calendars of a project.
 
     Args:
-        sources: what answers for each name: a function, the dotted path of one, or a file.
+        sources: by name a function, the dotted path of one, or a file.
     """
 
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
     def names(self) -> Sequence[str]:
-        """Give their names."""
+        """Return their names."""
         return tuple(self.sources)
 
     def exclusion(self, names: Sequence[str]) -> Exclusion:
-        """Give what some of them exclude together.
-
-        Args:
-            names: of calendars; an unknown one gives no answer when it is asked.
-        """
+        """Return the union of some calendars; an unknown name raises an error when it is used."""
         return Asked(tuple((name, self.sources.get(name)) for name in names))
 
 
@@ -74,13 +70,13 @@ class Asked:
     sources: tuple[tuple[str, Source | None], ...]
 
     def calendar_of(self, day: date) -> str:
-        """Give the name of the first calendar that excludes a day, empty where none does.
+        """Return the name of the first calendar that excludes a day, or an empty text.
 
         Args:
             day: as the clocks of the task's zone show it.
 
         Raises:
-            CalendarError: a calendar gives no answer.
+            CalendarError: a calendar does not answer.
         """
         return next((name for name, source in self.sources if _excludes(name, source, day)), "")
 
@@ -93,7 +89,7 @@ def _excludes(name: str, source: Source | None, day: date) -> bool:
     except (CalendarError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # One that leaves its program, or is cancelled, would take all other tasks with it.
+        # ``SystemExit`` or a cancellation would end all other tasks too.
         reason = f"gives no answer for {day}: {type(error).__name__}: {words_of(error)}"
         raise CalendarError(name, reason) from error
     if not isinstance(answer, bool):
@@ -109,12 +105,12 @@ def _answer_of(source: Source, day: date) -> Any:
 
 @lru_cache(maxsize=_DAYS_KEPT)
 def _kept(source: Source, day: date) -> Any:
-    """Ask a function once for each day; an answer that it does not give is not kept."""
+    """Call a function once for each day; exceptions are not cached."""
     function = import_string(source) if isinstance(source, str) else source
     with ExitStack() as stack:
         for connection in connections.all(initialized_only=True):
             if connection.in_atomic_block:
-                # A query of the function that fails must not spoil the transaction around it.
+                # A failing query of the function must not break the surrounding transaction.
                 stack.enter_context(transaction.atomic(connection.alias))
         return function(day)
 
@@ -154,7 +150,7 @@ def _days_in(path: Path, year: int) -> frozenset[date]:
 
 @lru_cache(maxsize=_YEARS_KEPT)
 def _days_of(path: Path, mtime: int, size: int, year: int) -> frozenset[date]:
-    """Return the days of a year with events; time and size tell versions of a file apart."""
+    """Return the days of a year with events; time and size identify the version of the file."""
     if (flaw := flaw_of_file(path)) is not None:
         raise ValueError(flaw)
     import icalendar
@@ -172,7 +168,7 @@ def _days(event: Any, first: date, final: date) -> Iterator[date]:
         return
     starts, ends = event.start, event.end
     last = _date(ends)
-    # An end is the first moment that is over.
+    # The end of an event is exclusive.
     if last > _date(starts) and (not hasattr(ends, "hour") or not (ends.hour or ends.minute)):
         last -= _DAY
     day = max(_date(starts), first)

@@ -16,7 +16,7 @@ LONGEST_TEXT = 16_000
 """Characters that are read of the text of an exception."""
 
 CUT = " … "
-"""Stands where the middle of a text is left out."""
+"""Replaces the middle of a long text."""
 
 _UNREADABLE = "(its text cannot be read)"
 _LONGEST_NAME = 200
@@ -34,7 +34,7 @@ _SECRET = re.compile(
 
 
 def words_of(cause: BaseException) -> str:
-    """Word a cause for a message: one line, without logins and secrets.
+    """Return the text of a cause for a message: one line, without logins and secrets.
 
     The cause itself is for ``details``; a message may be shown to anybody
     (001 Error Throwing Guarantees).
@@ -169,10 +169,10 @@ def without_secrets(text: str) -> str:
 
 
 class DeclarativeCronError(Exception):
-    """Carry a message for people and details for programs.
+    """The base of all errors, with a message for people and details for programs.
 
     Args:
-        message: what is wrong and, where it helps, how to mend it.
+        message: the mistake and, where it helps, its fix.
         details: the keys the specification of the error names.
     """
 
@@ -185,7 +185,7 @@ class DeclarativeCronError(Exception):
 
     @property
     def name(self) -> str:
-        """Name the error as the specifications do (001 Error Taxonomy)."""
+        """Return the name of the error in the specifications (001 Error Taxonomy)."""
         return type(self).__name__
 
     def __getattr__(self, attribute: str) -> Any:
@@ -210,14 +210,14 @@ def _rebuild(
 
 
 class RegistrationsNotArrayError(DeclarativeCronError):
-    """Refuse registrations that are not a list (001 Registration Validation Errors)."""
+    """Raised for registrations that are not a list (001 Registration Validation Errors)."""
 
     def __init__(self) -> None:
         super().__init__("Registrations must be an array")
 
 
 class RegistrationShapeError(DeclarativeCronError):
-    """Refuse a registration of the wrong length or with parts of the wrong type.
+    """Raised for a registration of the wrong length or with parts of the wrong type.
 
     Args:
         index: position in the list, from 0.
@@ -233,12 +233,12 @@ class RegistrationShapeError(DeclarativeCronError):
 
 
 class InvalidRegistrationError(DeclarativeCronError):
-    """Refuse a registration whose shape is right and whose content is not.
+    """Raised for a registration with the right shape and invalid content.
 
     Args:
-        field: the key or part that is wrong.
-        value: what was given there.
-        reason: why it is refused and what to write instead.
+        field: the invalid key or part.
+        value: its value.
+        reason: the mistake and its fix.
     """
 
     def __init__(self, field: str, value: Any, reason: str, *, task: str | None = None) -> None:
@@ -248,7 +248,7 @@ class InvalidRegistrationError(DeclarativeCronError):
 
 
 class ScheduleDuplicateTaskError(DeclarativeCronError):
-    """Refuse a name that stands twice in one list."""
+    """Raised for a name that occurs twice in one list."""
 
     def __init__(self, task_name: str) -> None:
         super().__init__(f'Task with name "{task_name}" is already scheduled', taskName=task_name)
@@ -265,24 +265,24 @@ class _CronExpressionError(DeclarativeCronError):
 
 
 class InvalidCronExpressionError(_CronExpressionError):
-    """Refuse a text that is not a cron expression (001 Cron Expression Parsing Errors).
+    """Raised for a text that is not a cron expression (001 Cron Expression Parsing Errors).
 
     Args:
         expression: the text as it was given.
         field: expression, second, minute, hour, day, month or weekday.
-        reason: what is wrong there.
+        reason: the mistake.
     """
 
 
 class CronExpressionInvalidError(_CronExpressionError):
-    """Refuse a registration for its cron expression (001 Registration Validation Errors)."""
+    """Raised for an invalid cron expression in a registration (001 Validation Errors)."""
 
 
 class FieldParseError(DeclarativeCronError):
-    """Refuse one field of a cron expression.
+    """Raised for one field of a cron expression.
 
     Args:
-        message: what is wrong with the field.
+        message: the mistake.
         field_value: the text of the field.
         field_name: minute, hour, day, month or weekday.
     """
@@ -292,11 +292,11 @@ class FieldParseError(DeclarativeCronError):
 
 
 class CronCalculationError(DeclarativeCronError):
-    """Report that a valid expression has no computable occurrence from an instant.
+    """Raised if the next occurrence of a valid expression cannot be calculated.
 
     Args:
         expression: the text of the expression.
-        current_time: the instant asked from, ISO 8601.
+        current_time: the instant of the question, ISO 8601.
         cause: the error underneath.
     """
 
@@ -310,11 +310,11 @@ class CronCalculationError(DeclarativeCronError):
 
 
 class CalendarError(DeclarativeCronError):
-    """Tell that a calendar does not say whether it excludes a day.
+    """Raised if a calendar does not answer whether it excludes a day.
 
     Args:
         calendar: its name.
-        reason: what is wrong with it, readable after "calendar 'holidays'".
+        reason: the mistake, readable after "calendar 'holidays'".
     """
 
     def __init__(self, calendar: str, reason: str) -> None:
@@ -324,7 +324,7 @@ class CalendarError(DeclarativeCronError):
 
 
 class NegativeRetryDelayError(DeclarativeCronError):
-    """Refuse a retry delay below zero.
+    """Raised for a negative retry delay.
 
     Args:
         retry_delay_ms: the delay as given, in milliseconds.
@@ -335,10 +335,10 @@ class NegativeRetryDelayError(DeclarativeCronError):
 
 
 class ScheduleTaskError(DeclarativeCronError):
-    """Report that scheduling failed and that everything stands as before.
+    """Raised if scheduling failed; nothing has changed.
 
     Args:
-        name: the task at fault, or the deployment where no single task is.
+        name: the failing task, or the deployment if no single task failed.
         cron_expression: its cron expression, or empty.
         cause: the error underneath.
     """
@@ -353,12 +353,12 @@ class ScheduleTaskError(DeclarativeCronError):
 
     @property
     def name(self) -> str:
-        """Name the task at fault (``details`` of this error has a key of that name)."""
+        """Return the failing task (``details`` of this error has a key of that name)."""
         return str(self.details["name"])
 
 
 class StopSchedulerError(DeclarativeCronError):
-    """Report that shutting down failed.
+    """Raised if the shutdown failed.
 
     Args:
         cause: the error underneath.
@@ -369,25 +369,25 @@ class StopSchedulerError(DeclarativeCronError):
 
 
 class TaskTryDeserializeError(DeclarativeCronError):
-    """Refuse a stored task state; each damage has a class of its own below.
+    """Raised for a damaged task state; each kind of damage has its own subclass.
 
     Source: 001 Task State Management Errors.
     """
 
 
 class TaskMissingFieldError(TaskTryDeserializeError):
-    """Refuse a stored task state that lacks a field."""
+    """Raised for a stored task state without a required field."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"Missing required field: {field}", field=field)
 
 
 class TaskInvalidTypeError(TaskTryDeserializeError):
-    """Refuse a stored field of the wrong type.
+    """Raised for a stored field of the wrong type.
 
     Args:
         field: name of the field, camel case as in the specification.
-        value: what is stored there.
+        value: the stored value.
         expected: the type it should have.
         actual: the type it has; the name of its class unless given.
     """
@@ -404,7 +404,7 @@ class TaskInvalidTypeError(TaskTryDeserializeError):
 
 
 class TaskInvalidValueError(TaskTryDeserializeError):
-    """Refuse a stored field whose type is right and whose value is not."""
+    """Raised for a stored field of the right type with an invalid value."""
 
     def __init__(self, field: str, value: Any, reason: str) -> None:
         super().__init__(
@@ -416,10 +416,10 @@ class TaskInvalidValueError(TaskTryDeserializeError):
 
 
 class TaskInvalidStructureError(TaskTryDeserializeError):
-    """Refuse a stored task state that is no object at all.
+    """Raised for a stored task state that is not an object.
 
     Args:
-        value: what is stored.
+        value: the stored value.
         actual: its type; the name of its class unless given.
     """
 
@@ -429,7 +429,7 @@ class TaskInvalidStructureError(TaskTryDeserializeError):
 
 
 class TaskListMismatchError(DeclarativeCronError):
-    """Report that the stored tasks are not those the scheduler expects.
+    """Raised if the stored tasks are not those the scheduler expects.
 
     Args:
         expected: names of the declared tasks.

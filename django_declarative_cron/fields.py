@@ -18,7 +18,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 class InstantField(models.DateTimeField):  # type: ignore[type-arg]
-    """Hold an aware UTC ``datetime``, stored as UTC with and without ``USE_TZ``.
+    """An aware UTC ``datetime``, stored as UTC with and without ``USE_TZ``.
 
     Django's own field stores local times where ``USE_TZ`` is off, and an hour of
     them happens twice a year; an instant must survive that hour.
@@ -79,7 +79,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
     def get_db_converters(self, connection: BaseDatabaseWrapper) -> list[Any]:
-        """Give the ways to read what this connection gives."""
+        """Return the converters of values from this connection."""
         return [self._from_count] if _is_counted(connection) else [self.from_db_value]
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
@@ -148,7 +148,7 @@ def _type_check(field: Any, column: str) -> str:
 
 
 class NameField(models.CharField):  # type: ignore[type-arg]
-    """Hold a task name that is compared letter for letter on every database."""
+    """A task name that is compared letter for letter on every database."""
 
     _collations = {"mysql": "utf8mb4_0900_bin", "mariadb": "utf8mb4_nopad_bin"}
 
@@ -173,7 +173,7 @@ def as_utc(value: datetime) -> datetime:
 
 
 def from_count(microseconds: int) -> datetime:
-    """Give the instant that lies so long after the beginning of 1970.
+    """Return the instant so many microseconds after the beginning of 1970.
 
     Args:
         microseconds: as PostgreSQL counts them where the project has no ``USE_TZ``.
@@ -186,5 +186,5 @@ def _is_counted(connection: BaseDatabaseWrapper) -> bool:
 
 
 def timezone_is_dropped(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether the connection hands out naive datetimes (``USE_TZ`` is off)."""
+    """Return whether the connection returns naive datetimes (``USE_TZ`` is off)."""
     return connection.timezone is None

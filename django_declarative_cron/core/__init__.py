@@ -1,1 +1,1 @@
-"""What a scheduler decides, without Django, a clock, or any input and output."""
+"""The decisions of a scheduler: no Django, no clock, no input or output."""

@@ -1,4 +1,4 @@
-"""How often a fault that lasts is logged: an outage of an hour is not 3,600 errors."""
+"""Back-off of log lines: an outage of an hour is not 3,600 errors."""
 
 from __future__ import annotations
 

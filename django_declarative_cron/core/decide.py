@@ -1,10 +1,9 @@
-"""What is to be done for one task at one instant; pure.
+"""Decide about one task at one instant; pure.
 
-The answer is a value: the events that follow from the state and the instant,
-among them at most one start, and when to look again. Order of the reasons to
-run: an interrupted run, a retry, an occurrence, the boot obligation, a run that
-waits, a person. What becomes of an occurrence while a run is active is the
-matter of the task's overlap policy (002 Overlap Policies).
+A decision is a value: the events that follow from the state and the instant, among them at most
+one start, and when to evaluate the task next. Order of the reasons to run: an interrupted run, a
+retry, an occurrence, the boot obligation, a waiting run, an operator's request. The overlap
+policy decides about an occurrence during a run (002 Overlap Policies).
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows for one task.
+    """The decision about one task.
 
     Args:
         state: the state after all events below.
         events: what happened, in causal order; the start, if any, is the last one.
         start: the start among them, or ``None``.
-        next_run_at: the next occurrence that will run, ``None`` where none will.
-        wake_at: when to look again, ``None`` for "when something happens to it".
+        next_run_at: the next occurrence that will run, or ``None``.
+        wake_at: when to evaluate the task next, ``None`` for "at its next event".
     """
 
     state: TaskState
@@ -85,7 +84,7 @@ def decide(
     """Decide for one task (001 Task State Transitions, 004 Obligation).
 
     Raises:
-        CalendarError: an occurrence is due, and a calendar does not say whether it runs.
+        CalendarError: an occurrence is due, and its calendar does not answer.
     """
     story, schedule = Story(state), bound(schedule, state)
     if not state.running or policy != "coalesce":
@@ -100,7 +99,7 @@ def decide(
 def settle(
     story: Story, schedule: Schedule, now: datetime, policy: Policy = "coalesce"
 ) -> Decision:
-    """Return when a task runs next and when to look at it again."""
+    """Return the decision with the next run of a task and its next evaluation."""
     schedule = bound(schedule, story.state)
     next_run_at, wake_at = look_ahead(story.state, schedule, now, policy)
     last = story.events[-1] if story.events else None
@@ -109,10 +108,10 @@ def settle(
 
 
 def _believed(story: Story, retry: Retry, now: datetime, schedule: Schedule) -> Story:
-    """Set back what lies further ahead than a believable step of the clock, or another spread."""
+    """Reset a high-water mark or a retry that is too far ahead of the clock."""
     state, pending = story.state, story.state.pending_retry_until
     latest = retry.latest_retry_at(now)
-    # After an end in the past, a retry further ahead was dated by another policy.
+    # If the last run ended in the past, another policy dated a retry that is further ahead.
     dated = state.freed_at is not None and state.freed_at <= now
     is_near = pending is None or dated or pending - latest <= BELIEVABLE
     if is_believable(state.mark, now, schedule) and is_near:
@@ -135,7 +134,7 @@ def _expired_pause(story: Story, schedule: Schedule, now: datetime) -> Story:
 
 
 def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, note: str) -> Story:
-    """End a pause: account for what fell under it; nothing runs for it (semantics 9)."""
+    """End a pause: account for its occurrences, none of which runs (semantics 9)."""
     state = story.state
     schedule = bound(schedule, state)
     last = last_paused(state, at)
@@ -151,13 +150,13 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
 
 
 def start_now(story: Story, now: datetime) -> Story:
-    """Start a task for a person, whatever its schedule says; what is due stays due."""
+    """Start a task for an operator; due occurrences stay due."""
     owed = boot_unserved(story.state, "coalesced", now)
     return start(story.then(*owed), "manual", None, now)
 
 
 def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:
-    """Start a paused task only where a person asked for it."""
+    """Start a paused task only if an operator requested a run."""
     if story.state.run_requested_at is None or not may_start(story.state, policy):
         return story
     return start(cancelling(story, policy, active, now), "manual", None, now)
@@ -192,25 +191,25 @@ def _due(
 
 
 def _boot_since(state: TaskState) -> datetime | None:
-    """Return since when a start has been owed for the minute of the registration."""
+    """Return since when the start of the registration's minute is pending."""
     return None if state.boot_at is None else max(state.boot_at, state.registered_at)
 
 
 def _is_too_late(
     state: TaskState, occurrence: datetime, now: datetime, catch_up_window: timedelta | None
 ) -> bool:
-    """Return whether an occurrence could have started so long ago that it is not caught up."""
+    """Return whether an occurrence is older than the catch-up window."""
     if catch_up_window is None:
         return False
     longest, began, freed = max(catch_up_window, ON_TIME), state.last_attempt_at, state.freed_at
-    # What a run of the task kept from starting in time is no older than the end of that run.
+    # If a run of the task blocked the occurrence, its age counts from the end of that run.
     if freed is not None and (began is None or began - occurrence <= longest):
         occurrence = max(occurrence, freed)
     return now - occurrence > longest
 
 
 def _is_held_up(state: TaskState, policy: Policy) -> bool:
-    """Return whether an occurrence finds something in its way."""
+    """Return whether something blocks an occurrence."""
     if policy in CONCURRENT:
         return False
     in_order = policy == "enqueue" and (state.orphaned or state.pending_retry_until is not None)
@@ -226,7 +225,7 @@ def _held_up(
     policy: Policy,
     active: Sequence[ActiveRun],
 ) -> Story:
-    """Do with an occurrence what the policy says, and go on with what stood in its way."""
+    """Apply the overlap policy to a blocked occurrence, then continue with the blocking one."""
     if occurrence is not None or before.boot_at is not None:
         match decide_overlap(policy, active):
             case Skip(blocked_by):
@@ -234,7 +233,7 @@ def _held_up(
             case Wait(behind):
                 story = _queued(story, before, schedule, occurrence, now, behind)
             case Start() if policy == "enqueue":
-                # Nothing is active: a retry to come, or an interrupted run, goes first.
+                # No run is active: the pending retry or the interrupted run goes first.
                 story = _queued(story, before, schedule, occurrence, now, None)
     if story.state.running:
         return story
@@ -261,7 +260,7 @@ def _queued(
     now: datetime,
     behind: int | None,
 ) -> Story:
-    """Let an occurrence wait until the runs before it have ended."""
+    """Queue an occurrence behind the runs before it."""
     if occurrence is not None:
         story = story.then(*passed_over(state, schedule, occurrence, now, "enqueue"))
     waits_for = occurrence or state.boot_at

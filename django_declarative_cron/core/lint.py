@@ -1,4 +1,4 @@
-"""What is allowed, works, and is seldom meant: crowds, steps that do not fit, too quick a pace."""
+"""Warnings and notes about declarations that are accepted and probably not meant."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .declarations.problems import Check, Problem
 from .schedule import Schedule
 
 CROWD: Final = 25
-"""From how many tasks on one minute is worth a word."""
+"""A warning is reported for a minute in which at least this many tasks begin."""
 
 ENOUGH: Final = 5
-"""From how many runs on an average says something."""
+"""An average needs at least this many runs."""
 
 _LOOKED_AT: Final = 25
 _MINUTE: Final = timedelta(minutes=1)
@@ -34,7 +34,7 @@ _FIELDS: Final = (("second", 60), ("minute", 60), ("hour", 24))
 
 
 class Pace(NamedTuple):
-    """Hold how long the newest runs of a task took.
+    """The average duration of the newest runs of a task.
 
     Args:
         took: on average.
@@ -46,9 +46,9 @@ class Pace(NamedTuple):
 
 
 def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
-    """Yield a warning for each minute that very many tasks begin in next.
+    """Yield a warning for each minute in which many tasks begin next.
 
-    Tasks that run in every hour are left out: they share minutes by their nature.
+    Tasks that run every hour are ignored, because they always share minutes.
     """
     minutes: dict[datetime, list[str]] = defaultdict(list)
     for declaration in [each.declaration for each in declared]:
@@ -70,7 +70,7 @@ def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
 
 
 def uneven_steps(declaration: Declaration) -> Iterator[str]:
-    """Yield a message for each step that does not go into its hour or day without a rest."""
+    """Yield a message for each step that does not divide its minute, hour or day."""
     fields = declaration.cron.split()
     if len(fields) not in (5, 6):
         return
@@ -106,7 +106,7 @@ def sub_minute(declared: Iterable[Declared], now: datetime, kept: int) -> Iterat
 
 
 def too_long(name: str, schedule: Schedule, pace: Pace, now: datetime) -> Iterator[Problem]:
-    """Yield a warning for a task whose runs take longer than its occurrences are apart."""
+    """Yield a warning for a task whose runs take longer than its interval."""
     closest = shortest_interval(schedule, now) if pace.runs >= ENOUGH else None
     if closest is not None and pace.took > closest:
         yield Problem(
@@ -135,7 +135,7 @@ def _seconds(length: timedelta) -> str:
 
 
 LOOK_AHEAD: Final = timedelta(days=731)
-"""How far changes of the clock are looked for."""
+"""Clock changes are searched this far ahead."""
 
 _SECOND = timedelta(seconds=1)
 _HOUR = timedelta(hours=1)
@@ -147,7 +147,7 @@ _REMARK_HINT = "Nothing needs to change if that is meant."
 
 
 class Advice(NamedTuple):
-    """Say what is surprising, and what to write if it is not meant."""
+    """A surprise in a declaration, and its fix."""
 
     check: Check
     message: str
@@ -157,7 +157,7 @@ class Advice(NamedTuple):
 def advise(
     declared: Iterable[Declared], now: datetime, project_zone: ZoneInfo | None
 ) -> Iterator[Problem]:
-    """Yield warnings and notes for declarations that are accepted."""
+    """Yield warnings and notes about accepted declarations."""
     silent: dict[tuple[ZoneInfo, Transition], list[str]] = defaultdict(list)
     declared = list(declared)
     yield from crowds(declared, now)
@@ -172,7 +172,7 @@ def advise(
 
 
 def _of_one(each: Declared, now: datetime, project_zone: ZoneInfo | None) -> Iterator[Advice]:
-    # Where ``@every`` begins to count changes nothing in what is worth saying.
+    # The anchor of ``@every`` does not affect any warning.
     declaration = each.declaration
     schedule = declaration.schedule.anchored(now)
     if schedule is not declaration.schedule:
@@ -223,7 +223,7 @@ def _every_minute_of_days(declaration: Declaration) -> Iterator[Advice]:
 
 
 def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
-    """Return how six fields are read that look like five and a year."""
+    """Warn about six fields that look like five fields and a year."""
     fields = declaration.cron.split()
     if (
         len(fields) != _FIELD_NAMES + 1
@@ -274,7 +274,7 @@ def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
     try:
         signature = inspect.signature(target.function)
     except Exception:
-        # Foreign code answers here; whatever it raises, there is nothing to compare with.
+        # Foreign code may raise anything when its signature is read.
         return
     context = {"run": None} if "run" in signature.parameters else {}
     try:
@@ -303,7 +303,7 @@ def _lost_in_gap(declaration: Declaration, now: datetime) -> Iterator[Advice]:
         return
     following = schedule.next_after(lost.resumes_at - _SECOND)
     if following is not None and following - lost.resumes_at < _HOUR:
-        # A schedule that goes on at once has lost nothing that anyone waits for.
+        # If the next run follows within an hour, the lost one does not matter.
         return
     message = (
         f"the local time {lost.civil:%H:%M} does not exist on {lost.civil:%Y-%m-%d} in "

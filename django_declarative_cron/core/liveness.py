@@ -1,4 +1,4 @@
-"""For how long a database was watched without a gap, by several who took turns."""
+"""How long a database was observed without a gap, by several instances in turn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 Watch = tuple[datetime, datetime]
-"""From when to when somebody reached the database without a gap, by the database's time."""
+"""Begin and end of a time in which an instance reached the database, by the database's clock."""
 
 
 def watched_since(watches: Iterable[Watch], now: datetime, gap: timedelta) -> datetime:
-    """Return since when somebody has watched, whoever it was."""
+    """Return since when any instance has observed the database without a gap."""
     since = now
     for begin, end in sorted(watches, key=lambda watch: watch[1], reverse=True):
         if since - end > gap:
@@ -20,9 +20,9 @@ def watched_since(watches: Iterable[Watch], now: datetime, gap: timedelta) -> da
 
 
 def gap_between(renew: timedelta, silence: timedelta) -> timedelta:
-    """Return the longest gap in which nobody who lives can have been silent for too long.
+    """Return the longest gap in which no living instance can have missed too many heartbeats.
 
-    Whoever said before it that he lives may have failed to say so in it, and once more
-    after it: two of his turns are gone then.
+    A living instance may have missed the heartbeat in the gap and the one after it, so two of
+    its heartbeats may be missing.
     """
     return max(min(renew, silence - 2 * renew), timedelta(0))

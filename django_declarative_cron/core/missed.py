@@ -16,21 +16,21 @@ from .state import TaskState
 _TICK: Final = timedelta(microseconds=1)
 
 _DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
-"""Why an occurrence during a run did not run; by the other policies runs stand in no way."""
+"""Reasons of occurrences during a run; under the other policies runs do not block."""
 
 ON_TIME: Final = timedelta(minutes=1)
-"""A start no later than this is on time, and catches nothing up."""
+"""A start within this time is on time and no catch-up."""
 
 MISSED: Final = ("no_scheduler", "too_late", "broken", "held_up")
-"""Reasons of occurrences that were to run, and that nobody started in time."""
+"""Reasons of occurrences that should have run and were not started in time."""
 
 
 def left_out(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
-    """Tell of the occurrences since the mark that were never to run, each with its reason."""
+    """Return the skipped occurrences since the mark, each with its reason."""
     return [
         *_lost(state, schedule, until),
         *_excluded(state, schedule, until),
-        *_let_pass(state, schedule, until),
+        *_skipped(state, schedule, until),
     ]
 
 
@@ -44,7 +44,7 @@ def _excluded(state: TaskState, schedule: Schedule, until: datetime) -> list[eve
     ]
 
 
-def _let_pass(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
+def _skipped(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
     at = schedule.omitted
     if at is None or not state.mark < at <= until or not schedule.is_skipped_at(at):
         return []
@@ -52,7 +52,7 @@ def _let_pass(state: TaskState, schedule: Schedule, until: datetime) -> list[eve
 
 
 def _lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.TaskSkipped]:
-    """Tell of the gaps that swallowed occurrences since the mark (``dst_skip``)."""
+    """Return the occurrences since the mark in gaps of the clock (``dst_skip``)."""
     return [
         events.TaskSkipped(
             at=until,
@@ -69,7 +69,7 @@ def _lost(state: TaskState, schedule: Schedule, until: datetime) -> list[events.
 def passed_over(
     state: TaskState, schedule: Schedule, occurrence: datetime, now: datetime, policy: Policy
 ) -> list[events.TaskSkipped]:
-    """Account for the occurrences that the newest one is caught up for."""
+    """Return the missed occurrences for which the newest one catches up."""
     told = [] if is_boot(state, occurrence) else boot_unserved(state, "no_scheduler", now)
     if schedule.next_after(state.mark) == occurrence:
         return told
@@ -84,7 +84,7 @@ def too_late(
     now: datetime,
     policy: Policy,
 ) -> list[events.TaskSkipped]:
-    """Account for occurrences of which the newest is too old to be caught up."""
+    """Return the occurrences if the newest of them is too old for a catch-up."""
     told = boot_unserved(state, "too_late", now)
     if occurrence is None:
         return told
@@ -99,11 +99,11 @@ def _missed(
     policy: Policy,
     reason: str,
 ) -> list[events.TaskSkipped]:
-    """Account for what is missed up to an occurrence, apart from what fell into a run."""
+    """Return the missed occurrences up to an instant, with other reasons for those during a run."""
     freed = min(max(state.freed_at or state.mark, state.mark), last)
     if policy not in _DURING_A_RUN:
         freed = state.mark
-    # Where nobody led, somebody may have run it by hand long after them.
+    # An operator may have run the task long after occurrences that no scheduler started.
     began = min(max(state.last_attempt_at or state.mark, state.mark), freed)
     return [
         *account(state, schedule, (state.mark, began), reason, now),
@@ -113,7 +113,7 @@ def _missed(
 
 
 def is_boot(state: TaskState, occurrence: datetime | None) -> bool:
-    """Return whether a start is the one owed since the registration.
+    """Return whether a start is that of the registration's minute.
 
     A registration may end in the minute after the one it began in. Its start then serves the
     occurrence of that minute, and the one before it is not missed: it precedes the registration.
@@ -131,7 +131,7 @@ def with_causes(
     is_broken: bool,
     led_since: datetime | None,
 ) -> tuple[events.TaskEvent, ...]:
-    """Return events in which occurrences that a leader passed over have their true reason.
+    """Return events with the true reasons of occurrences that a leader did not start.
 
     Args:
         told: of one decision.
@@ -169,7 +169,7 @@ def _by_leader(
 
 
 def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.TaskSkipped]:
-    """Account for the occurrence owed since registration."""
+    """Return the pending occurrence of the registration's minute as not run."""
     if state.boot_at is None:
         return []
     return [_skip(state.name, reason, (state.boot_at, state.boot_at), 1, now)]
@@ -178,7 +178,7 @@ def boot_unserved(state: TaskState, reason: str, now: datetime) -> list[events.T
 def overlapped(
     state: TaskState, schedule: Schedule, now: datetime, blocked_by: int | None
 ) -> list[events.TaskSkipped]:
-    """Account for everything that fell due while a run was active (002 ``skip``)."""
+    """Return the occurrences during an active run (002 ``skip``)."""
     return [
         *boot_unserved(state, "overlap_skip", now),
         *account(state, schedule, (state.mark, now), "overlap_skip", now, blocked_by),
@@ -193,7 +193,7 @@ def account(
     now: datetime,
     blocked_by: int | None = None,
 ) -> list[events.TaskSkipped]:
-    """Tell in at most one event which occurrences of a span did not run."""
+    """Return at most one event for the occurrences of a span that did not run."""
     after, until = span
     first = schedule.next_after(after) if until > after else None
     last = schedule.latest_at_or_before(until)

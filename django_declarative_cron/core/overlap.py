@@ -1,7 +1,7 @@
-"""What becomes of an occurrence while runs of its task are active (002 Overlap Policies).
+"""Decide about an occurrence during active runs of its task (002 Overlap Policies).
 
-Active is a run that runs, or waits for a worker. A pending retry is not: the occurrence
-pre-empts it.
+A run is active while it runs or waits for a worker. A pending retry is not active: the
+occurrence pre-empts it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Policy = Literal["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
 POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "skip", "allow", "cancel_previous", "enqueue")
 
 CONCURRENT: Final[tuple[Policy, ...]] = ("allow", "cancel_previous")
-"""Policies under which an active run keeps no other one from starting."""
+"""Policies under which active runs do not block."""
 
 MOST_WAITING: Final = 2
-"""More occurrences than these waiting are warned of (CRON-S04)."""
+"""A warning is reported if more occurrences than this wait (CRON-S04)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ActiveRun:
         waiting: it has not begun.
         cancel_requested: it was asked to end.
         reason: why it was started, or waits.
-        reserved_until: when an external worker is to be heard of again.
+        reserved_until: when the next heartbeat of its external worker is due.
     """
 
     run: int
@@ -44,7 +44,7 @@ class ActiveRun:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start a run now, after asking some of the active ones to end.
+    """A run starts now, after some active runs are asked to end.
 
     Args:
         cancels: identities of those, oldest occurrence first.
@@ -55,10 +55,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Let the occurrence be lost, and record it as ``overlap_skip``.
+    """The occurrence is skipped and recorded as ``overlap_skip``.
 
     Args:
-        blocked_by: identity of the run that stands in its way.
+        blocked_by: identity of the blocking run.
     """
 
     blocked_by: int
@@ -66,7 +66,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let a run of the occurrence wait until those before it have ended.
+    """The run of the occurrence waits until the runs before it have ended.
 
     Args:
         behind: identity of the run directly before it.
@@ -78,13 +78,13 @@ class Wait:
 
     @property
     def warns(self) -> bool:
-        """Return whether so many wait that people should know."""
+        """Return whether more runs wait than should."""
         return self.waiting > MOST_WAITING
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """Let the occurrence be due until the active run ends; one run then covers all such.
+    """The occurrence stays due until the active run ends; one run then covers all such.
 
     Args:
         after: identity of that run.

@@ -1,4 +1,4 @@
-"""Which of two releases is the older one, as far as their texts tell."""
+"""Compare a registration set with stored rows, and two releases by their numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_older(release: str, other: str) -> bool | None:
     """Compare releases by their numbers: ``1.9`` is older than ``v1.10``.
 
     Returns:
-        whether it is the older one; ``None`` where one of them is not made of numbers alone.
+        whether it is older; ``None`` unless both consist of numbers.
     """
     if not (_NUMBERED.fullmatch(release) and _NUMBERED.fullmatch(other)):
         return None
@@ -35,11 +35,11 @@ def _padded(numbers: list[int], length: int) -> list[int]:
 
 
 Row = tuple[str, str, str, timedelta | None, str, str]
-"""The fields of ``Stored`` in their order; of most rows, nobody asks for them by name."""
+"""The fields of ``Stored`` in their order."""
 
 
 class Stored(NamedTuple):
-    """What a row says of its declaration, as far as the plan needs it.
+    """The columns of a row that a plan compares.
 
     Args:
         name: the task's name.
@@ -59,7 +59,7 @@ class Stored(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:
-        """Return what an override is judged by."""
+        """Return the values that distinguish an override."""
         return (self.cron, self.timezone, self.retry_delay)
 
 
@@ -89,7 +89,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a reconciliation would do.
+    """The changes of a reconciliation.
 
     Args:
         new: declared, not stored.
@@ -112,12 +112,12 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing is to be written."""
+        """Return whether no row changes."""
         return not (self.new or self.updated or self.overridden or self.orphaned)
 
 
 def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
-    """Compare what is declared with what is stored (001 Override Resolution)."""
+    """Return the changes from stored rows to a registration set (001 Override Resolution)."""
     new = {declaration.name: declaration for declaration in declarations}
     unlike: dict[str, Row] = {}
     for row in rows:
@@ -144,7 +144,7 @@ def plan(declarations: Collection[Declaration], rows: Iterable[Row]) -> Plan:
 
 
 def _is_of_another(row: Stored, declaration: Declaration) -> bool:
-    """Return whether a row is of another schedule, or not one of the same task."""
+    """Return whether a row has another schedule or origin, or cannot be decoded."""
     return row.identity != declaration.identity or row.origin != declaration.origin
 
 

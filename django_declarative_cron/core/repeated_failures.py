@@ -1,4 +1,4 @@
-"""Failures in a row, and the pause that a task asks for when there are too many; pure."""
+"""Consecutive failures that pause a task, and consecutive crashes that delay it; pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .state import TaskState
 def too_many(
     state: TaskState, ended: events.TaskEvent, operating: Operating
 ) -> tuple[events.TaskPausedByFailures, ...]:
-    """Pause a task whose failures in a row are a multiple of what it takes.
+    """Return the pause of a task whose consecutive failures are a multiple of its limit.
 
-    So a task that was resumed has as many failures again before it is paused anew.
+    A resumed task may therefore fail as many times again before the next pause.
     """
     most = operating.pause_after_failures
     if most is None or not isinstance(ended, events.TaskRunFailed) or ended.history_only:
@@ -31,14 +31,14 @@ def too_many(
 
 
 SUSPICIOUS = 3
-"""How many interrupted runs in a row make a task suspicious."""
+"""A task with this many consecutive interrupted runs is suspicious."""
 
 LONGEST_WAIT = timedelta(seconds=30)
-"""How long a suspicious task waits for everything else to end."""
+"""A suspicious task waits at most this long for other runs to end."""
 
 
 class Waiting(Protocol):
-    """What is known of a task that is due."""
+    """The columns of a due task."""
 
     interruptions: int
     orphaned: bool
@@ -54,15 +54,15 @@ W = TypeVar("W", bound=Waiting)
 
 
 def is_suspicious(interruptions: int) -> bool:
-    """Return whether a task may be what ends its process."""
+    """Return whether a task may be the cause of crashes."""
     return interruptions >= SUSPICIOUS
 
 
 def first(due: Sequence[W], now: datetime, *, busy: bool, led_since: datetime | None) -> list[W]:
     """Return those of the due tasks that start now.
 
-    The suspicious ones wait until all others have ended, and start one by one, the least
-    suspicious first: who was only near when another one ended the process clears himself.
+    Suspicious tasks wait until all others have ended and start one by one, the least suspicious
+    first: a task that only ran beside the one that crashed the process succeeds then.
     """
     trusted = [task for task in due if not is_suspicious(task.interruptions)]
     if len(trusted) == len(due):
@@ -78,7 +78,7 @@ def first(due: Sequence[W], now: datetime, *, busy: bool, led_since: datetime | 
 
 
 def _since(task: Waiting, led_since: datetime | None, now: datetime) -> datetime:
-    """Return since when a task is owed a start under this leader: no act begins the wait anew."""
+    """Return since when a start is pending under this leader; actions do not change it."""
     began = task.last_attempt_at if task.orphaned else None
     owed = (began, task.wake_at, task.next_run_at, task.boot_at, task.pending_retry_until)
     since = min((each for each in owed if each is not None), default=now)

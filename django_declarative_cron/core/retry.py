@@ -1,6 +1,6 @@
-"""The retry policy of 002: a limited number of attempts, further and further apart.
+"""Retry rules: the policy of 002 with limited attempts and back-off, and a fixed delay.
 
-Chance is handed in, so that the same failure has the same answer twice.
+Random numbers are arguments, so the same failure always has the same result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol
 from .declarations.values import listed, name_of_key, nearest, read_duration, write_duration
 
 SHORTEST: Final = timedelta(seconds=1)
-"""What a delay of zero means: the next poll, never a hot loop."""
+"""A delay of zero means the next poll, never a hot loop."""
 
 Exhaustion = Literal["discard", "dead_letter"]
 EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
@@ -31,11 +31,11 @@ _MOST_NAMES, _LONGEST_NAME = 50, 500
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """What follows from a failure: another attempt, or none.
+    """The consequence of a failure: another attempt, or none.
 
     Args:
-        at: from when the next attempt may start, ``None`` where there is none.
-        ends_as: what becomes of the run where there is none.
+        at: from when the next attempt may start, ``None`` if there is none.
+        ends_as: the state of the run without another attempt.
         reason: ``attempts`` used up, an error that is ``non_retryable``, or ``retry``.
     """
 
@@ -73,12 +73,12 @@ class RetryPolicy:
     def after(
         self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
     ) -> Retried:
-        """Say what follows from a failure.
+        """Return the consequence of a failure.
 
         Args:
             finished_at: end of the failed attempt.
             attempt: its number, from 1.
-            errors: every name its error goes by, see ``names_of``.
+            errors: every name of its error, see ``names_of``.
             chance: a random number, at least 0 and less than 1.
         """
         if any(map(self.refuses, errors)):
@@ -86,44 +86,34 @@ class RetryPolicy:
         if attempt >= self.max_attempts:
             return Retried(None, self.on_exhaustion, "attempts")
         try:
-            at = finished_at + (self.interval(attempt, chance) or SHORTEST)
+            at = finished_at + (self.delay(attempt, chance) or SHORTEST)
         except OverflowError:
             at = datetime.max.replace(tzinfo=finished_at.tzinfo)
         return Retried(at, None, "retry")
 
     def refuses(self, error: str) -> bool:
-        """Tell whether an error of a name is not to be tried again."""
+        """Return whether an error of a name is not retried."""
         return any(_matches(error, entry) for entry in self.non_retryable_errors)
 
     def delay(self, attempt: int, chance: float = 0.5) -> timedelta:
-        """Return the delay from the end of a failed attempt to the next one.
-
-        Args:
-            attempt: number of the failed attempt, from 1.
-            chance: a random number, at least 0 and less than 1; in the middle unless given,
-                where jitter changes nothing.
-        """
-        return self.interval(attempt, chance)
-
-    def interval(self, attempt: int, chance: float) -> timedelta:
-        """Give the time from the end of a failed attempt to the next one.
+        """Return the time from the end of a failed attempt to the next one.
 
         Args:
             attempt: number of the failed one, from 1.
-            chance: a random number, at least 0 and less than 1.
+            chance: a random number, at least 0 and less than 1; at 0.5 jitter has no effect.
         """
         capped = self._capped(self.initial_interval, self._growth(attempt))
         return self._capped(capped, _LEAST_FACTOR + chance) if self.jitter else capped
 
     def latest_retry_at(self, now: datetime) -> datetime:
-        """Give the latest retry instant that a failure up to ``now`` can have set."""
+        """Return the latest retry instant that a failure up to ``now`` can have set."""
         try:
             return now + (self.max_interval or SHORTEST)
         except OverflowError:
             return datetime.max.replace(tzinfo=now.tzinfo)
 
     def as_data(self) -> dict[str, Any]:
-        """Give the whole policy as JSON-native data, in the spelling of the specification."""
+        """Return the whole policy as JSON-native data, in the spelling of the specification."""
         return {
             "max_attempts": self.max_attempts,
             "initial_interval": write_duration(self.initial_interval),
@@ -135,7 +125,7 @@ class RetryPolicy:
         }
 
     def in_words(self) -> str:
-        """Word the policy in one line for people."""
+        """Return the policy in one line for people."""
         if self.max_attempts <= 1:
             return "never"
         first, most = self.initial_interval, self.max_interval
@@ -164,11 +154,7 @@ def _matches(error: str, entry: str) -> bool:
 
 
 def names_of(error: type[BaseException]) -> tuple[str, ...]:
-    """Give the names an error goes by: its own and those of its bases, with and without module.
-
-    Args:
-        error: the class of what was raised.
-    """
+    """Return the names of an error class and its bases, with and without their modules."""
     names: dict[str, None] = {}
     for each in error.__mro__[:_MOST_NAMES]:
         if issubclass(each, BaseException):
@@ -178,23 +164,15 @@ def names_of(error: type[BaseException]) -> tuple[str, ...]:
 
 
 def chance_of(*seed: object) -> float:
-    """Give a number from 0 to below 1 that looks random, and is the same for the same seed.
-
-    Args:
-        seed: what the number is for.
-    """
+    """Return a number from 0 to below 1 that looks random and depends on the seed alone."""
     digest = hashlib.sha256(repr(seed).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:6]) / 2**48
 
 
 def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:
-    """Merge what was given over the defaults.
+    """Return ``options.retry`` merged over the defaults, and the flaws of its keys.
 
-    Args:
-        given: the object ``options.retry``, as written.
-
-    Returns:
-        The policy, and what is wrong with each key that was refused and keeps its default.
+    A refused key keeps its default.
     """
     values: dict[str, Any] = {}
     flaws: dict[str, str] = {}
@@ -283,62 +261,44 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 class Retry(Protocol):
-    """Say when the next attempt may start; time and chance are handed in."""
+    """A rule that dates the next attempt; time and chance are arguments."""
 
     @property
     def max_attempts(self) -> int | None:
-        """Give how many attempts there may be, ``None`` where nothing limits them."""
+        """Return the maximum number of attempts, ``None`` for no limit."""
 
     def after(
         self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
     ) -> Retried:
-        """Say what follows from a failure."""
+        """Return the consequence of a failure."""
 
     def latest_retry_at(self, now: datetime) -> datetime:
-        """Give the latest retry instant that a failure up to ``now`` can have set."""
+        """Return the latest retry instant that a failure up to ``now`` can have set."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedDelay:
-    """Retry after one delay for ever (001 From Running to AwaitingRetry).
+    """Retry after one delay without limit (001 From Running to AwaitingRetry).
 
     A delay of zero means one second after the end: the next poll, never a hot loop.
-
-    Args:
-        delay: from the end of the failed run.
     """
 
     delay: timedelta
 
     @property
     def max_attempts(self) -> None:
-        """Give ``None``: nothing limits the attempts."""
+        """Return ``None``: nothing limits the attempts."""
         return None
 
     def after(
         self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
     ) -> Retried:
-        """Say what follows from a failure: another attempt, whatever it was.
-
-        Args:
-            finished_at: end of the failed run.
-            attempt: its number, from 1.
-            errors: every name its error goes by.
-            chance: a random number.
-        """
-        return Retried(self.next_retry_at(finished_at), None, "retry")
-
-    def next_retry_at(self, finished_at: datetime) -> datetime:
-        """Give the instant from which a retry may start.
-
-        Args:
-            finished_at: end of the failed run.
-        """
-        try:
-            return finished_at + (self.delay or SHORTEST)
-        except OverflowError:
-            return datetime.max.replace(tzinfo=finished_at.tzinfo)
+        """Return another attempt, whatever the failure was."""
+        return Retried(self.latest_retry_at(finished_at), None, "retry")
 
     def latest_retry_at(self, now: datetime) -> datetime:
-        """Give the latest retry instant that a failure up to ``now`` can have set."""
-        return self.next_retry_at(now)
+        """Return the retry instant of a failure at ``now``."""
+        try:
+            return now + (self.delay or SHORTEST)
+        except OverflowError:
+            return datetime.max.replace(tzinfo=now.tzinfo)

@@ -1,4 +1,4 @@
-"""The start of a run: which occurrence and attempt it is, and what it puts an end to."""
+"""Start a run: its occurrence and attempt, and the runs and retries that it ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _OLDEST_PASS = timedelta(seconds=15)
 Reason = Literal["orphaned", "retry", "due", "boot", "manual", "backfill"]
 
 BACKFILL: Final = "backfill"
-"""Runs that are beside the schedule: they change nothing of what is owed to their task."""
+"""The reason of runs that are independent of the schedule: pending occurrences stay pending."""
 
 
 def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
-    """Start a run that has waited."""
+    """Start a waiting run."""
     state = story.state
     return story.then(
         events.TaskRunStarted(
@@ -36,7 +36,7 @@ def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
 
 
 def cancelling(story: Story, policy: Policy, active: Sequence[ActiveRun], now: datetime) -> Story:
-    """Ask the runs that a new one replaces to end, before it starts."""
+    """Request the cancellation of the runs that a new run replaces."""
     if policy != "cancel_previous":
         return story
     answer = decide_overlap(policy, active)
@@ -68,11 +68,11 @@ def start(story: Story, reason: Reason, occurrence: datetime | None, now: dateti
         answers_request=state.run_requested_at is not None,
         run_count=state.run_count + 1,
     )
-    return story.then(*_retry_told(state, reason, now), started)
+    return story.then(*_retry_events(state, reason, now), started)
 
 
 def backfill(story: Story, occurrence: datetime, attempt: int, now: datetime) -> Story:
-    """Start a run of an occurrence of the past, beside the schedule."""
+    """Start a run of a past occurrence, independently of the schedule."""
     state = story.state
     return story.then(
         events.TaskRunStarted(
@@ -88,17 +88,17 @@ def backfill(story: Story, occurrence: datetime, attempt: int, now: datetime) ->
 
 
 def _dated(state: TaskState, now: datetime) -> datetime:
-    """Date a start no earlier than the end of the run before it.
+    """Return the instant of a start, no earlier than the end of the previous run.
 
-    A pass may wait for the database while a run ends, and be older than that end then. An
-    end that lies further ahead is one of before the clock was set back.
+    A tick may wait for the database while a run ends. An end that is further ahead is from before
+    the clock was set back.
     """
     freed = state.freed_at
     return freed if freed is not None and now < freed <= now + _OLDEST_PASS else now
 
 
 def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
-    """Return the occurrence of a start that no new occurrence asks for."""
+    """Return the occurrence of a start without a new occurrence."""
     if reason == "boot" and state.boot_at is not None:
         return state.boot_at
     if reason == "manual" or state.occurrence_at is None:
@@ -106,7 +106,7 @@ def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
     return state.occurrence_at
 
 
-def _retry_told(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
+def _retry_events(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
     name, pending = state.name, state.pending_retry_until
     if reason == "retry":
         return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.attempt),)

@@ -1,4 +1,4 @@
-"""The one word people are told about a task, the same in admin and commands."""
+"""The status of a task, the same in admin, commands and HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .state import TaskState
 
 
 class Status(StrEnum):
-    """What a task is to people; the most urgent word comes first."""
+    """The statuses of a task, the most urgent first."""
 
     BROKEN = "broken"
     INTERRUPTED = "interrupted"
@@ -25,7 +25,7 @@ class Status(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """Return the shape that says the same as the word, so that colour never says it alone."""
+        """Return a symbol, so that colour is never the only sign."""
         return _SYMBOLS[self]
 
 
@@ -53,7 +53,7 @@ def status_of(
     waits: bool = False,
     is_gone: bool = False,
 ) -> Status:
-    """Return the status word of a task."""
+    """Return the status of a task."""
     if broken:
         return Status.BROKEN
     if state.running:

@@ -1,7 +1,7 @@
-"""Tracebacks of any exception, bounded before they are built.
+"""Tracebacks of bounded length.
 
-Python's own formatting builds the whole text first: an exception with a text of tens of
-megabytes, or a chain of thousands, stops every thread of the process meanwhile.
+Python's own formatting builds the whole text first: an exception with tens of megabytes of text,
+or a chain of thousands, would stop every thread of the process.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def traceback_of(error: BaseException, length: int, start: TracebackType | None 
 
 
 class _Writer:
-    """Write exceptions until there are enough of them."""
+    """Write a limited number of exceptions."""
 
     def __init__(self) -> None:
         self._left = _EXCEPTIONS
 
     def chain(self, error: BaseException, start: TracebackType | None, depth: int) -> Iterator[str]:
-        """Yield the pieces of an exception and of those before it, oldest first."""
+        """Yield the parts of an exception and its chain, oldest first."""
         links = list(_links(error))
         between = len(links) - 2 * _SHOWN_LINKS
         for position, (link, joint) in reversed(list(enumerate(links))):
@@ -77,7 +77,7 @@ class _Writer:
 
 
 def _links(error: BaseException) -> Iterator[tuple[BaseException, str]]:
-    """Yield a chain, newest first, each with the words that lead to the one after it."""
+    """Yield the exceptions of a chain, newest first, each with the line that joins it."""
     seen, joint, each = set[int](), "", error
     while id(each) not in seen and len(seen) < _LINKS:
         seen.add(id(each))

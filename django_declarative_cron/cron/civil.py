@@ -101,7 +101,7 @@ def weeks_from(weekdays: int, first: int) -> int:
 
 
 class Masks(NamedTuple):
-    """Hold the parsed fields, and whether the two day fields are joined by OR.
+    """The parsed fields, and whether the two day fields are joined by OR.
 
     ``day_rules`` and ``weekday_rules`` name further days, see ``day_rules``.
     """
@@ -142,7 +142,7 @@ class CivilSchedule:
         return full_days or full_week if masks.either_day else full_days and full_week
 
     def names(self, local: int) -> bool:
-        """Tell whether the minute that holds a local second is named."""
+        """Return whether the minute that holds a local second is named."""
         day, second = divmod(local, SECONDS_PER_DAY)
         hour, minute = divmod(second // 60, 60)
         in_day = self._masks.hours >> hour & self._masks.minutes >> minute & 1
@@ -338,7 +338,7 @@ def days_named(masks: Masks, length: int, first: int) -> int:
 
 
 def names_a_date(masks: Masks) -> bool:
-    """Tell whether any month of any year has a day that the fields name."""
+    """Return whether any month of any year has a day that the fields name."""
     return any(
         days_named(masks, length, first)
         for month in range(1, 13)
@@ -359,7 +359,7 @@ class Civil(Protocol):
         """Return how long a named local time lasts: 60 for minutes, 1 for seconds."""
 
     def names(self, local: int) -> bool:
-        """Tell whether the local time that holds a local second is named."""
+        """Return whether the local time that holds a local second is named."""
 
     def next_from(self, local: int) -> int | None:
         """Return the first named local time that begins at a local second or later."""
@@ -390,7 +390,7 @@ class SecondsSchedule:
         self._last = seconds.bit_length() - 1
 
     def names(self, local: int) -> bool:
-        """Tell whether a local second is named."""
+        """Return whether a local second is named."""
         return bool(self._seconds >> local % 60 & 1) and self._minutes.names(local)
 
     def next_from(self, local: int) -> int | None:

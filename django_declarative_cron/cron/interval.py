@@ -29,7 +29,7 @@ _MOST_DIGITS = 16
 
 
 class Every(NamedTuple):
-    """Hold what an interval expression says.
+    """The content of an interval expression.
 
     Args:
         length: from one occurrence to the next.
@@ -95,7 +95,7 @@ class IntervalExpression(CronExpression):
         return timedelta.resolution
 
     def matches(self, civil: datetime) -> bool:
-        """Tell that no local time is named."""
+        """Return ``False``: an interval names no local time."""
         return False
 
     def next_after(

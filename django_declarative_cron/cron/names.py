@@ -33,7 +33,7 @@ def short_name(field: str, number: int) -> str:
 
 
 def sundays(low: int, high: int) -> tuple[int, int]:
-    """Let Sunday open a range of weekdays as 0 and close it as 7, whichever is written."""
+    """Return a weekday range in which Sunday begins as 0 and ends as 7."""
     if low % 7 == 0:
         return 0, high if low == 0 else high % 7
     return low, high or 7

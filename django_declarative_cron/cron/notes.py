@@ -1,4 +1,4 @@
-"""What is worth saying about an expression that is accepted."""
+"""Remarks about accepted expressions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TICK: Final = timedelta(seconds=1)
 
 
 class Lacking(NamedTuple):
-    """Hold a day that is named, and the named months that lack it (or have it in leap years)."""
+    """A day that is named, and the named months that lack it (or have it in leap years)."""
 
     day: int
     months: tuple[int, ...]
 
 
 def fires_only_in_some_years(expression: CronExpression) -> bool:
-    """Tell whether there are years that hold no date an expression names."""
+    """Return whether there are years that hold no date an expression names."""
     has_rules = expression.day_rules or expression.weekday_rules
     if expression.every is not None or (expression.months != {2} and not has_rules):
         return False
@@ -51,7 +51,7 @@ def days_some_months_lack(expression: CronExpression) -> tuple[Lacking, ...]:
 
 
 def remarks_on(expression: CronExpression) -> tuple[str, ...]:
-    """Tell in sentences without a stop what is surprising in an expression of the ojs dialect."""
+    """Return remarks on an ojs expression as sentences without a full stop."""
     if expression.dialect == "posix":
         return ()
     lacking = (

@@ -36,7 +36,7 @@ HORIZON = 18_263 * SECONDS_PER_DAY
 
 
 class Rules(NamedTuple):
-    """Say what becomes of lost and of repeated local minutes."""
+    """The treatment of lost and of repeated local minutes."""
 
     shift: bool
     both: bool

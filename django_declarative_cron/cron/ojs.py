@@ -57,7 +57,7 @@ _WEEKDAY_RULE = re.compile(
 
 
 class _Understood(NamedTuple):
-    """Hold what one field names, and what is surprising in it."""
+    """The values of one field, and remarks about it."""
 
     mask: int
     rules: tuple[DayRule, ...]

@@ -1,4 +1,4 @@
-"""What the ojs grammar refuses: at which character, why, and what to write instead.
+"""Errors of the ojs grammar: position, reason and fix.
 
 A proposal marked as ``fix`` takes the place of the refused characters and means what was
 surely meant; an example only shows the form.
@@ -36,7 +36,7 @@ _EXAMPLES: Final = {"day": "1,15-20,L", "weekday": "MON-FRI"}
 
 
 class Piece(NamedTuple):
-    """Hold a piece of an expression, and the place of its first character, from 0."""
+    """A piece of an expression, and the place of its first character, from 0."""
 
     text: str
     place: int
@@ -89,14 +89,14 @@ def wrong_count(pieces: list[Piece], macros: Iterable[str]) -> FieldParseError:
 
 
 def unknown_macro(piece: Piece, macros: Iterable[str]) -> FieldParseError:
-    """Refuse a word behind @ that is none of the macros."""
+    """Refuse a word after @ that is not a macro."""
     near = difflib.get_close_matches(piece.text[:20].lower(), macros, n=1)
     reason = f"must not be the unknown macro {shown(piece.text)}"
     return refuse("MACRO", EXPRESSION, piece, reason, fix=near[0] if near else "", example="@daily")
 
 
 def unreadable_duration(first: Piece, rest: list[Piece]) -> FieldParseError:
-    """Refuse what stands behind ``@every``."""
+    """Refuse the text after ``@every``."""
     if not rest:
         reason = "must say a duration behind @every"
         return refuse("FORMAT", EXPRESSION, first, reason, fix="", example="@every 1h30m")
@@ -157,7 +157,7 @@ def single_step(element: Piece, field: Field, low: str, step: str) -> FieldParse
 
 
 def idle_step(element: Piece, field: Field, value: int) -> str:
-    """Tell of a step that leaves its range with the first stride."""
+    """Remark on a step that is longer than its range."""
     return (
         f"`{element.text[:20]}` in the {field.name} field names {value} only: "
         "the step is longer than what it divides"
@@ -191,7 +191,7 @@ def _range(low: str, high: str) -> str:
 
 
 def malformed(element: Piece, field: Field) -> FieldParseError:
-    """Refuse what is neither a number, a name, a range, a step nor a rule."""
+    """Refuse a text that is neither a number, a name, a range, a step nor a rule."""
     text = element.text
     if _LONG_NAME.search(text) and (short := _shortened(text, field)):
         reason = f"must use names of three letters, found {shown(text)}"

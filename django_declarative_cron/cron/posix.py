@@ -43,7 +43,7 @@ _made = tuple.__new__
 _NO_MORE: Final = tuple(Masks._field_defaults.values())
 
 KEPT: Final = 512
-"""How many texts of one field are remembered with what they name."""
+"""Number of field texts whose parsed values are cached."""
 
 LONGEST_KEPT: Final = 1024
 """Fields of a longer expression are read anew each time."""
@@ -77,7 +77,7 @@ def shown(text: str) -> str:
 
 
 class Parsed(NamedTuple):
-    """Hold what an expression says: its values, and which fields are anything but ``*``.
+    """The content of an expression: its values, and which fields are restricted.
 
     ``remarks`` tell what is surprising in a text that is accepted.
     """
@@ -135,7 +135,7 @@ def parse_field(text: str, field: Field) -> int:
 
 
 class _Dates(NamedTuple):
-    """Hold what the three fields of dates say together; ``named`` is a part of ``Masks``."""
+    """The three date fields together; ``named`` is a part of ``Masks``."""
 
     named: tuple[int, int, int, bool]
     day_restricted: bool
@@ -178,7 +178,7 @@ def _bounded(digits: str, field: Field) -> int:
 
 
 class Foreign(NamedTuple):
-    """Hold where a character stands that has no place in any expression, and what it is."""
+    """A character that no expression may contain, and its position."""
 
     place: int
     words: str

@@ -1,4 +1,4 @@
-"""What to write instead: extensions of other crons spelled out in plain POSIX."""
+"""Suggestions: extensions of other crons written out in plain POSIX."""
 
 from __future__ import annotations
 

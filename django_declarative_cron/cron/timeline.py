@@ -37,7 +37,7 @@ _HIGHEST_PROBE = (datetime.max.toordinal() - 2) * SECONDS_PER_DAY
 
 
 class Span(NamedTuple):
-    """Hold a stretch of time in which the wall clock runs evenly.
+    """A stretch of time in which the wall clock runs evenly.
 
     Args:
         start: its first second.
@@ -55,12 +55,12 @@ class Span(NamedTuple):
 
     @property
     def opens_gap(self) -> bool:
-        """Tell whether local times were jumped over at the start."""
+        """Return whether local times were jumped over at the start."""
         return self.offset > self.before
 
     @property
     def opens_fold(self) -> bool:
-        """Tell whether local times are repeated from the start."""
+        """Return whether local times are repeated from the start."""
         return self.offset < self.before
 
     @property
@@ -149,7 +149,7 @@ class Timeline:
 
 class _FixedTimeline(Timeline):
     def at(self, second: int) -> Span:
-        """Give the one span that there is."""
+        """Return the one span that there is."""
         return self._whole
 
     def __init__(self, zone: tzinfo) -> None:

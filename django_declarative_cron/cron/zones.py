@@ -65,7 +65,7 @@ class UnknownZoneError(ValueError):
 
 
 class Transition(NamedTuple):
-    """Hold a change of the offset: the instant (aware UTC) and the offset on each side."""
+    """A change of the offset: the instant (aware UTC) and the offset on each side."""
 
     instant: datetime
     before: timedelta
@@ -88,7 +88,7 @@ def reload_zone_names() -> None:
 
 
 def reload_zones() -> None:
-    """Let every schedule follow the database that is installed now (CRON-S03)."""
+    """Make every schedule follow the database that is installed now (CRON-S03)."""
     reload_zone_names()
     reload_timelines()
 
@@ -138,7 +138,7 @@ def _most_alike(wanted: str) -> str | None:
 
 
 def is_shown_twice(instant: datetime, zone: tzinfo) -> bool:
-    """Tell whether the clocks of a zone show the time of an instant at another one, too.
+    """Return whether the clocks of a zone show the time of an instant at another one, too.
 
     Args:
         instant: aware.

@@ -253,7 +253,7 @@ def test_deciding_twice_gives_the_same(
 
 
 def test_a_delay_that_leaves_the_calendar_ends_at_its_last_day() -> None:
-    late = FixedDelay(timedelta(days=5_000_000)).next_retry_at(at("10:00"))
+    late = FixedDelay(timedelta(days=5_000_000)).latest_retry_at(at("10:00"))
     assert late == datetime.max.replace(tzinfo=UTC)
 
 

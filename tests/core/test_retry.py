@@ -42,7 +42,7 @@ def test_what_is_given_goes_before_the_defaults() -> None:
 
 
 def test_intervals_double_up_to_the_longest() -> None:
-    found = [STEADY.interval(attempt, 0.9) for attempt in range(1, 12)]
+    found = [STEADY.delay(attempt, 0.9) for attempt in range(1, 12)]
     assert found == seconds(1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300)
 
 
@@ -53,7 +53,7 @@ def test_intervals_double_up_to_the_longest() -> None:
 def test_jitter_goes_from_half_to_one_and_a_half_and_is_capped_again(
     attempt: int, chance: float, expected: float
 ) -> None:
-    assert RetryPolicy().interval(attempt, chance) == timedelta(seconds=expected)
+    assert RetryPolicy().delay(attempt, chance) == timedelta(seconds=expected)
 
 
 @given(
@@ -72,7 +72,7 @@ def test_no_interval_is_negative_or_longer_than_the_longest(
         max_interval=longest,
         backoff_coefficient=coefficient,
     )
-    assert timedelta(0) <= policy.interval(attempt, chance) <= longest
+    assert timedelta(0) <= policy.delay(attempt, chance) <= longest
     retried = policy.after(END, attempt, (), chance)
     assert retried.at is not None
     assert END < retried.at <= policy.latest_retry_at(END)
@@ -179,7 +179,7 @@ def test_a_coefficient_may_be_a_whole_number(coefficient: int) -> None:
     policy, flaws = read_policy({"backoff_coefficient": coefficient, "jitter": False})
     assert flaws == {}
     expected = 1 if coefficient == 1 else 300
-    assert policy.interval(2, 0) == timedelta(seconds=expected)
+    assert policy.delay(2, 0) == timedelta(seconds=expected)
 
 
 @pytest.mark.parametrize(

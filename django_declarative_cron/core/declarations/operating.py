@@ -1,4 +1,4 @@
-"""How a task is operated: deterministic jitter, catch-up, calendars, automatic pauses.
+"""Options for the operation of a task: deterministic jitter, catch-up, calendars, automatic pauses.
 
 ``spread`` moves every occurrence of a task by the same offset, so its history, its previews and
 its runs all show the instant at which it runs.
@@ -32,7 +32,7 @@ KEYS: Final = ("spread", "catch_up_window", "exclude_calendars", "pause_after_fa
 
 @dataclass(frozen=True, slots=True)
 class Operating:
-    """How a task is operated.
+    """Options for the operation of a task.
 
     Args:
         spread: its occurrences are delayed by less than this.
