@@ -22,7 +22,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import options
-from ..core.explain import Cause, Why
+from ..core.explain import Answer, Cause
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store import database, manual_runs
@@ -273,7 +273,7 @@ def _removed(run: TaskRun) -> str:
     removal = removal_of(database.alias(), deployment, name)
     if removal is None:
         return ""
-    answer = Why(Cause.REMOVED, system_clock.now(), until=removal.at)
+    answer = Answer(Cause.REMOVED, system_clock.now(), until=removal.at)
     return sentence(answer, timezone.get_current_timezone())
 
 

@@ -1,4 +1,4 @@
-"""What is stored of one task around an instant, as far as an explanation needs it."""
+"""Explain why a task runs or does not run, from its stored data around an instant."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Row:
         key: its primary key.
         scheduled_for: its occurrence, the last of a range.
         scheduled_from: the first of a range, otherwise ``None``.
-        started_at: ``None`` where nothing ran.
+        started_at: ``None`` if nothing ran.
         finished_at: ``None`` while it runs.
         outcome: how it ended.
-        reason: why it began, or why nothing ran.
+        reason: of the start, or of the missing run.
         attempt: its number.
         error: one line.
-        blocked_by: the run that was in its way, if the row says so.
+        blocked_by: the blocking run, if there was one.
         is_offered: an external worker may fetch it.
-        calendar: which one excluded it, if one did.
-        author: who let it pass, if somebody did.
-        note: why.
-        gone_since: the last sign of life of its process, where nothing carries it on any more.
+        calendar: the calendar that excluded it, if one did.
+        author: the operator who skipped it, if one did.
+        note: of the operator.
+        gone_since: the last heartbeat of its process, if that is gone.
     """
 
     key: int
@@ -103,21 +103,21 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is stored of one task.
+    """The stored data of one task.
 
     Args:
         now: the instant of asking.
         state: as of the last event.
-        schedule: ``None`` where its row is damaged.
+        schedule: ``None`` if its row cannot be decoded.
         problem: why it is broken, or empty.
-        enabled: ``False`` where the declaration switches it off.
-        is_attended: a scheduler was heard of lately.
-        rows: of the history around the instant asked about, oldest first.
+        enabled: ``False`` if the declaration disables it.
+        is_attended: a scheduler sent a heartbeat recently.
+        rows: of the history around the instant, oldest first.
         pauses: around the instant, the newest first.
         known_before: it ran before it was registered as it is now.
         history_from: from when on its history is complete.
-        policy: what becomes of an occurrence while a run is active.
-        skip: the pending act by which a person skips an occurrence, if there is one.
+        policy: the overlap policy.
+        skip: the pending skip of an operator, if there is one.
     """
 
     now: datetime
@@ -140,7 +140,7 @@ _DAY = timedelta(days=1)
 
 
 class Cause(StrEnum):
-    """Every answer there is."""
+    """Every possible answer."""
 
     BROKEN = "broken"
     DISABLED = "disabled"
@@ -181,13 +181,13 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class Answer:
     """The answer.
 
     Args:
-        cause: which one.
+        cause: its kind.
         at: the instant it is about: the occurrence, where there is one.
-        row: the run that ran, or was in the way.
+        row: the run that ran or blocked.
         pause: the pause it lay under.
         until: when it ends, or when the task runs next.
         previous: the occurrence before.
@@ -205,31 +205,31 @@ class Why:
     skip: Skip | None = None
 
 
-def why(facts: Facts, at: datetime | None = None) -> Why:
+def explain_facts(facts: Facts, at: datetime | None = None) -> Answer:
     """Return why a task does or does not run, or did or did not at an instant."""
     if at is None:
         return _present(facts)
     return _past(facts, at) if at <= facts.now else _future(facts, at)
 
 
-def _present(facts: Facts) -> Why:
+def _present(facts: Facts) -> Answer:
     now, state = facts.now, facts.state
     if state.running:
         return _occupied(facts, now)
     blocked = _blocked(facts, now)
     if blocked is not None or facts.schedule is None:
-        return blocked or Why(Cause.BROKEN, now, text=facts.problem)
+        return blocked or Answer(Cause.BROKEN, now, text=facts.problem)
     due = [state.pending_retry_until, state.run_requested_at, state.boot_at]
     following = facts.schedule.next_after(state.mark)
     owed = min((each for each in (*due, following) if each is not None), default=None)
     if owed is not None and (now - owed > LATE or state.orphaned):
         return _unserved(facts, owed)
     if state.run_requested_at is not None:
-        return Why(Cause.REQUESTED, state.run_requested_at)
+        return Answer(Cause.REQUESTED, state.run_requested_at)
     return _idle(facts, now, following)
 
 
-def _idle(facts: Facts, now: datetime, following: datetime | None) -> Why:
+def _idle(facts: Facts, now: datetime, following: datetime | None) -> Answer:
     """Return how the last run ended, and when the next one starts."""
     state = facts.state
     start = next_start(state, following, facts.policy)
@@ -237,33 +237,33 @@ def _idle(facts: Facts, now: datetime, following: datetime | None) -> Why:
     if state.pending_retry_until is not None and start is not None:
         is_retry = start.reason == "retry"
         cause = Cause.RETRY_PENDING if is_retry else Cause.RETRY_PREEMPTED
-        return Why(cause, now, row=last, until=until, skip=facts.skip)
+        return Answer(cause, now, row=last, until=until, skip=facts.skip)
     if until is None:
-        return Why(Cause.NEVER_DUE, now, row=last)
+        return Answer(Cause.NEVER_DUE, now, row=last)
     if last is not None:
-        return Why(Cause.LAST_RAN, now, row=last, until=until, skip=facts.skip)
+        return Answer(Cause.LAST_RAN, now, row=last, until=until, skip=facts.skip)
     if state.run_count == 0:
-        return Why(Cause.NEVER_RAN, now, until=until, skip=facts.skip)
-    return Why(Cause.NOT_DUE, now, until=until, skip=facts.skip)
+        return Answer(Cause.NEVER_RAN, now, until=until, skip=facts.skip)
+    return Answer(Cause.NOT_DUE, now, until=until, skip=facts.skip)
 
 
-def _occupied(facts: Facts, now: datetime) -> Why:
+def _occupied(facts: Facts, now: datetime) -> Answer:
     running = _running(facts, now)
     if running is not None and running.gone_since is not None:
-        return Why(Cause.PROCESS_GONE, now, row=running, until=running.gone_since)
+        return Answer(Cause.PROCESS_GONE, now, row=running, until=running.gone_since)
     if running is None:
         waiting = [row for row in facts.rows if row.is_offered]
         if waiting:
-            return Why(Cause.WAITS_FOR_A_WORKER, waiting[0].scheduled_for, row=waiting[0])
-    return Why(Cause.RUNNING, now, row=running)
+            return Answer(Cause.WAITS_FOR_A_WORKER, waiting[0].scheduled_for, row=waiting[0])
+    return Answer(Cause.RUNNING, now, row=running)
 
 
-def _blocked(facts: Facts, at: datetime) -> Why | None:
-    """Return what keeps a task from running at all."""
+def _blocked(facts: Facts, at: datetime) -> Answer | None:
+    """Return the reason why a task does not run at all, or ``None``."""
     if facts.problem:
-        return Why(Cause.BROKEN, at, text=facts.problem)
+        return Answer(Cause.BROKEN, at, text=facts.problem)
     if not facts.enabled:
-        return Why(Cause.DISABLED, at)
+        return Answer(Cause.DISABLED, at)
     if facts.state.paused_since is None or facts.state.paused_since > at:
         return None
     if facts.state.paused_until is not None and facts.state.paused_until <= at:
@@ -271,90 +271,92 @@ def _blocked(facts: Facts, at: datetime) -> Why | None:
     return _paused(facts, at)
 
 
-def _paused(facts: Facts, at: datetime) -> Why:
+def _paused(facts: Facts, at: datetime) -> Answer:
     pause = next((each for each in facts.pauses if each.covers(at)), None)
     until = facts.state.paused_until if pause is None else pause.until
     by_itself = pause is not None and bool(pause.reason)
     cause = Cause.PAUSED_BY_FAILURES if by_itself else Cause.PAUSED
-    return Why(cause, at, pause=pause, until=until)
+    return Answer(cause, at, pause=pause, until=until)
 
 
-def _unserved(facts: Facts, owed: datetime) -> Why:
-    return Why(Cause.LATE if facts.is_attended else Cause.NO_LEADER, owed)
+def _unserved(facts: Facts, owed: datetime) -> Answer:
+    return Answer(Cause.LATE if facts.is_attended else Cause.NO_LEADER, owed)
 
 
-def _past(facts: Facts, at: datetime) -> Why:
+def _past(facts: Facts, at: datetime) -> Answer:
     ran = _ran_at(facts, at)
     if ran is not None:
         return ran
     if facts.schedule is None:
-        return Why(Cause.BROKEN, at, text=facts.problem)
+        return Answer(Cause.BROKEN, at, text=facts.problem)
     occurrence = facts.schedule.named_by(at)
     if occurrence is None:
         return _no_occurrence(facts, facts.schedule, at)
     for row in facts.rows:
         if row.covers(occurrence):
-            return _told(facts, row, occurrence)
+            return _explained_by(facts, row, occurrence)
     return _unaccounted(facts, occurrence)
 
 
-def _ran_at(facts: Facts, at: datetime) -> Why | None:
+def _ran_at(facts: Facts, at: datetime) -> Answer | None:
     minute = at.replace(second=0, microsecond=0)
     for row in facts.rows:
         if row.started_at is not None and minute <= row.started_at < minute + _MINUTE:
             if row.gone_since is not None:
-                return Why(Cause.PROCESS_GONE, row.scheduled_for, row=row, until=row.gone_since)
+                return Answer(Cause.PROCESS_GONE, row.scheduled_for, row=row, until=row.gone_since)
             cause = Cause.RUNNING if row.finished_at is None else Cause.RAN
-            return Why(cause, row.scheduled_for, row=row)
+            return Answer(cause, row.scheduled_for, row=row)
     return None
 
 
-def _told(facts: Facts, row: Row, occurrence: datetime) -> Why:
-    """Read from a row what became of an occurrence."""
+def _explained_by(facts: Facts, row: Row, occurrence: datetime) -> Answer:
+    """Return the explanation that a history row has of an occurrence."""
     if row.started_at is not None:
-        return Why(Cause.RAN_LATE, occurrence, row=row, until=row.started_at)
+        return Answer(Cause.RAN_LATE, occurrence, row=row, until=row.started_at)
     if row.outcome == "waiting":
         cause = Cause.WAITS_FOR_A_WORKER if row.is_offered else Cause.WAITS
-        return Why(cause, occurrence, row=row)
+        return Answer(cause, occurrence, row=row)
     match row.reason:
         case "disabled":
-            return _paused(facts, occurrence) if facts.pauses else Why(Cause.DISABLED, occurrence)
+            return (
+                _paused(facts, occurrence) if facts.pauses else Answer(Cause.DISABLED, occurrence)
+            )
         case "no_scheduler":
-            return Why(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
+            return Answer(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
         case "broken":
-            return Why(Cause.WAS_BROKEN, occurrence, until=row.finished_at)
+            return Answer(Cause.WAS_BROKEN, occurrence, until=row.finished_at)
         case "held_up":
-            return Why(Cause.HELD_UP, occurrence, until=row.finished_at)
+            return Answer(Cause.HELD_UP, occurrence, until=row.finished_at)
         case "too_late":
-            return Why(Cause.TOO_LATE, occurrence, until=row.finished_at)
+            return Answer(Cause.TOO_LATE, occurrence, until=row.finished_at)
         case "excluded":
-            return Why(Cause.EXCLUDED, occurrence, text=row.calendar)
+            return Answer(Cause.EXCLUDED, occurrence, text=row.calendar)
         case "skip_next":
-            return Why(Cause.SKIPPED_ONCE, occurrence, row=row)
+            return Answer(Cause.SKIPPED_ONCE, occurrence, row=row)
         case "dst_skip":
-            return Why(Cause.GAP, occurrence, text=row.error)
+            return Answer(Cause.GAP, occurrence, text=row.error)
         case "coalesced":
             blocking = _running(facts, occurrence)
-            return Why(Cause.COALESCED, occurrence, row=blocking, until=_follow_up(facts, row))
+            return Answer(Cause.COALESCED, occurrence, row=blocking, until=_follow_up(facts, row))
         case "overlap_skip":
             blocking = _by_key(facts, row.blocked_by) or _running(facts, occurrence)
-            return Why(Cause.OVERLAP, occurrence, row=blocking)
-    return Why(Cause.SKIPPED, occurrence, row=row, text=row.reason)
+            return Answer(Cause.OVERLAP, occurrence, row=blocking)
+    return Answer(Cause.SKIPPED, occurrence, row=row, text=row.reason)
 
 
-def _unaccounted(facts: Facts, occurrence: datetime) -> Why:
+def _unaccounted(facts: Facts, occurrence: datetime) -> Answer:
     state = facts.state
     if _is_before_registration(facts, occurrence):
         cause = Cause.OVERRIDDEN if facts.known_before else Cause.NOT_REGISTERED
-        return Why(cause, occurrence, until=state.registered_at)
+        return Answer(cause, occurrence, until=state.registered_at)
     blocking = _running(facts, occurrence)
     if blocking is not None and occurrence > state.mark:
-        return Why(Cause.COALESCED, occurrence, row=blocking, until=blocking.finished_at)
+        return Answer(Cause.COALESCED, occurrence, row=blocking, until=blocking.finished_at)
     blocked = _blocked(facts, occurrence)
     if blocked is not None:
         return blocked
     if occurrence <= state.mark and occurrence != state.boot_at:
-        return Why(Cause.FORGOTTEN, occurrence, until=facts.history_from)
+        return Answer(Cause.FORGOTTEN, occurrence, until=facts.history_from)
     return _unserved(facts, occurrence)
 
 
@@ -362,13 +364,13 @@ def _is_before_registration(facts: Facts, occurrence: datetime) -> bool:
     registered, kept_from = facts.state.registered_at, facts.history_from
     is_pruned = kept_from is not None and occurrence < kept_from
     if facts.state.boot_at is not None or is_pruned:
-        # The minute of the registration has a start of its own, to come or pruned.
+        # The minute of the registration has its own start, which is pending or pruned.
         registered = registered.replace(second=0, microsecond=0)
     return occurrence < registered
 
 
-def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
-    """Return why there is no occurrence: what the clocks do, a retry to come, or the schedule."""
+def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Answer:
+    """Return why there is no occurrence: a clock change, a pending retry, or the schedule."""
     left_out = _left_out(facts, schedule, at)
     if left_out is not None:
         return left_out
@@ -376,30 +378,32 @@ def _no_occurrence(facts: Facts, schedule: Schedule, at: datetime) -> Why:
     if lost:
         is_ahead = at > facts.now
         until = schedule.next_after(at) if is_ahead else None
-        return Why(Cause.GAP_AHEAD if is_ahead else Cause.GAP, at, until=until, text=lost)
+        return Answer(Cause.GAP_AHEAD if is_ahead else Cause.GAP, at, until=until, text=lost)
     if _is_second_pass(schedule, at):
-        return Why(Cause.FOLD, at, previous=schedule.latest_at_or_before(at))
+        return Answer(Cause.FOLD, at, previous=schedule.latest_at_or_before(at))
     retry = _retry_after(facts, at)
     if retry is not None:
         return retry
     following, previous = schedule.next_after(at), schedule.latest_at_or_before(at)
     if following is None and previous is None:
-        return Why(Cause.NEVER_DUE, at)
+        return Answer(Cause.NEVER_DUE, at)
     if previous is not None and previous < facts.state.registered_at:
         previous = None
-    return Why(Cause.NOT_DUE, at, until=following, previous=previous)
+    return Answer(Cause.NOT_DUE, at, until=following, previous=previous)
 
 
-def _left_out(facts: Facts, schedule: Schedule, at: datetime) -> Why | None:
-    """Say that there would be an occurrence, had not a calendar or a person taken it out."""
+def _left_out(facts: Facts, schedule: Schedule, at: datetime) -> Answer | None:
+    """Return the calendar or the operator that left out an occurrence, or ``None``."""
     occurrence = schedule.complete().named_by(at)
     if occurrence is None:
         return None
     if occurrence == schedule.omitted:
-        return Why(Cause.SKIPPED_ONCE, occurrence, row=_skip_of(facts, occurrence), skip=facts.skip)
+        return Answer(
+            Cause.SKIPPED_ONCE, occurrence, row=_skip_of(facts, occurrence), skip=facts.skip
+        )
     calendar = schedule.calendar_of(occurrence)
     following = schedule.next_after(occurrence)
-    return Why(Cause.EXCLUDED, occurrence, text=calendar, until=following) if calendar else None
+    return Answer(Cause.EXCLUDED, occurrence, text=calendar, until=following) if calendar else None
 
 
 def _skip_of(facts: Facts, occurrence: datetime) -> Row | None:
@@ -408,7 +412,7 @@ def _skip_of(facts: Facts, occurrence: datetime) -> Row | None:
 
 
 def _lost(schedule: Schedule, at: datetime) -> str:
-    """Return the local time that a gap swallowed, where the instant is read across that gap."""
+    """Return the local time that a gap of the clock left out, or an empty text."""
     for gap in schedule.lost_between(at - _DAY, at):
         for change in next_transitions(schedule.zone, gap.resumes_at - _MINUTE, gap.resumes_at):
             if at - gap.resumes_at < change.after - change.before:
@@ -433,31 +437,31 @@ def _last_failure(facts: Facts, at: datetime) -> Row | None:
     return last if last is not None and last.outcome in _WRONG else None
 
 
-def _retry_after(facts: Facts, at: datetime) -> Why | None:
+def _retry_after(facts: Facts, at: datetime) -> Answer | None:
     failure = _last_failure(facts, at)
     if failure is None:
         return None
     pending = facts.state.pending_retry_until
     later = [row for row in facts.rows if row.started_at and row.started_at > at]
     if later and later[0].reason == "retry":
-        return Why(Cause.RETRY_PENDING, at, row=failure, until=later[0].started_at)
+        return Answer(Cause.RETRY_PENDING, at, row=failure, until=later[0].started_at)
     if not later and pending is not None and pending > at:
-        return Why(Cause.RETRY_PENDING, at, row=failure, until=pending)
+        return Answer(Cause.RETRY_PENDING, at, row=failure, until=pending)
     return None
 
 
-def _future(facts: Facts, at: datetime) -> Why:
+def _future(facts: Facts, at: datetime) -> Answer:
     blocked, schedule = _blocked(facts, at), facts.schedule
     if blocked is not None or schedule is None:
-        return blocked or Why(Cause.BROKEN, at, text=facts.problem)
+        return blocked or Answer(Cause.BROKEN, at, text=facts.problem)
     pending = facts.state.pending_retry_until
     minute = at.replace(second=0, microsecond=0)
     if pending is not None and minute <= pending < minute + _MINUTE:
-        return Why(Cause.RETRY_PENDING, at, until=pending)
+        return Answer(Cause.RETRY_PENDING, at, until=pending)
     occurrence = schedule.named_by(at)
     if occurrence is None:
         return _no_occurrence(facts, schedule, at)
-    return Why(Cause.WILL_RUN, occurrence)
+    return Answer(Cause.WILL_RUN, occurrence)
 
 
 def _running(facts: Facts, at: datetime) -> Row | None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from ..conf import calendars
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms, decode_schedule
-from ..core.explain import Facts, Pause, Row, Skip, Why, why
+from ..core.explain import Answer, Facts, Pause, Row, Skip, explain_facts
 from ..core.next_run import NextStart, next_start
 from ..core.overlap import POLICIES, Policy
 from ..core.retry import RetryPolicy
@@ -255,10 +255,10 @@ def explain(
     at: datetime | None = None,
     *,
     is_attended: bool,
-) -> Why:
+) -> Answer:
     """Return why a task does or does not run, or did or did not at an instant."""
     facts = facts_of(task, now, at, is_attended=is_attended)
-    return why(facts, at)
+    return explain_facts(facts, at)
 
 
 def facts_of(

@@ -13,7 +13,7 @@ from django.views.debug import (
     get_default_exception_reporter_filter,
 )
 
-from ..core.explain import Cause, Why
+from ..core.explain import Answer, Cause
 
 
 class Times:
@@ -119,7 +119,7 @@ _REASONS = {
 }
 
 
-def sentence(answer: Why, zone: tzinfo) -> str:
+def sentence(answer: Answer, zone: tzinfo) -> str:
     """Put an answer into one sentence, in the active language."""
     times = Times(zone)
     text = gettext(_text_of(answer)) % _values(answer, times)
@@ -129,7 +129,7 @@ def sentence(answer: Why, zone: tzinfo) -> str:
     return f"{text} {gettext(_TEXTS[Cause.SKIPPED_ONCE]) % skip}"
 
 
-def _text_of(answer: Why) -> str:
+def _text_of(answer: Answer) -> str:
     cause = answer.cause
     if cause is Cause.RUNNING and _started_at(answer) is None:
         return _RUNNING
@@ -140,7 +140,7 @@ def _text_of(answer: Why) -> str:
     return _TEXTS[cause]
 
 
-def _values(answer: Why, times: Times) -> dict[str, str]:
+def _values(answer: Answer, times: Times) -> dict[str, str]:
     """Return the values by all names that the texts use for them."""
     row, cause, started = answer.row, answer.cause, _started_at(answer)
     until = "" if answer.until is None else times(answer.until)
@@ -180,7 +180,7 @@ def _act(act: Any) -> dict[str, str]:
     return {"who": author or gettext("someone"), "note": f" ({note})" if note else ""}
 
 
-def _started_at(answer: Why) -> datetime | None:
+def _started_at(answer: Answer) -> datetime | None:
     return None if answer.row is None else answer.row.started_at
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.explain import Cause, Facts, Pause, Row, why
+from django_declarative_cron.core.explain import Cause, Facts, Pause, Row, explain_facts
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.cron import parse, validate_zone
@@ -94,7 +94,7 @@ PRESENT = [
 def test_the_present_has_one_cause(
     name: str, given: Facts, cause: Cause, until: datetime | None
 ) -> None:
-    answer = why(given)
+    answer = explain_facts(given)
     assert (answer.cause, answer.until) == (cause, until)
 
 
@@ -215,7 +215,7 @@ PAST = [
 
 @pytest.mark.parametrize(("name", "given", "at", "cause"), PAST, ids=lambda each: str(each)[:40])
 def test_the_past_has_one_cause(name: str, given: Facts, at: datetime, cause: Cause) -> None:
-    assert why(given, at).cause is cause
+    assert explain_facts(given, at).cause is cause
 
 
 FUTURE = [
@@ -245,22 +245,22 @@ FUTURE = [
 
 @pytest.mark.parametrize(("name", "given", "at", "cause"), FUTURE, ids=lambda each: str(each)[:40])
 def test_the_future_has_one_cause(name: str, given: Facts, at: datetime, cause: Cause) -> None:
-    assert why(given, at).cause is cause
+    assert explain_facts(given, at).cause is cause
 
 
 def test_an_answer_names_what_was_in_the_way() -> None:
     rows = (row(hour(8), key=3, finished_at=hour(9, 10)), not_run(hour(9), "overlap_skip"))
-    answer = why(facts(rows=rows), hour(9))
+    answer = explain_facts(facts(rows=rows), hour(9))
     assert answer.row is not None
     assert answer.row.key == 3
     told = not_run(hour(9), "overlap_skip", blocked_by=5)
     named = (row(hour(7), key=5, finished_at=hour(7, 10)), told)
-    answer = why(facts(rows=named), hour(9))
+    answer = explain_facts(facts(rows=named), hour(9))
     assert answer.row is not None
     assert answer.row.key == 5
 
 
 def test_an_answer_names_who_paused_and_until_when() -> None:
     rows = (not_run(hour(8), "disabled"),)
-    answer = why(facts(rows=rows, pauses=(PAUSE,)), hour(8, 0))
+    answer = explain_facts(facts(rows=rows, pauses=(PAUSE,)), hour(8, 0))
     assert (answer.pause, answer.until) == (PAUSE, hour(9))

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from django.utils import translation
 
 from ... import conf
-from ...core.explain import Cause, Row, Why
+from ...core.explain import Answer, Cause, Row
 from ...formatting import format_instant, iso8601
 from ...models import ScheduledTask, TaskRun
 from ...store.queries import explain, next_start_of, read_schedule
@@ -66,7 +66,7 @@ def explanation_of(context: Context, options: Options) -> Report:
 
 def why_of(
     context: Context, scope: Scope, task: ScheduledTask, now: datetime, at: datetime | None = None
-) -> Why:
+) -> Answer:
     limit = patience(conf.options().LEASE)
     attended = is_attended(scope.using, scope.deployment, limit, context.clock.database_time())
     return explain(task, now, at, is_attended=attended)
@@ -80,12 +80,12 @@ def removal_report(
     if removal is None:
         return None
     at = None if options["at"] is None else read_instant("--at", options["at"], zone)
-    why = Why(Cause.REMOVED, at or now, until=removal.at)
+    why = Answer(Cause.REMOVED, at or now, until=removal.at)
     runs = newest_runs(scope.using, scope.deployment, options["name"], _RUNS, at)
     return RemovedTask(options["name"], why, list(runs), at, zone, now)
 
 
-def sentence_of(why: Why, zone: ZoneInfo) -> str:
+def sentence_of(why: Answer, zone: ZoneInfo) -> str:
     """Return an answer as a sentence; commands speak English."""
     with translation.override(None):
         return sentence(why, zone)
@@ -96,7 +96,7 @@ class RemovedTask:
     """A task that is not declared any more."""
 
     name: str
-    why: Why
+    why: Answer
     runs: list[TaskRun]
     at: datetime | None
     zone: ZoneInfo
@@ -125,7 +125,7 @@ class Explanation:
     """Why a registered task did or did not run."""
 
     task: ScheduledTask
-    why: Why
+    why: Answer
     at: datetime | None
     zone: ZoneInfo
     now: datetime

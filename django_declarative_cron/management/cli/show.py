@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import translation
 
-from ...core.explain import Why
+from ...core.explain import Answer
 from ...cron import describe
 from ...formatting import format_duration, format_instant, format_relative, iso8601
 from ...models import TaskOverride, TaskRun
@@ -66,7 +66,7 @@ class TaskReport:
     """Everything about one task."""
 
     reading: Reading
-    why: Why
+    why: Answer
     runs: list[TaskRun]
     zone: ZoneInfo
     now: datetime
