@@ -20,7 +20,7 @@ from ..core.notifications import MAX_LINES, Message, Notice, overdue_notice
 from ..runtime.clock import Clock
 from ..signals import report
 from ..store import metrics_queries
-from ..store.status import patience
+from ..store.status import attendance, patience
 from .channels import deliver
 from .delivery import DeliveryError
 
@@ -61,16 +61,16 @@ def check_and_notify(using: str, channels: Iterable[Channel], clock: Clock) -> C
 
 
 def _problems(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
-    at, limit = clock.now(), patience(conf.options().LEASE).total_seconds()
-    lead = metrics_queries.lead_of(using, deployment, clock.database_time())
+    at, limit = clock.now(), patience(conf.options().LEASE)
+    lead = attendance(using, deployment, None, clock.database_time())
     if lead is None:
         yield Notice("no_leader", "", at, "no scheduler has ever checked in")
         return
     leaderless = lead.leaderless()
-    if not any(silent <= limit for silent in lead.present.values()):
+    if not lead.heard(limit):
         text = f"no scheduler is at work, and none was heard of for {lead.silence:.0f} s"
         yield Notice("no_leader", "", at, text)
-    elif leaderless is not None and leaderless >= limit:
+    elif leaderless is not None and leaderless >= limit.total_seconds():
         text = f"no scheduler has led for {leaderless:.0f} s: nothing starts"
         yield Notice("no_leader", "", at, text)
     for task, since in metrics_queries.troubles_of(using, deployment, at).overdue.items():

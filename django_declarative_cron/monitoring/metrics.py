@@ -187,12 +187,11 @@ class DatabaseCollector:
 
 def _of_deployment(counts: Counts) -> Iterator[Any]:
     lead, leaderless = counts.lead, counts.lead.leaderless()
-    limit = patience(conf.options().LEASE).total_seconds()
     values = {
         "term": lead.term,
         "has_leader": leaderless is None,
         "leaderless_seconds": leaderless or 0.0,
-        "schedulers": sum(silent <= limit for silent in lead.present.values()),
+        "schedulers": len(lead.heard(patience(conf.options().LEASE))),
     }
     if counts.events is not None:
         age = counts.events.age

@@ -28,7 +28,7 @@ from ..signals import report, signal_of
 from ..store import metrics_queries
 from ..store.database import alias
 from ..store.guard import Member
-from ..store.status import patience
+from ..store.status import attendance, patience
 from .channels import deliver
 from .delivery import Delivery
 
@@ -167,14 +167,14 @@ class Notifications:
 
     def _poll(self, member: Member, options: Options) -> Observation | None:
         using, deployment = member.using, member.deployment
-        lead = metrics_queries.lead_of(using, deployment, member.database_time)
+        lead = attendance(using, deployment, None, member.database_time)
         if lead is None:
             return None
-        at, limit = self._clock.now(), patience(options.LEASE).total_seconds()
+        at, limit = self._clock.now(), patience(options.LEASE)
         leaderless = lead.leaderless()
-        if leaderless is not None and leaderless < limit:
+        if leaderless is not None and leaderless < limit.total_seconds():
             leaderless = None
-        live = [each for each, silent in lead.present.items() if silent <= limit]
+        live = [each.pk for each in lead.heard(limit)]
         speaks = member.instance == min(live, default=None)
         if lead.leader != member.instance:
             return Observation(at, leads=False, speaks=speaks, leaderless=leaderless)

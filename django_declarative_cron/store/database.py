@@ -21,7 +21,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import wraps
 from itertools import islice
 from math import ceil
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.apps import apps
 from django.db import (
@@ -300,21 +300,27 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def again_after_conflict(
-    function: Callable[Concatenate[Any, P], R],
-) -> Callable[Concatenate[Any, P], R]:
-    """Retry a transaction of a member that failed with a deadlock or a serialization error."""
+    function: Callable[P, R],
+) -> Callable[P, R]:
+    """Retry a transaction that failed with a deadlock or a serialization error."""
 
     @wraps(function)
-    def call(member: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(_TRIES - 1):
             try:
-                return function(member, *args, **kwargs)
+                return function(*args, **kwargs)
             except Error as error:
-                if not is_conflict(error) or connections[member.using].in_atomic_block:
+                if not is_conflict(error) or connections[_using(args)].in_atomic_block:
                     raise
-        return function(member, *args, **kwargs)
+        return function(*args, **kwargs)
 
     return call
+
+
+def _using(args: tuple[Any, ...]) -> str:
+    """Return the alias of the member that a function is called for, if it is called for one."""
+    using: str = getattr(args[0], "using", None) or alias() if args else alias()
+    return using
 
 
 def lock(

@@ -294,17 +294,14 @@ class Effect(StrEnum):
     NONE = "none"
 
 
+@database.again_after_conflict
 def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) -> Effect:
     """End a run that waits; ask one in progress to end, for its callback or its runner.
 
     Returns:
         what became of it; nothing where it has ended, or was asked before.
     """
-    return _cancel(outsider(database_time), run, act)
-
-
-@database.again_after_conflict
-def _cancel(member: Member, run: TaskRun, act: Act) -> Effect:
+    member = outsider(database_time)
     if run.outcome != Outcome.WAITING:
         # What was seen running never waits again, and needs no lock to be asked.
         return _ask(member, run, act)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
-from uuid import UUID
 
 from django.db import DatabaseError
 from django.db.models import Avg, Count, DurationField, ExpressionWrapper, F, Max, Min, Q, QuerySet
@@ -16,44 +15,13 @@ from .. import conf
 from ..core.declarations.problems import Problem
 from ..core.lint import Pace, too_long
 from ..core.status import Status
-from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
+from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
 from . import database, overview
-from .guard import LONG_AGO
 from .queries import read_schedule
-from .status import MOST as MOST_INSTANCES
-from .status import SCHEDULES, next_start_at, spoke_at, status_query
+from .status import Attendance, attendance, next_start_at, status_query
 
 MOST = 1000
 """How many failing or overdue tasks are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """Who leads a deployment.
-
-    Args:
-        now: the database's time.
-        term: of the lead.
-        leader: instance that leads, if any.
-        expires_at: when its lease ends, or ended.
-        present: schedulers that have not stopped, with the seconds since each spoke for itself.
-        silence: seconds since any scheduler was heard of, also of those that have stopped.
-    """
-
-    now: datetime
-    term: int
-    leader: UUID | None
-    expires_at: datetime | None
-    present: dict[UUID, float]
-    silence: float = 0.0
-
-    def leaderless(self) -> float | None:
-        """Return the seconds for which nobody has led, ``None`` where somebody does."""
-        if self.leader is not None and self.expires_at is not None and self.expires_at > self.now:
-            return None
-        if self.expires_at is None:
-            return self.silence
-        return (self.now - self.expires_at).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +42,7 @@ class Counts:
     """What the rows say in numbers.
 
     Args:
-        lead: who leads.
+        lead: the schedulers, and which of them leads.
         by_status: tasks by their status word.
         by_outcome: what ended within an hour, by outcome.
         events: the backlog of the outbox, ``None`` without a sink.
@@ -82,37 +50,12 @@ class Counts:
         gone: of the tasks that were asked for by name, those that are not there any more.
     """
 
-    lead: Lead
+    lead: Attendance
     by_status: dict[Status, int]
     by_outcome: dict[str, int]
     events: Backlog | None
     tasks: list[ScheduledTask]
     gone: frozenset[str] = frozenset()
-
-
-def lead_of(using: str, deployment: str, database_time: BaseExpression) -> Lead | None:
-    """Look who leads, in two queries, three where all have stopped.
-
-    ``None`` where no scheduler ever came.
-    """
-    states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    state = states.annotate(database_now=database_time).first()
-    if state is None:
-        return None
-    known = SchedulerInstance.objects.using(using).filter(
-        SCHEDULES, scheduler=state, heartbeat_at__gt=LONG_AGO
-    )
-    now = state.database_now
-    newest = (
-        known.filter(stopped_at=None).defer("lapses").order_by("-heartbeat_at")[:MOST_INSTANCES]
-    )
-    present = {each.pk: max((now - spoke_at(each)).total_seconds(), 0.0) for each in newest}
-    silence = min(present.values(), default=None)
-    if silence is None:
-        # Who stopped properly has left nothing else that says when.
-        last = known.aggregate(last=Max("heartbeat_at"))["last"] or now
-        silence = max((now - last).total_seconds(), 0.0)
-    return Lead(now, state.term, state.leader_id, state.lease_expires_at, present, silence)
 
 
 def troubles_of(using: str, deployment: str, now: datetime) -> Troubles:
@@ -151,7 +94,7 @@ def counts_of(
     asked: Collection[str] = (),
 ) -> Counts | None:
     """Count what is there, in half a dozen queries; ``None`` where no scheduler ever came."""
-    lead = lead_of(using, deployment, clock.database_time())
+    lead = attendance(using, deployment, None, clock.database_time())
     if lead is None:
         return None
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)

@@ -22,7 +22,7 @@ from ..models import Origin, ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
 from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
-from .guard import Locked, Member, locked, outsider
+from .guard import Locked, locked, outsider
 from .operator_actions import Act
 from .rows import options_of
 
@@ -60,6 +60,7 @@ class Posted:
     is_new: bool
 
 
+@database.again_after_conflict
 def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
     """Register a task, or bring its row up to date (CRON-26).
 
@@ -70,11 +71,7 @@ def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
         OwnedError: settings declare a task of that name.
         django.db.Error: nothing was written.
     """
-    return _post(outsider(), declaration, now, by)
-
-
-@database.again_after_conflict
-def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> Posted:
+    member = outsider()
     with (
         naming_what_is_held(member.using, member.deployment),
         locked(member, create=True) as held,
@@ -95,6 +92,7 @@ def _post(member: Member, declaration: Declaration, now: datetime, by: str) -> P
     return Posted(after, row is None)
 
 
+@database.again_after_conflict
 def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
     """Enable or disable a task (002 Toggle a CronJob).
 
@@ -106,11 +104,7 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         OwnedError: settings declare it.
         DamagedError: its row cannot be read.
     """
-    return _switch(outsider(), name, enabled, act)
-
-
-@database.again_after_conflict
-def _switch(member: Member, name: str, enabled: bool, act: Act) -> ScheduledTask:
+    member = outsider()
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         row = None if held is None else _row(held, name)
         if held is None or row is None:
@@ -146,6 +140,7 @@ def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
         raise DamagedError("its row is damaged: register it again")
 
 
+@database.again_after_conflict
 def remove(name: str, act: Act) -> None:
     """Remove a task; its runs stay, and one in flight may end (002 Remove a CronJob).
 
@@ -153,11 +148,7 @@ def remove(name: str, act: Act) -> None:
         AbsentError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
-    _remove(outsider(), name, act)
-
-
-@database.again_after_conflict
-def _remove(member: Member, name: str, act: Act) -> None:
+    member = outsider()
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         row = None if held is None else _row(held, name)
         if held is None or row is None:

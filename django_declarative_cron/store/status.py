@@ -226,6 +226,8 @@ class Attendance:
     Args:
         now: the database's time.
         leader: the instance that leads, if any.
+        term: of its lead.
+        expires_at: when its lease ends, or ended.
         digest: of the active registration set.
         present: instances that have not stopped, the newest heartbeat first.
         last: the instance that was heard of last, ``None`` where none ever was.
@@ -234,6 +236,8 @@ class Attendance:
 
     now: datetime
     leader: UUID | None
+    term: int
+    expires_at: datetime | None
     digest: str
     present: tuple[SchedulerInstance, ...]
     last: SchedulerInstance | None
@@ -249,6 +253,24 @@ class Attendance:
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
         """Return the instances that were heard of lately."""
         return [each for each in self.present if self.age(each) <= within]
+
+    @property
+    def silence(self) -> float:
+        """Return the seconds since any scheduler was heard of, also of those that have stopped."""
+        if self.present:
+            return min(map(self.age, self.present)).total_seconds()
+        if self.last is None or gave_up(self.last):
+            return 0.0
+        silence: timedelta = self.now - self.last.heartbeat_at
+        return max(silence.total_seconds(), 0.0)
+
+    def leaderless(self) -> float | None:
+        """Return the seconds for which nobody has led, ``None`` where somebody does."""
+        if self.leader is not None and self.expires_at is not None and self.expires_at > self.now:
+            return None
+        if self.expires_at is None:
+            return self.silence
+        return (self.now - self.expires_at).total_seconds()
 
 
 def is_attended(
@@ -277,12 +299,15 @@ def gave_up(instance: SchedulerInstance) -> bool:
 
 
 def attendance(
-    using: str, deployment: str, now: datetime, database_time: BaseExpression
+    using: str, deployment: str, now: datetime | None, database_time: BaseExpression
 ) -> Attendance | None:
-    """Look who is there, in three or four queries whatever the number of rows.
+    """Return the schedulers of a deployment, in two or three queries, ``None`` where it is unknown.
 
-    Returns:
-        what was found, ``None`` where no scheduler ever came.
+    Args:
+        using: database alias.
+        deployment: its name.
+        now: for which the overdue tasks are counted, in one more query; ``None`` for no count.
+        database_time: expression of the database's time.
     """
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
     state = states.annotate(database_now=database_time).first()
@@ -291,12 +316,17 @@ def attendance(
     known = SchedulerInstance.objects.using(using).filter(SCHEDULES, scheduler=state)
     newest = known.defer("lapses").order_by("-heartbeat_at")
     present = tuple(newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)[:MOST])
-    late = status_query(Status.OVERDUE, now)
+    overdue = 0
+    if now is not None:
+        late = status_query(Status.OVERDUE, now)
+        overdue = ScheduledTask.objects.using(using).filter(late, scheduler=state).count()
     return Attendance(
         now=state.database_now,
         leader=state.leader_id,
+        term=state.term,
+        expires_at=state.lease_expires_at,
         digest=state.digest,
         present=present,
         last=present[0] if present else newest.first(),
-        overdue=ScheduledTask.objects.using(using).filter(late, scheduler=state).count(),
+        overdue=overdue,
     )

@@ -11,7 +11,7 @@ import pytest
 from django.core.cache import cache
 
 from django_declarative_cron.monitoring import http_client
-from django_declarative_cron.store import metrics_queries
+from django_declarative_cron.store.status import attendance
 from django_declarative_cron.testing import ManualClock, Simulation
 
 from ..receiver import Receiver
@@ -129,9 +129,9 @@ def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
     later = ManualClock(sim.clock.now() + timedelta(minutes=5))
     told = " ".join(cron("notify", "--check", clock=later).err.split())
     assert "none was heard of for 300 s" in told
-    lead = metrics_queries.lead_of("default", "default", later.database_time())
+    lead = attendance("default", "default", None, later.database_time())
     assert lead is not None
-    assert (lead.present, lead.leaderless()) == ({}, 300.0)
+    assert (lead.present, lead.leaderless()) == ((), 300.0)
 
 
 def test_silence_is_told_once_and_again_after_its_time(

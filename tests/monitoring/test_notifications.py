@@ -215,15 +215,15 @@ def test_a_mail_server_that_hangs_has_a_timeout(
 
 @pytest.mark.django_db
 def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
-    from django_declarative_cron.store import metrics_queries
+    from django_declarative_cron.store.status import attendance
 
     using, clock = "default", system_clock
-    assert metrics_queries.lead_of(using, "default", clock.database_time()) is None
+    assert attendance(using, "default", None, clock.database_time()) is None
     state = SchedulerState.objects.create(deployment="default", term=3)
     for seconds, leads in ((30, True), (-50, False)):
         state.lease_expires_at = clock.now() + timedelta(seconds=seconds)
         state.save()
-        found = metrics_queries.lead_of(using, "default", clock.database_time())
+        found = attendance(using, "default", None, clock.database_time())
         assert found is not None
         assert found.term == 3
         leaderless = found.leaderless()
