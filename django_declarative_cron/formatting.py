@@ -54,9 +54,9 @@ def _civil(local: datetime) -> str:
     return f"{local:%Y-%m-%d} {format_clock(local)}"
 
 
-def format_clock(local: datetime) -> str:
-    """Return the time of day, with seconds where there are any."""
-    return f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+def format_clock(local: datetime, *, seconds: bool = False) -> str:
+    """Return the time of day, with seconds where there are any or if they are asked for."""
+    return f"{local:%H:%M:%S}" if seconds or local.second else f"{local:%H:%M}"
 
 
 def format_relative(instant: datetime, now: datetime) -> str:

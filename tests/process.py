@@ -26,7 +26,7 @@ class Process:
         self._mark = f"DDC_TEST_PROCESS={uuid.uuid4()}"
         self.lines: list[str] = []
         self.child = subprocess.Popen(
-            [*python, "runscheduler", *arguments],
+            [*python, "runscheduler", "-v", "2", *arguments],
             env={**environment, **dict([self._mark.split("=")])},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -26,7 +26,7 @@ _VARYING = [
     (r"\bCES?T\b", "<zone>"),
     (r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ", "<day> "),
     (r"\bin \d+ (ms|s|min|h|d)\b|\b\d+ (ms|s|min|h|d) ago\b|\bnow$|\bnow(?=  )", "<distance>"),
-    (r"after (\d+ ms|\d+\.\d s)", "after <duration>"),
+    (r"after \d+(\.\d)? m?s\b", "after <duration>"),
     (r"\s+", " "),
 ]
 

@@ -63,7 +63,7 @@ def test_a_terminal_that_closes_stops_it_as_sigterm_does(
     }
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "django", "runscheduler"],
+        [sys.executable, "-m", "django", "runscheduler", "-v", "2"],
         env={**child_environment, **settings},
         stdin=slave,
         stdout=slave,
@@ -202,7 +202,7 @@ def test_wrong_use_is_exit_code_2(
 
 def test_before_migrate_it_says_so_in_one_sentence(project_environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "django", "runscheduler"],
+        [sys.executable, "-m", "django", "runscheduler", "-v", "2"],
         env={**project_environment, "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings"},
         capture_output=True,
         text=True,

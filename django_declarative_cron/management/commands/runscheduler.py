@@ -40,6 +40,7 @@ from ...signals import signal_of
 from ...store import database
 from ...store.database import AWAY
 from ..cli import banner
+from ..cli.run_log_format import RunLineFormatter
 from ..cli.terminal import abandon
 from ..migrations_check import require_tables
 
@@ -99,7 +100,7 @@ class Command(BaseCommand):
         shutdown.install()
         self._require_database()
         self._check_settings()
-        _show_events()
+        _show_events(given["verbosity"])
         options = _options(given)
         # It may wait for rows that somebody holds; whoever asks it to end waits for the grace.
         self._longest_start = min(max(options.GRACE, _FAREWELL), _LONGEST_START_AFTER_SIGNAL)
@@ -308,13 +309,21 @@ def _options(given: dict[str, Any]) -> conf.Options:
     return options
 
 
-def _show_events() -> None:
-    """Show events on standard error where the project configures no logging for them."""
+def _show_events(verbosity: int) -> None:
+    """Log to standard error if the project configures no logging for events.
+
+    From verbosity 2 on, runs have a line for each event, with its fields.
+    """
     logger = logging.getLogger("django_declarative_cron")
     if logger.hasHandlers():
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    formatter = RunLineFormatter(conf.project_zone())
+    if verbosity > 1:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    else:
+        handler.setFormatter(formatter)
+        handler.addFilter(formatter.filter)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
 
