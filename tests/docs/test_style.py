@@ -13,11 +13,11 @@ from .pages import DOCS, README, generate
 PATHS = [
     README.path,
     CHECKOUT / "CHANGELOG.md",
-    *(page.path for page in DOCS.values() if page.name != "admin.md"),
+    *(page.path for page in DOCS.values()),
 ]
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
 TABLES = [
-    *("options", "keys", "job", "retry", "checks EWI", "metrics", "runscheduler"),
+    *("options", "keys", "job", "retry", "checks EWI", "metrics", "commands", "runscheduler"),
     *("events runs", "events tasks", "events scheduler", "extras"),
 ]
 TEXTS |= {name: generate(name) for name in TABLES}

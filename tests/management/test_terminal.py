@@ -196,23 +196,23 @@ everyday subcommands:
   run          run a task now, in the foreground
   pause        pause tasks: nothing runs until resumed, or for a time
   resume       end pauses; occurrences under them do not run
-  skip         leave the next occurrence out; the one after it runs
+  skip         skip the next occurrence; the one after it runs
   retry        start pending retries now, or clear them
-  cancel       ask runs in progress to end, and end those that wait
-  health       ask the database whether a scheduler has checked in
-  plan         show what starting a scheduler would change
+  cancel       cancel runs that are in progress or waiting
+  health       check whether a scheduler is running
+  plan         preview the changes of a start of the scheduler
 
 advanced:
-  explain      say why a task did or does not run
-  clear-retry  forget pending retries; the next occurrence runs
+  explain      explain why a task did or does not run
+  clear-retry  clear pending retries; the next occurrence runs
   backfill     run occurrences of the past, one by one, in the foreground
-  simulate     show what would run in a span of time
-  snapshot     write down when every task runs in a year, for review
+  simulate     count the occurrences in a time span
+  snapshot     write the dates of a year to a file, for review
   prune        delete old history, in small batches
   outbox       show events that wait for delivery
-  notify       test notifications, and send one if no scheduler is at work
+  notify       test notifications, and report that no scheduler is running
   metrics      print metrics for Prometheus, a dashboard or alert rules
-  token        create, list and revoke tokens of the HTTP binding
+  token        create, list and revoke tokens of the HTTP API
   verify       check the stored history against the axioms
   import       write the tasks of another scheduler as SCHEDULED_TASKS
 """

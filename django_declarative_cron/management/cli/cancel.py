@@ -51,6 +51,4 @@ def _names(names: list[str]) -> str:
     return ", ".join(sorted(set(names)))
 
 
-CANCEL = Subcommand(
-    "cancel", "ask runs in progress to end, and end those that wait", _arguments, _answer
-)
+CANCEL = Subcommand("cancel", "cancel runs that are in progress or waiting", _arguments, _answer)

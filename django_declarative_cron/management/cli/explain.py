@@ -172,4 +172,4 @@ def _run_as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-EXPLAIN = Subcommand("explain", "say why a task did or does not run", _arguments, _answer)
+EXPLAIN = Subcommand("explain", "explain why a task did or does not run", _arguments, _answer)

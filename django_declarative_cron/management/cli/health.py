@@ -210,6 +210,4 @@ def _backlog_as_dict(events: Backlog) -> dict[str, Any]:
     }
 
 
-HEALTH = Subcommand(
-    "health", "ask the database whether a scheduler has checked in", _arguments, _answer
-)
+HEALTH = Subcommand("health", "check whether a scheduler is running", _arguments, _answer)

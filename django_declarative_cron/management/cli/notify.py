@@ -93,7 +93,7 @@ def _channels(name: str | None) -> list[Channel]:
 
 NOTIFY = Subcommand(
     "notify",
-    "test notifications, and send one if no scheduler is at work",
+    "test notifications, and report that no scheduler is running",
     _arguments,
     _answer,
 )

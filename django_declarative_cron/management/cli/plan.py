@@ -139,4 +139,4 @@ def _declaration_as_dict(declaration: Declaration) -> dict[str, Any]:
     }
 
 
-PLAN = Subcommand("plan", "show what starting a scheduler would change", add_format, _answer)
+PLAN = Subcommand("plan", "preview the changes of a start of the scheduler", add_format, _answer)

@@ -34,5 +34,5 @@ def _clear(context: Context, options: Options) -> None:
 
 RETRY = Subcommand("retry", "start pending retries now, or clear them", _arguments, _answer)
 CLEAR_RETRY = Subcommand(
-    "clear-retry", "forget pending retries; the next occurrence runs", add_arguments, _clear
+    "clear-retry", "clear pending retries; the next occurrence runs", add_arguments, _clear
 )

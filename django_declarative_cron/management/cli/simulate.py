@@ -189,7 +189,7 @@ def _row(terminal: Terminal, line: Line) -> list[Cell]:
 
 SIMULATE = Subcommand(
     "simulate",
-    "show what would run in a span of time",
+    "count the occurrences in a time span",
     _arguments,
     _answer,
 )

@@ -36,6 +36,4 @@ def _why_not_skipped(task: ScheduledTask) -> Unchanged:
     return Unchanged("never runs again: there is nothing to skip", False)
 
 
-SKIP = Subcommand(
-    "skip", "leave the next occurrence out; the one after it runs", _arguments, _answer
-)
+SKIP = Subcommand("skip", "skip the next occurrence; the one after it runs", _arguments, _answer)

@@ -85,7 +85,7 @@ def _present(first: date) -> str:
 
 SNAPSHOT = Subcommand(
     "snapshot",
-    "write down when every task runs in a year, for review",
+    "write the dates of a year to a file, for review",
     _arguments,
     _answer,
 )

@@ -136,7 +136,7 @@ def _state(row: AccessToken, now: datetime) -> str:
 
 TOKEN = Subcommand(
     "token",
-    "create, list and revoke tokens of the HTTP binding",
+    "create, list and revoke tokens of the HTTP API",
     _arguments,
     _answer,
 )
