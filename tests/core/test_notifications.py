@@ -180,7 +180,7 @@ def test_a_webhook_without_a_signature_is_remarked_on() -> None:
     url = "https://hooks.example.org/a"
     found = read_channels([{"kind": "webhook", "url": url}, {"kind": "slack", "url": url}])
     assert list(remarks(found)) == [
-        "has the webhook 'webhook' without a `secret`, so its messages can be forged"
+        "has the webhook 'webhook' without a `secret`, so messages can be forged"
     ]
 
 
