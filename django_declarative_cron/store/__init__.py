@@ -35,7 +35,7 @@ and its process with it. A living process that lost only its lead keeps its runs
 
 **Observation.** A process that polls the deployment knows since when the database answers it
 without a gap, by the database's time. A leader writes that into the deployment's row with each
-renewal (``observation``), every process into its own row with each heartbeat. A new leader
+renewal, every process into its own row with each heartbeat. A new leader
 continues the observation of those before it as far as theirs reaches to its own: leaders may be
 lost one after the other, and dead processes are found as soon as ever. A gap longer than a
 ``RENEW`` begins the observation anew. After an outage, a suspended machine or a step of the

@@ -20,7 +20,7 @@ from ..core.start import BACKFILL
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskOverride, TaskRun
 from . import database, operator_actions
-from .guard import Locked, Member
+from .guard import LockedDeployment, Member
 from .rows import ACTIVE, runs_beside, told_row
 
 Active = Mapping[str, list[ActiveRun]]
@@ -58,7 +58,7 @@ def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
     return newest is not None and run.scheduled_for < newest and run.reason != BACKFILL
 
 
-def active_runs(held: Locked, tasks: Iterable[ScheduledTask]) -> Active:
+def active_runs(held: LockedDeployment, tasks: Iterable[ScheduledTask]) -> Active:
     """Return the runs that run or wait, of those tasks whose next decision asks for them."""
     # Who coalesces is not considered while it runs.
     asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
@@ -87,11 +87,13 @@ def wake_of(row: ScheduledTask, active: Sequence[ActiveRun], now: datetime) -> d
     return min([*ends, *filter(None, [row.wake_at])], default=None)
 
 
-def _active(held: Locked) -> QuerySet[TaskRun]:
+def _active(held: LockedDeployment) -> QuerySet[TaskRun]:
     return held.runs.filter(ACTIVE)
 
 
-def others(held: Locked, names: Collection[str], ended: Collection[int]) -> dict[str, int]:
+def others(
+    held: LockedDeployment, names: Collection[str], ended: Collection[int]
+) -> dict[str, int]:
     """Return the newest run that goes on, of each task that has one."""
     if not names:
         return {}
@@ -117,7 +119,7 @@ def waiting_rows(
     ]
 
 
-def request_cancels(held: Locked, told: Iterable[events.Event]) -> list[TaskRun]:
+def request_cancels(held: LockedDeployment, told: Iterable[events.Event]) -> list[TaskRun]:
     """Write down which runs are asked to end; those that wait end with it.
 
     Returns:
@@ -139,7 +141,7 @@ def request_cancels(held: Locked, told: Iterable[events.Event]) -> list[TaskRun]
     return offered
 
 
-def withdraw(held: Locked, names: Collection[str], now: datetime) -> list[TaskRun]:
+def withdraw(held: LockedDeployment, names: Collection[str], now: datetime) -> list[TaskRun]:
     """End runs that no external worker has fetched yet: their tasks are not theirs any more.
 
     Returns:
@@ -167,20 +169,22 @@ def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCan
     ]
 
 
-def drop_waiting(held: Locked, name: str, now: datetime) -> list[events.TaskRunCancelRequested]:
+def drop_waiting(
+    held: LockedDeployment, name: str, now: datetime
+) -> list[events.TaskRunCancelRequested]:
     """End every run of a task that waits: nothing is owed for its past any more."""
     return _drop(_behind(held, name), name, now, "overridden")
 
 
 def drop_one_waiting(
-    held: Locked, run: TaskRun, now: datetime
+    held: LockedDeployment, run: TaskRun, now: datetime
 ) -> list[events.TaskRunCancelRequested]:
     """End a run that waits behind another one, where somebody asks for it."""
     mine = _behind(held, run.task_name).filter(pk=run.pk)
     return _drop(mine, run.task_name, now, "requested")
 
 
-def _behind(held: Locked, name: str) -> QuerySet[TaskRun]:
+def _behind(held: LockedDeployment, name: str) -> QuerySet[TaskRun]:
     return _active(held).filter(task_name=name, outcome=Outcome.WAITING, waits_in=None)
 
 
@@ -205,7 +209,7 @@ def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
     )
 
 
-def begin(held: Locked, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]) -> None:
+def begin(held: LockedDeployment, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]) -> None:
     """Start runs that have waited."""
     begun = [(row, event) for row, event in begun if event.waited is not None]
     for row, event in begun:
@@ -297,7 +301,9 @@ class Started:
     policy: Policy
 
 
-def write_starts(held: Locked, started: list[Started], unserved: list[TaskRun]) -> list[Claim]:
+def write_starts(
+    held: LockedDeployment, started: list[Started], unserved: list[TaskRun]
+) -> list[Claim]:
     """Write the runs that start; their tasks' rows point at them and are still to be saved."""
     operator_actions.sign(held, unserved)
     begin(held, [(each.row, each.event) for each in started])
@@ -334,7 +340,7 @@ def _claim_of(each: Started, term: int) -> Claim:
     return Claim(run, started.task_name, started, term, each.declaration)
 
 
-def _run_row(held: Locked, started: Started) -> TaskRun:
+def _run_row(held: LockedDeployment, started: Started) -> TaskRun:
     row, event = started.row, started.event
     run = TaskRun(
         scheduler=held.row,
@@ -353,7 +359,7 @@ def _run_row(held: Locked, started: Started) -> TaskRun:
     return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
 
 
-def _with_ids(held: Locked, runs: list[TaskRun]) -> None:
+def _with_ids(held: LockedDeployment, runs: list[TaskRun]) -> None:
     """Fetch the ids where the database does not hand them out with the insert."""
     if connections[held.using].features.can_return_rows_from_bulk_insert or not runs:
         return
@@ -363,7 +369,7 @@ def _with_ids(held: Locked, runs: list[TaskRun]) -> None:
         slots[slot].pk = pk
 
 
-def _consume_requests(held: Locked, started: Iterable[events.TaskRunStarted]) -> None:
+def _consume_requests(held: LockedDeployment, started: Iterable[events.TaskRunStarted]) -> None:
     """Close the requests of people that these starts answer."""
     names = [event.task_name for event in started if event.answers_request]
     if names:

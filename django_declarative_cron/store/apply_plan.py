@@ -22,11 +22,11 @@ from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard
 from . import active_runs, database, operator_actions, outbox, rows
 from .database import chunks
-from .guard import Locked
+from .guard import LockedDeployment
 from .rows import ACTIVE
 
 
-def apply(held: Locked, todo: Plan, now: datetime) -> list[events.Event]:
+def apply(held: LockedDeployment, todo: Plan, now: datetime) -> list[events.Event]:
     """Write a plan.
 
     Returns:
@@ -43,7 +43,7 @@ def apply(held: Locked, todo: Plan, now: datetime) -> list[events.Event]:
     return told
 
 
-def _remove(held: Locked, names: Sequence[str], now: datetime) -> list[events.Event]:
+def _remove(held: LockedDeployment, names: Sequence[str], now: datetime) -> list[events.Event]:
     """Remove the rows of names that are no longer declared; runs and acts stay."""
     told: list[events.Event] = []
     tasks = held.tasks
@@ -67,7 +67,7 @@ def _remove(held: Locked, names: Sequence[str], now: datetime) -> list[events.Ev
     return told
 
 
-def _keep_history_marks(held: Locked, gone: QuerySet[ScheduledTask]) -> None:
+def _keep_history_marks(held: LockedDeployment, gone: QuerySet[ScheduledTask]) -> None:
     """Let the deployment remember where the histories of tasks began whose rows go."""
     newest = gone.aggregate(newest=Max("history_from"))["newest"]
     if newest is not None and (held.row.history_from is None or held.row.history_from < newest):
@@ -76,7 +76,7 @@ def _keep_history_marks(held: Locked, gone: QuerySet[ScheduledTask]) -> None:
 
 
 def _withdraw(
-    held: Locked,
+    held: LockedDeployment,
     names: Collection[str],
     tasks: Iterable[ScheduledTask],
     now: datetime,
@@ -88,7 +88,9 @@ def _withdraw(
     return outbox.tell(held, active_runs.ends_of(withdrawn, now), tasks, withdrawn)
 
 
-def _override(held: Locked, overrides: Sequence[Override], now: datetime) -> list[events.Event]:
+def _override(
+    held: LockedDeployment, overrides: Sequence[Override], now: datetime
+) -> list[events.Event]:
     if not overrides:
         return []
     known = Known.of(held, [o.declaration for o in overrides], now)
@@ -110,7 +112,9 @@ def _override(held: Locked, overrides: Sequence[Override], now: datetime) -> lis
     return told
 
 
-def _take_over(held: Locked, moved: Sequence[ScheduledTask], now: datetime) -> list[events.Event]:
+def _take_over(
+    held: LockedDeployment, moved: Sequence[ScheduledTask], now: datetime
+) -> list[events.Event]:
     """Let no run that waits for an external worker hold up a task that has other owners now."""
     if not moved:
         return []
@@ -123,7 +127,7 @@ def _take_over(held: Locked, moved: Sequence[ScheduledTask], now: datetime) -> l
 
 
 def overridden(
-    held: Locked,
+    held: LockedDeployment,
     row: ScheduledTask,
     declaration: Declaration,
     now: datetime,
@@ -151,7 +155,9 @@ def overridden(
     return settle(story, declaration.schedule, now, declaration.overlap_policy)
 
 
-def _update(held: Locked, declarations: Sequence[Declaration], now: datetime) -> list[events.Event]:
+def _update(
+    held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
+) -> list[events.Event]:
     """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
     by_name = {declaration.name: declaration for declaration in declarations}
     told: list[events.Event] = []
@@ -205,13 +211,15 @@ def _switched(
     return story
 
 
-def _rows_by_name(held: Locked, names: Iterable[str]) -> Iterable[Any]:
+def _rows_by_name(held: LockedDeployment, names: Iterable[str]) -> Iterable[Any]:
     tasks = held.tasks
     for chunk in chunks(names):
         yield list(tasks.filter(name__in=chunk))
 
 
-def add(held: Locked, declarations: Sequence[Declaration], now: datetime) -> list[events.TaskEvent]:
+def add(
+    held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
+) -> list[events.TaskEvent]:
     """Insert the rows of names that have none; return what happened, in causal order."""
     told: list[events.TaskEvent] = []
     if declarations:
@@ -224,7 +232,7 @@ def add(held: Locked, declarations: Sequence[Declaration], now: datetime) -> lis
 
 
 def _rows(
-    held: Locked, declarations: Sequence[Declaration], now: datetime
+    held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
 ) -> Iterator[tuple[ScheduledTask, events.TaskAdded]]:
     known, epoch = Known.of(held, declarations, now), held.next_epoch()
     with scheduling_each(declarations) as each:
@@ -284,7 +292,9 @@ class Known:
     served: set[str]
 
     @classmethod
-    def of(cls, held: Locked, declarations: Sequence[Declaration], now: datetime) -> Known:
+    def of(
+        cls, held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
+    ) -> Known:
         """Ask history and acts."""
         owed: dict[str, datetime] = {}
         with scheduling_each(declarations) as each:
@@ -325,7 +335,7 @@ class Known:
         return None if name in self.served or name in self.running else self.owed.get(name)
 
 
-def open_pauses(held: Locked, now: datetime) -> dict[str, TaskOverride]:
+def open_pauses(held: LockedDeployment, now: datetime) -> dict[str, TaskOverride]:
     """Return people's pauses that are in force, by name."""
     acts = TaskOverride.objects.using(held.using).filter(
         Q(until=None) | Q(until__gt=now),

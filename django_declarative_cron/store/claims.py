@@ -21,7 +21,7 @@ from . import active_runs, apply_plan, database, outbox, recovery, registration_
 from .active_runs import Claim, Started, write_starts
 from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
-from .guard import Bid, Locked, Member, Standing, locked, stand
+from .guard import Bid, LockedDeployment, Member, Standing, assume_role, locked
 from .posted_tasks import StrangerError, declaration_of
 
 BATCH = 1000
@@ -85,7 +85,7 @@ def _claim(
     with locked(member, bid) as held:
         if held is None:
             return Claimed(Standing.SUPERSEDED)
-        claimed = Claimed(stand(held), events=held.events)
+        claimed = Claimed(assume_role(held), events=held.events)
         if claimed.standing is Standing.LEADING:
             if reaping or held.events:
                 claimed.events += recovery.reap(held, now)
@@ -135,7 +135,7 @@ def _claim_single(
 ) -> None:
     single = Claimed(Standing.LEADING)
     with locked(member, bid) as held:
-        if held is None or stand(held) is not Standing.LEADING:
+        if held is None or assume_role(held) is not Standing.LEADING:
             total.standing = Standing.STANDBY
             return
         due = list(_due(member, now).filter(pk=pk))
@@ -170,7 +170,7 @@ def _due(member: Member, now: datetime) -> QuerySet[ScheduledTask]:
 
 
 def _claim_tasks(
-    held: Locked,
+    held: LockedDeployment,
     declarations: Mapping[str, Declaration],
     due: list[ScheduledTask],
     now: datetime,
@@ -222,7 +222,7 @@ class Decided:
 
 
 def decide_each(
-    held: Locked,
+    held: LockedDeployment,
     declarations: Mapping[str, Declaration],
     due: list[ScheduledTask],
     now: datetime,
@@ -254,7 +254,7 @@ def _begins_anew(decision: Decision) -> bool:
 
 
 def _considered(
-    held: Locked,
+    held: LockedDeployment,
     row: ScheduledTask,
     declarations: Mapping[str, Declaration],
     now: datetime,
@@ -274,7 +274,7 @@ def _considered(
 
 
 def _decided(
-    held: Locked,
+    held: LockedDeployment,
     row: ScheduledTask,
     declaration: Declaration,
     now: datetime,

@@ -22,7 +22,7 @@ from ..core import events
 from ..models import Origin, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish_on_commit
 from . import database, liveness, manual_runs, outbox, results
-from .guard import Locked, Member, locked, outsider
+from .guard import LockedDeployment, Member, locked, outsider
 from .liveness import Process
 from .manual_runs import Effect
 from .operator_actions import Act
@@ -126,7 +126,7 @@ def _fetch(
     return fetched
 
 
-def _told_of(held: Locked, fetched: Sequence[TaskRun]) -> list[events.Event]:
+def _told_of(held: LockedDeployment, fetched: Sequence[TaskRun]) -> list[events.Event]:
     tasks = held.tasks.filter(name__in={run.task_name for run in fetched})
     told = [
         events.TaskRunFetched(
@@ -142,7 +142,7 @@ def _told_of(held: Locked, fetched: Sequence[TaskRun]) -> list[events.Event]:
     return outbox.tell(held, told, tasks, fetched)
 
 
-def _wake(held: Locked, runs: Iterable[TaskRun]) -> None:
+def _wake(held: LockedDeployment, runs: Iterable[TaskRun]) -> None:
     """Let the leader look at the tasks when the reservations end."""
     for run in runs:
         tasks = ScheduledTask.objects.using(held.using).filter(

@@ -97,7 +97,7 @@ class Standing(Enum):
     SUPERSEDED = "superseded"
 
 
-class Locked:
+class LockedDeployment:
     """The locked row of a deployment.
 
     Args:
@@ -159,7 +159,7 @@ class Locked:
 @contextmanager
 def locked(
     member: Member, bid: Bid = Bid(), *, create: bool = False, tasks: int = 0
-) -> Iterator[Locked | None]:
+) -> Iterator[LockedDeployment | None]:
     """Hold the lock on the deployment's row to the end of one transaction.
 
     A process that is halted meanwhile keeps the row from others no longer than a lease.
@@ -172,7 +172,11 @@ def locked(
             row = _lock(member)
             # Another process may have been quicker to create it.
             is_new = row is not None and row.identifier == fresh.identifier
-        yield None if row is None else Locked(member, row, row.database_now, bid, is_new=is_new)
+        yield (
+            None
+            if row is None
+            else LockedDeployment(member, row, row.database_now, bid, is_new=is_new)
+        )
 
 
 def _lock(member: Member) -> Any:
@@ -204,7 +208,7 @@ def outsider(database_time: BaseExpression | None = None) -> Member:
     )
 
 
-def stand(held: Locked) -> Standing:
+def assume_role(held: LockedDeployment) -> Standing:
     """Take, keep or renew the lead where that is right; to be called under the lock."""
     row = held.row
     if row.digest != held.member.digest:
@@ -221,7 +225,7 @@ def stand(held: Locked) -> Standing:
     return Standing.LEADING
 
 
-def take_lead(held: Locked) -> None:
+def take_lead(held: LockedDeployment) -> None:
     """Lead from now on, under a new term."""
     keep_watch(held.member, held.row, held.bid.watched, held.database_now)
     held.row.leader_id = held.member.instance
@@ -237,7 +241,7 @@ def take_lead(held: Locked) -> None:
     )
 
 
-def _renew(held: Locked) -> None:
+def _renew(held: LockedDeployment) -> None:
     expires = held.database_now + held.member.lease
     if (
         held.row.lease_expires_at is None
@@ -366,7 +370,7 @@ class Peek:
         return (self.lease_expires_at - self.database_now).total_seconds()
 
     def shows_silence(self, member: Member, own: Watch | None) -> bool:
-        """Return whether an instance that has not stopped is dead, as ``dead.reap`` sees it."""
+        """Return whether an instance that has not stopped is dead, as ``recovery.reap`` sees it."""
         oldest, now = self.oldest_heartbeat, self.database_now
         if oldest is None or oldest > now - member.longest_silence:
             return False

@@ -14,7 +14,7 @@ from ..core.liveness import Watch
 from ..fields import InstantField
 from ..models import SchedulerInstance, SchedulerState
 from . import database
-from .guard import LONG_AGO, Locked, Member, keep_watch, release, watch_reaches
+from .guard import LONG_AGO, LockedDeployment, Member, keep_watch, release, watch_reaches
 
 Lapse = tuple[datetime, datetime]
 """Where a clock leapt from and to; backwards where it was set back."""
@@ -42,12 +42,16 @@ class Process:
     release: str = ""
 
 
-def register(held: Locked, process: Process, initialized_at: datetime | None = None) -> None:
+def register(
+    held: LockedDeployment, process: Process, initialized_at: datetime | None = None
+) -> None:
     """Write the row of a process that begins to schedule; a living row is kept."""
     database.upsert(held.using, [_row(held, process, initialized_at)], _SAID_AGAIN)
 
 
-def _row(held: Locked, process: Process, initialized_at: datetime | None) -> SchedulerInstance:
+def _row(
+    held: LockedDeployment, process: Process, initialized_at: datetime | None
+) -> SchedulerInstance:
     return SchedulerInstance(
         id=held.member.instance,
         scheduler=held.row,

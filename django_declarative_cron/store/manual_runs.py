@@ -26,7 +26,7 @@ from ..signals import publish_on_commit
 from . import active_runs, database, liveness, operator_actions, outbox, recovery, results, rows
 from .active_runs import Claim, Started, write_starts
 from .database import naming_what_is_held
-from .guard import LONG_AGO, Bid, Locked, Member, locked, outsider
+from .guard import LONG_AGO, Bid, LockedDeployment, Member, locked, outsider
 from .liveness import Process
 from .operator_actions import Act
 from .results import Result
@@ -83,7 +83,7 @@ def start_now(member: Member, process: Process, declaration: Declaration, act: A
         return _start_now(held, row, declaration, act)
 
 
-def free_row(held: Locked, name: str) -> ScheduledTask:
+def free_row(held: LockedDeployment, name: str) -> ScheduledTask:
     """Return the row of a task that no run of its own keeps from starting.
 
     Raises:
@@ -113,23 +113,37 @@ def readable_terms(row: ScheduledTask) -> Declaration | StoredTerms:
         raise UnreadableRowError(rows.reason_of(damage)) from damage
 
 
-def _start_now(held: Locked, row: ScheduledTask, declaration: Declaration, act: Act) -> Start:
-    state, terms = rows.state_of(row), readable_terms(row)
+def _start_now(
+    held: LockedDeployment, row: ScheduledTask, declaration: Declaration, act: Act
+) -> Start:
+    readable_terms(row)
+    state = rows.state_of(row)
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
     )
-    policy = terms.overlap_policy
-    decision = settle(begin_now(Story(state).then(asked), act.at), terms.schedule, act.at, policy)
-    assert decision.start is not None
-    rows.take(row, decision)
     # The start closes the request again: the audit shows who asked, and when it was answered.
     operator_actions.audit(held, [row], act, TaskOverride.Kind.RUN)
+    return _write(held, row, declaration, begin_now(Story(state).then(asked), act.at), act.at)
+
+
+def _write(
+    held: LockedDeployment,
+    row: ScheduledTask,
+    declaration: Declaration,
+    story: Story,
+    now: datetime,
+) -> Start:
+    """Write the start that a story ends with."""
+    terms = readable_terms(row)
+    decision = settle(story, terms.schedule, now, terms.overlap_policy)
+    assert decision.start is not None
+    rows.take(row, decision)
     unserved = rows.unserved_rows(held.row, row, decision.events)
-    started = Started(row, decision.start, declaration, policy)
+    started = Started(row, decision.start, declaration, terms.overlap_policy)
     [claim] = write_starts(held, [started], unserved)
     database.upsert(held.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, decision.events, [row], starts=[claim.started])
-    return Start(claim, tuple(told))
+    return Start(claim, (*held.events, *told))
 
 
 class DoneError(RuntimeError):
@@ -164,7 +178,7 @@ def audit_backfill(name: str, act: Act) -> None:
         operator_actions.audit(held, [row], act, TaskOverride.Kind.BACKFILL)
 
 
-def _row(held: Locked, name: str) -> ScheduledTask | None:
+def _row(held: LockedDeployment, name: str) -> ScheduledTask | None:
     return held.tasks.filter(name=name).first()
 
 
@@ -195,10 +209,12 @@ def start_occurrence(
         row = _free(held, declaration.name, now)
         attempt = _attempt(held, row, occurrence, repeat=repeat)
         liveness.register(held, process)
-        return _start_occurrence(held, row, declaration, (occurrence, attempt), now)
+        readable_terms(row)
+        story = backfill(Story(rows.state_of(row)), occurrence, attempt, now)
+        return _write(held, row, declaration, story, now)
 
 
-def _free(held: Locked, name: str, now: datetime) -> ScheduledTask:
+def _free(held: LockedDeployment, name: str, now: datetime) -> ScheduledTask:
     """Return the row of a task that nothing keeps from starting.
 
     Where nobody leads, what keeps it may be a run whose process died: nobody else ends it.
@@ -210,7 +226,9 @@ def _free(held: Locked, name: str, now: datetime) -> ScheduledTask:
     return row
 
 
-def _attempt(held: Locked, row: ScheduledTask, occurrence: datetime, *, repeat: bool) -> int:
+def _attempt(
+    held: LockedDeployment, row: ScheduledTask, occurrence: datetime, *, repeat: bool
+) -> int:
     """Number the run of an occurrence among those of its kind, unless it has succeeded."""
     runs = held.runs.filter(task_name=row.name, scheduled_for=occurrence)
     if not repeat and runs.filter(outcome=Outcome.SUCCEEDED).exists():
@@ -219,34 +237,16 @@ def _attempt(held: Locked, row: ScheduledTask, occurrence: datetime, *, repeat: 
     return 1 + (mine.aggregate(newest=Max("attempt"))["newest"] or 0)
 
 
-def _give_way(held: Locked, row: ScheduledTask, now: datetime) -> None:
+def _give_way(held: LockedDeployment, row: ScheduledTask, now: datetime) -> None:
     """Let what the schedule owes go first, where a leader is there to start it."""
     is_due = row.wake_at is not None and row.wake_at <= now
     if _is_led(held) and is_due and not rows.runs_beside(row):
         raise LiveDueError(row.name)
 
 
-def _is_led(held: Locked) -> bool:
+def _is_led(held: LockedDeployment) -> bool:
     expires = held.row.lease_expires_at
     return expires is not None and expires > held.database_now
-
-
-def _start_occurrence(
-    held: Locked,
-    row: ScheduledTask,
-    declaration: Declaration,
-    asked: tuple[datetime, int],
-    now: datetime,
-) -> Start:
-    story, terms = Story(rows.state_of(row)), readable_terms(row)
-    policy = terms.overlap_policy
-    decision = settle(backfill(story, *asked, now), terms.schedule, now, policy)
-    assert decision.start is not None
-    rows.take(row, decision)
-    [claim] = write_starts(held, [Started(row, decision.start, declaration, policy)], [])
-    database.upsert(held.using, [row], rows.STATE_FIELDS)
-    told = outbox.tell(held, decision.events, [row], starts=[claim.started])
-    return Start(claim, (*held.events, *told))
 
 
 def request(using: str, deployment: str, runs: Collection[int], now: datetime) -> int:
@@ -315,7 +315,7 @@ def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) 
         return _ask(member, run, act)
 
 
-def _take_out(held: Locked, run: TaskRun, act: Act) -> bool:
+def _take_out(held: LockedDeployment, run: TaskRun, act: Act) -> bool:
     """Reserve a waiting run for nobody, so that its end is recorded like every other."""
     waiting = TaskRun.objects.using(held.using).filter(
         pk=run.pk, scheduler=held.row, outcome=Outcome.WAITING, waits_in__isnull=False
@@ -342,7 +342,7 @@ def _record_end(member: Member, run: TaskRun, act: Act) -> Effect:
     return Effect.ASKED if recorded.held else Effect.ENDED
 
 
-def _end_behind(held: Locked, run: TaskRun, act: Act) -> bool:
+def _end_behind(held: LockedDeployment, run: TaskRun, act: Act) -> bool:
     """End a run that waits behind another one, under the lock: no leader begins it meanwhile."""
     told = active_runs.drop_one_waiting(held, run, act.at)
     if not told:

@@ -20,7 +20,7 @@ from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
 from . import database, outbox, rows
 from .database import naming_what_is_held
-from .guard import Locked, locked, outsider
+from .guard import LockedDeployment, locked, outsider
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
@@ -231,13 +231,13 @@ def _act(
     return [row.name for row in changed]
 
 
-def _tasks(held: Locked, names: Collection[str]) -> QuerySet[ScheduledTask]:
+def _tasks(held: LockedDeployment, names: Collection[str]) -> QuerySet[ScheduledTask]:
     tasks = held.tasks
     return database.current(held.using, tasks.filter(name__in=names).order_by("name"))
 
 
 def _changed(
-    held: Locked, tasks: list[ScheduledTask], act: Act, change: Change
+    held: LockedDeployment, tasks: list[ScheduledTask], act: Act, change: Change
 ) -> tuple[list[ScheduledTask], dict[int, tuple[events.TaskEvent, ...]]]:
     changed: list[ScheduledTask] = []
     told: dict[int, tuple[events.TaskEvent, ...]] = {}
@@ -259,7 +259,7 @@ def _changed(
 
 
 def audit(
-    held: Locked,
+    held: LockedDeployment,
     changed: list[ScheduledTask],
     act: Act | Callable[[ScheduledTask], Act],
     kind: TaskOverride.Kind,
@@ -298,7 +298,9 @@ _ENDED_BY = {
 """Which open acts are over when another one is done."""
 
 
-def _end(held: Locked, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind) -> None:
+def _end(
+    held: LockedDeployment, changed: list[ScheduledTask], at: datetime, kind: TaskOverride.Kind
+) -> None:
     acts = held.acts.filter(
         kind=kind,
         ended_at=None,
@@ -307,7 +309,7 @@ def _end(held: Locked, changed: list[ScheduledTask], at: datetime, kind: TaskOve
     acts.update(ended_at=at)
 
 
-def sign(held: Locked, unserved: Iterable[TaskRun]) -> None:
+def sign(held: LockedDeployment, unserved: Iterable[TaskRun]) -> None:
     """Write into rows that are not saved yet who let their occurrence pass, and why."""
     passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
     if not passed:

@@ -28,12 +28,12 @@ from ..fields import InstantField
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import is_sent_outside, report
 from . import database
-from .guard import Locked, Member
+from .guard import LockedDeployment, Member
 from .rows import options_of
 
 
 def tell(
-    held: Locked,
+    held: LockedDeployment,
     told: Iterable[Event],
     tasks: Iterable[ScheduledTask],
     runs: Iterable[TaskRun] = (),
@@ -59,7 +59,7 @@ def tell(
 
 
 def recall(
-    held: Locked, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
+    held: LockedDeployment, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:
     """Return starts their facts that were kept for the sink when they were committed."""
     teller = _Teller(held, conf.options().EVENT_SINK, tasks, (), ())
@@ -108,7 +108,7 @@ class _Teller:
 
     def __init__(
         self,
-        held: Locked,
+        held: LockedDeployment,
         sink: Sink | None,
         tasks: Iterable[ScheduledTask],
         runs: Iterable[TaskRun],
@@ -159,7 +159,7 @@ def _declared(task: ScheduledTask) -> dict[str, Any]:
     }
 
 
-def _rows(held: Locked, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[OutboxEvent]:
+def _rows(held: LockedDeployment, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[OutboxEvent]:
     for event in told:
         try:
             yield from _rows_of(held, sink, event)
@@ -168,7 +168,7 @@ def _rows(held: Locked, sink: Sink, told: Iterable[TaskEvent]) -> Iterator[Outbo
             report("Telling other programs of an event", error, "it is not told")
 
 
-def _rows_of(held: Locked, sink: Sink, event: TaskEvent) -> list[OutboxEvent]:
+def _rows_of(held: LockedDeployment, sink: Sink, event: TaskEvent) -> list[OutboxEvent]:
     return [
         OutboxEvent(
             scheduler=held.row,

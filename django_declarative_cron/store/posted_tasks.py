@@ -22,7 +22,7 @@ from ..models import Origin, ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
 from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
-from .guard import Locked, locked, outsider
+from .guard import LockedDeployment, locked, outsider
 from .operator_actions import Act
 from .rows import options_of
 
@@ -176,11 +176,11 @@ def read(name: str) -> ScheduledTask:
     return row
 
 
-def _apply(held: Locked, todo: Plan, now: datetime) -> None:
+def _apply(held: LockedDeployment, todo: Plan, now: datetime) -> None:
     publish_on_commit(apply_plan.apply(held, todo, now), held.using)
 
 
-def _row(held: Locked, name: str) -> ScheduledTask | None:
+def _row(held: LockedDeployment, name: str) -> ScheduledTask | None:
     tasks = held.tasks.filter(name=name)
     return tasks.first()
 

@@ -26,7 +26,7 @@ from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState
 from . import apply_plan, database, liveness, recovery, registration_sets
 from .database import again_after_conflict, naming_what_is_held
-from .guard import Bid, Locked, Member, Standing, locked, stand, take_lead, watch_of
+from .guard import Bid, LockedDeployment, Member, Standing, assume_role, locked, take_lead, watch_of
 from .liveness import Process
 
 
@@ -38,7 +38,7 @@ class Terms(Enum):
     ORPHANED = "where nobody holds the active one"
 
 
-def may_take(held: Locked, release: str, terms: Terms) -> bool:
+def may_take(held: LockedDeployment, release: str, terms: Terms) -> bool:
     """Return whether a set may become the active one."""
     active = held.row.digest
     if terms is Terms.BY_FORCE or active in ("", held.member.digest):
@@ -49,13 +49,13 @@ def may_take(held: Locked, release: str, terms: Terms) -> bool:
     return not recovery.has_living_holder(held.member, active, watch_of(held.row), own, now)
 
 
-def is_newer(held: Locked, release: str) -> bool:
+def is_newer(held: LockedDeployment, release: str) -> bool:
     """Return whether a release is another one than that of the active set, and no older one."""
     is_other = release not in ("", held.row.release)
     return is_other and not _is_older_release(held, release)
 
 
-def _is_older_release(held: Locked, release: str) -> bool:
+def _is_older_release(held: LockedDeployment, release: str) -> bool:
     active = held.row.release
     if not release or not active or release == active:
         return False
@@ -66,7 +66,7 @@ def _is_older_release(held: Locked, release: str) -> bool:
     return first is not None and (first_of_active is None or first < first_of_active)
 
 
-def _first(held: Locked, release: str) -> datetime | None:
+def _first(held: LockedDeployment, release: str) -> datetime | None:
     """Return when a release was active first."""
     known = held.instances.filter(release=release)
     first: datetime | None = known.aggregate(first=Min("initialized_at"))["first"]
@@ -114,7 +114,7 @@ class Survey:
     is_calm: bool
 
 
-def survey(held: Locked, declarations: Sequence[Declaration], now: datetime) -> Survey:
+def survey(held: LockedDeployment, declarations: Sequence[Declaration], now: datetime) -> Survey:
     """Compare what is declared with the rows, and see whether that is all."""
     if held.is_new:
         return Survey(plan(declarations, ()), is_calm=False)
@@ -211,7 +211,9 @@ def _reconcile(
     return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
 
 
-def _in_full(held: Locked, process: Process, todo: Plan, now: datetime) -> list[events.Event]:
+def _in_full(
+    held: LockedDeployment, process: Process, todo: Plan, now: datetime
+) -> list[events.Event]:
     """Write a plan, and see to what the dead and clocks that were set back have left."""
     liveness.register(held, process)
     # First, because a run of the dead holds up no task that begins anew.
@@ -223,7 +225,7 @@ def _in_full(held: Locked, process: Process, todo: Plan, now: datetime) -> list[
     return told
 
 
-def _superseded(held: Locked, terms: Terms, now: datetime) -> Reconciled:
+def _superseded(held: LockedDeployment, terms: Terms, now: datetime) -> Reconciled:
     generation = held.row.generation
     told: list[events.Event] = [events.SchedulerSuperseded(at=now, generation=generation)]
     is_new = terms is Terms.UNLESS_OLDER
@@ -231,7 +233,7 @@ def _superseded(held: Locked, terms: Terms, now: datetime) -> Reconciled:
 
 
 def _activate(
-    held: Locked,
+    held: LockedDeployment,
     process: Process,
     declarations: Sequence[Declaration],
     todo: Plan,
@@ -252,7 +254,7 @@ def _activate(
         row.save(using=held.using, update_fields=["release"])
     if is_other and row.leader_id != held.member.instance:
         take_lead(held)
-    return stand(held)
+    return assume_role(held)
 
 
 @again_after_conflict
@@ -263,7 +265,7 @@ def reconsider_after_step(member: Member, now: datetime) -> None:
             reconsider(held, now)
 
 
-def reconsider(held: Locked, now: datetime) -> None:
+def reconsider(held: LockedDeployment, now: datetime) -> None:
     """Do the same under a lock that is held already."""
     tasks = held.tasks
     tasks.filter(ahead_of(now)).update(wake_at=now)

@@ -20,7 +20,7 @@ from ..exceptions import DeclarativeCronError
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import active_runs, database, outbox, rows
 from .active_runs import Claim
-from .guard import LONG_AGO, Locked, Member, locked, silence_limit, watch_of
+from .guard import LONG_AGO, LockedDeployment, Member, locked, silence_limit, watch_of
 from .posted_tasks import UnreadableError, is_external, own
 from .rows import ACTIVE
 from .status import ALIVE_UNTIL, last_sign_of_life
@@ -48,7 +48,7 @@ def has_living_holder(
     return bool(newest > silence_limit(member, kept, own, now))
 
 
-def reap(held: Locked, now: datetime) -> list[events.Event]:
+def reap(held: LockedDeployment, now: datetime) -> list[events.Event]:
     """End the runs of dead processes as interrupted (semantics 3, "who is dead").
 
     A silent process may only have been kept from the database, as everybody was.
@@ -63,7 +63,7 @@ def reap(held: Locked, now: datetime) -> list[events.Event]:
     return told
 
 
-def is_anybody(held: Locked) -> Q:
+def is_anybody(held: LockedDeployment) -> Q:
     """Ask whether ``reap`` may find anything, or who leads has been here before.
 
     That is: its own instance or a silent one, or a run that is not its own.
@@ -74,25 +74,27 @@ def is_anybody(held: Locked) -> Q:
     return Q(Exists(found)) | Q(Exists(others))
 
 
-def silent_since(held: Locked) -> datetime:
+def silent_since(held: LockedDeployment) -> datetime:
     """Return since when a process must have been silent to count as dead."""
     kept, own = watch_of(held.row), held.bid.watched
     return silence_limit(held.member, kept, own, held.database_now)
 
 
-def _is_silent(held: Locked) -> Q:
+def _is_silent(held: LockedDeployment) -> Q:
     since = silent_since(held)
     return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=since)
 
 
-def _silent(held: Locked) -> list[UUID]:
+def _silent(held: LockedDeployment) -> list[UUID]:
     """Lock the silent instances; leave out those whose row somebody else holds."""
     known = SchedulerInstance.objects.using(held.using).exclude(id=held.member.instance)
     silent = known.filter(_is_silent(held))
     return [row.pk for row in database.lockable(held.using, silent.order_by("pk").only("pk"))]
 
 
-def expire(held: Locked, now: datetime, due: Sequence[ScheduledTask]) -> list[events.Event]:
+def expire(
+    held: LockedDeployment, now: datetime, due: Sequence[ScheduledTask]
+) -> list[events.Event]:
     """End the runs of external workers that are not heard of any more."""
     if not (external_workers() or any(is_external(row) for row in due)):
         return []
@@ -106,7 +108,7 @@ def expire(held: Locked, now: datetime, due: Sequence[ScheduledTask]) -> list[ev
     return interrupt(held, found, now)
 
 
-def _bury(held: Locked, silent: list[UUID]) -> None:
+def _bury(held: LockedDeployment, silent: list[UUID]) -> None:
     """Mark silent instances as stopped; one that lives after all beats again."""
     if silent:
         open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
@@ -114,7 +116,7 @@ def _bury(held: Locked, silent: list[UUID]) -> None:
         buried.filter(pk__in=silent).update(stopped_at=held.database_now)
 
 
-def _runs_of_the_dead(held: Locked, silent: list[UUID]) -> list[TaskRun]:
+def _runs_of_the_dead(held: LockedDeployment, silent: list[UUID]) -> list[TaskRun]:
     living = SchedulerInstance.objects.filter(
         id=OuterRef("instance"), stopped_at=None, heartbeat_at__gt=LONG_AGO
     )
@@ -124,13 +126,13 @@ def _runs_of_the_dead(held: Locked, silent: list[UUID]) -> list[TaskRun]:
     return list(database.lockable(held.using, dead.order_by("pk")))
 
 
-def _runs_in_processes(held: Locked) -> QuerySet[TaskRun]:
+def _runs_in_processes(held: LockedDeployment) -> QuerySet[TaskRun]:
     # What an external worker has reserved is in no process of ours.
     ours = ACTIVE & Q(scheduler=held.row, reservation=None)
     return TaskRun.objects.using(held.using).filter(ours, ~Q(outcome=Outcome.WAITING))
 
 
-def free_of_lost_runs(held: Locked, now: datetime) -> None:
+def free_of_lost_runs(held: LockedDeployment, now: datetime) -> None:
     """Let tasks go on whose run in progress has no row any more."""
     tasks = held.tasks
     tasks.filter(is_lost()).update(running_run=None, wake_at=now)
@@ -145,7 +147,9 @@ def is_lost() -> Q:
 _RUN_FIELDS = ["outcome", "finished_at", "running_slot", "error", "detail"]
 
 
-def interrupt(held: Locked, found: Sequence[TaskRun], now: datetime) -> list[events.Event]:
+def interrupt(
+    held: LockedDeployment, found: Sequence[TaskRun], now: datetime
+) -> list[events.Event]:
     """End runs as interrupted; the newest one of a task restarts, unless it was to end.
 
     A run whose task's row somebody else holds is left for another time.
@@ -172,7 +176,9 @@ def interrupt(held: Locked, found: Sequence[TaskRun], now: datetime) -> list[eve
     return outbox.tell(held, told, tasks.values(), found)
 
 
-def _tasks_of(held: Locked, found: Sequence[TaskRun]) -> tuple[dict[int, ScheduledTask], set[int]]:
+def _tasks_of(
+    held: LockedDeployment, found: Sequence[TaskRun]
+) -> tuple[dict[int, ScheduledTask], set[int]]:
     """Return the tasks by their newest run, and the runs whose task's row somebody else holds."""
     ids = [run.pk for run in found]
     tasks = held.tasks
@@ -264,7 +270,7 @@ def unanswered(
         ]
 
 
-def _posted(held: Locked, lost: Collection[TaskRun]) -> Iterator[tuple[str, Declaration]]:
+def _posted(held: LockedDeployment, lost: Collection[TaskRun]) -> Iterator[tuple[str, Declaration]]:
     names = {run.task_name for run in lost if run.origin == Origin.HTTP}
     tasks = held.tasks.filter(origin=Origin.HTTP, name__in=names)
     for row in tasks if names else ():
@@ -272,7 +278,7 @@ def _posted(held: Locked, lost: Collection[TaskRun]) -> Iterator[tuple[str, Decl
             yield row.name, own(row)
 
 
-def _started(held: Locked, lost: Collection[TaskRun]) -> list[events.TaskRunStarted]:
+def _started(held: LockedDeployment, lost: Collection[TaskRun]) -> list[events.TaskRunStarted]:
     if not lost:
         return []
     tasks = held.tasks.filter(name__in={run.task_name for run in lost})

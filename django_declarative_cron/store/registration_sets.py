@@ -18,7 +18,7 @@ from django.db.models import Max
 from ..core.declarations.declaration import MICROSECOND, Declaration, digest_of_set
 from ..models import Origin, RegistrationPart, RegistrationSet, ScheduledTask, TaskRun
 from . import database
-from .guard import Locked, Member
+from .guard import LockedDeployment, Member
 
 _SAVED = ["digest", "generation", "release", "initialized_at"]
 
@@ -33,7 +33,7 @@ _LOST = [None]
 
 
 def note(
-    held: Locked,
+    held: LockedDeployment,
     declarations: Collection[Declaration],
     fresh: Collection[str],
     now: datetime,
@@ -56,7 +56,7 @@ def note(
 
 
 def _write_parts(
-    held: Locked, declarations: Collection[Declaration], fresh: Collection[str]
+    held: LockedDeployment, declarations: Collection[Declaration], fresh: Collection[str]
 ) -> list[tuple[str, bool]]:
     """Write the parts that no set before had; give all of them, and whose tasks are fresh."""
     found = {

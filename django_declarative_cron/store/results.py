@@ -25,7 +25,7 @@ from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import active_runs, database, operator_actions, outbox, rows
 from .database import is_lock_timeout
-from .guard import Locked, Member, locked
+from .guard import LockedDeployment, Member, locked
 from .operator_actions import Act
 
 _RUN_FIELDS = [
@@ -130,7 +130,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
     return recorded
 
 
-def _places(held: Locked, free: _Free) -> dict[int, Place]:
+def _places(held: LockedDeployment, free: _Free) -> dict[int, Place]:
     """Say of each run where it stands among those of its task."""
     tasks = {task.name: task for task in free.tasks}
     runs = {run.pk: run for run in free.runs}
@@ -161,7 +161,7 @@ class _Free:
     runs: list[TaskRun]
 
 
-def _free(held: Locked, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
+def _free(held: LockedDeployment, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
     """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
     tasks, busy_tasks = _lock_tasks(held, results)
     free = [result for result in results if result.task_name not in busy_tasks]
@@ -174,13 +174,15 @@ def _free(held: Locked, results: Sequence[Result]) -> tuple[_Free, list[Result]]
     return _Free(free, mine, runs), [result for result in results if result.run not in taken]
 
 
-def _lock_tasks(held: Locked, results: Sequence[Result]) -> tuple[list[ScheduledTask], set[str]]:
+def _lock_tasks(
+    held: LockedDeployment, results: Sequence[Result]
+) -> tuple[list[ScheduledTask], set[str]]:
     names = {result.task_name for result in results}
     tasks = held.tasks
     return database.lock(held.using, tasks.filter(name__in=names), "name", names)
 
 
-def _lock_runs(held: Locked, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+def _lock_runs(held: LockedDeployment, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
     runs = held.runs.filter(pk__in=ids)
     mine = runs.filter(outcome=Outcome.RUNNING, instance=held.member.instance)
     return database.lock(held.using, mine, "pk", ids)
@@ -457,7 +459,9 @@ def record_with_work(member: Member, result: Result, now: datetime) -> None:
 REASON = "failures"
 
 
-def note(held: Locked, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]) -> None:
+def note(
+    held: LockedDeployment, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]
+) -> None:
     """Write an act for each task that its failures paused."""
     acts = {
         event.task_name: Act(author="", at=event.at, note=event.error, reason=REASON)

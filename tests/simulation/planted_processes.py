@@ -65,7 +65,7 @@ def _start_after_a_stop(patch: pytest.MonkeyPatch) -> None:
 
 @fault("terms only grow")
 def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claims, "stand", lambda held: Standing.LEADING)
+    patch.setattr(claims, "assume_role", lambda held: Standing.LEADING)
 
 
 @fault("what is over stays over")

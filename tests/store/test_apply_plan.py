@@ -15,7 +15,7 @@ from django_declarative_cron import conf
 from django_declarative_cron.core.declarations.declaration import digest_of_set
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.store import database, reconcile
-from django_declarative_cron.store.guard import Locked
+from django_declarative_cron.store.guard import LockedDeployment
 from django_declarative_cron.store.reconcile import Survey
 
 from ..timeouts import TIMEOUT
@@ -85,7 +85,7 @@ def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
     found: list[bool] = []
     there, go = threading.Event(), threading.Event()
 
-    def survey(held: Locked, *args: Any) -> Survey:
+    def survey(held: LockedDeployment, *args: Any) -> Survey:
         found.append(held.is_new)
         there.set()
         assert go.wait(TIMEOUT)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connections
+from django.test import override_settings
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations.declaration import Declaration, digest_of_set
@@ -25,6 +27,7 @@ from django_declarative_cron.store.guard import Bid, Member, Standing, peek
 from django_declarative_cron.store.liveness import Process
 
 from ..timeouts import TIMEOUT
+from .conftest import Deployment
 
 
 def _nothing() -> None:
@@ -163,11 +166,11 @@ def test_a_term_grows_with_every_change_of_the_leader(
     guard.release(first)
     with guard.locked(second) as held:
         assert held is not None
-        assert guard.stand(held) is Standing.LEADING
+        assert guard.assume_role(held) is Standing.LEADING
     assert SchedulerState.objects.get().term == term + 1
     with guard.locked(first) as held:
         assert held is not None
-        assert guard.stand(held) is Standing.STANDBY
+        assert guard.assume_role(held) is Standing.STANDBY
 
 
 @pytest.mark.requirement("002 CRON-22", "002 CRON-S05")
@@ -183,7 +186,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
         SchedulerState.objects.update(lease_expires_at=expires)
         with guard.locked(second) as held:
             assert held is not None
-            assert guard.stand(held) is standing
+            assert guard.assume_role(held) is standing
 
 
 def test_an_older_set_is_superseded_by_a_newer_one(
@@ -196,7 +199,7 @@ def test_an_older_set_is_superseded_by_a_newer_one(
     assert _initialize(new, newer) is Standing.LEADING
     with guard.locked(old) as held:
         assert held is not None
-        assert guard.stand(held) is Standing.SUPERSEDED
+        assert guard.assume_role(held) is Standing.SUPERSEDED
     seen = peek(old)
     assert seen is not None
     assert seen.standing(old) is Standing.SUPERSEDED
@@ -418,3 +421,27 @@ def test_a_late_finisher_never_overwrites_a_newer_run(
     task = ScheduledTask.objects.get(name="t0")
     assert task.pending_retry_until is None
     assert task.last_success_at is not None
+
+
+# --- the poll ---
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["50 % off", "%s", "it's", 'a "b"', "back\\slash"])
+def test_a_deployment_is_looked_at_by_its_name_whatever_is_in_it(name: str) -> None:
+    made = Deployment(1)
+    made.initialize()
+    assert peek(replace(made.member, deployment=name)) is None
+    made.member = replace(made.member, deployment=name)
+    made.initialize()
+    seen = peek(made.member)
+    assert seen is not None
+    assert (seen.leader, seen.digest) == (made.member.instance, made.member.digest)
+
+
+@pytest.mark.parametrize("given", [None, {}, {"EXTERNAL_WORKERS": False}, {"WORKERS": 3}])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_whether_there_are_workers_outside_is_what_the_options_say(given: Any, is_on: bool) -> None:
+    said = {**(given or {}), "EXTERNAL_WORKERS": True} if is_on else given
+    with override_settings(DECLARATIVE_CRON=said):
+        assert conf.external_workers() is conf.lenient_options().EXTERNAL_WORKERS is is_on
