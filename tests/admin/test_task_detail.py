@@ -203,8 +203,8 @@ def test_the_newest_runs_are_shown_first(root: Client) -> None:
             "2 min",
             "2",
             "retry",
-            "worker:4711",
             "boom",
+            "worker:4711",
         ],
     ]
 

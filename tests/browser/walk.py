@@ -38,7 +38,7 @@ def walk(browser: Chromium, base: str) -> dict[str, Any]:
     browser.go(base + reverse("admin:django_declarative_cron_scheduledtask_changelist"))
     browser.until(lambda: reloaded(browser, "Retrying"))
     browser.click("#result_list th.field-name a")
-    seen["why"] = browser.run("document.querySelector('#ddc-why p').innerText")
+    seen["why"] = browser.run("document.querySelector('#ddc-why').lastChild.textContent.trim()")
     browser.click(".ddc-act-clear_retry")
     browser.click("#content-main .submit-row [type=submit]")
     seen["cleared"] = browser.run("document.querySelector('.messagelist').innerText")
@@ -51,7 +51,7 @@ def walk(browser: Chromium, base: str) -> dict[str, Any]:
     browser.click(".ddc-act-pause")
     browser.fill("#id_note", NOTE)
     browser.click("#content-main .submit-row [type=submit]")
-    seen["paused"] = browser.run("document.querySelector('#ddc-why p').innerText")
+    seen["paused"] = browser.run("document.querySelector('#ddc-why').lastChild.textContent.trim()")
     browser.go(base + reverse("admin:django_declarative_cron_taskoverride_changelist"))
     rows = "[...document.querySelectorAll('#result_list tbody tr')].map(r => r.innerText)"
     seen["audit"] = [" ".join(row.split()) for row in browser.run(rows)]
