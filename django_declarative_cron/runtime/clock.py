@@ -33,7 +33,7 @@ class Clock(Protocol):
         """Return the expression by which a query asks for the database's time."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until an event is set or seconds have passed; tell which."""
+        """Wait until an event is set or seconds have passed, and return whether it is set."""
 
 
 class SystemClock:
@@ -52,7 +52,7 @@ class SystemClock:
         return DatabaseNow()
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait until an event is set or seconds have passed; tell which."""
+        """Wait until an event is set or seconds have passed, and return whether it is set."""
         return event.wait(max(seconds, 0.0))
 
 

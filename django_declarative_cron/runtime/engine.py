@@ -115,7 +115,7 @@ class Engine:
                     considered = self._start_due_tasks(view, now)  # steps 3 to 5
                 following = self._next_pass(view, now, considered)  # step 6: when to look again
         except BaseException as error:
-            # An answer of the database may be lost behind a commit, whatever raised here.
+            # Any error may hide that a start was committed: the answer of the database may be lost.
             self._is_in_doubt = True
             if not isinstance(error, DatabaseError):
                 raise

@@ -320,7 +320,7 @@ class SinkThread:
         publish(told)
 
     def _fails(self, error: str, wish: timedelta | None) -> float:
-        """Count a failure of the receiver, publish each 2nd power, and return the pause."""
+        """Count a failure of the receiver, publish it at powers of two, and return the pause."""
         self._failures += 1
         if not self._failures & (self._failures - 1):
             told = events.EventDeliveryFailed(

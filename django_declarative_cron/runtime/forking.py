@@ -1,4 +1,4 @@
-"""Forked processes, and descriptors of ours beside callbacks.
+"""Forked processes, and the descriptors of the scheduler.
 
 A callback may fork, by ``multiprocessing`` for example. Its children must neither handle
 signals as the scheduler does nor keep the scheduler's descriptors: they could not be ended,

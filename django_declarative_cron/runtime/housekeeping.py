@@ -1,4 +1,4 @@
-"""Work beside the starts: pruning, steps of the clock, deleted rows, and time zone updates."""
+"""Work between the starts: pruning, steps of the clock, deleted rows, and time zone updates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .clock import Clock, Moment
 QUIET = timedelta(seconds=2)
 """How far away the next start must be for other work to begin."""
 
-PATIENCE = timedelta(seconds=10)
+LONGEST_WAIT = timedelta(seconds=10)
 """How long that work waits for a quiet moment; where tasks run every second there is none."""
 
 # --- pruning ---
@@ -68,7 +68,7 @@ class Housekeeping:
         """Do a small piece of work where no start is near."""
         is_quiet = next_wake is None or next_wake - now >= QUIET
         since = self._worked_at if self._worked_at is not None else now
-        if is_quiet := is_quiet or abs(now - since) >= PATIENCE:
+        if is_quiet := is_quiet or abs(now - since) >= LONGEST_WAIT:
             self._worked_at = now
             self._zones.look(member, now)
         elif self._worked_at is None:
@@ -125,7 +125,7 @@ class Housekeeping:
 ROOM = timedelta(milliseconds=100)
 """How far away the next start must be at least for a piece of pruning to begin."""
 
-IMPATIENCE = 1.0
+LONGEST_DELAY = 1.0
 """Seconds that a piece of pruning waits for such a gap at most."""
 
 _ROOMS = 2
@@ -158,7 +158,7 @@ class Gaps:
             return True
         if self._refused_at is None:
             self._refused_at = self._clock.monotonic()
-        return self._clock.monotonic() - self._refused_at >= IMPATIENCE
+        return self._clock.monotonic() - self._refused_at >= LONGEST_DELAY
 
     def rest(self) -> float:
         """Return the seconds until the rest is over."""
@@ -243,7 +243,7 @@ class RowAudit:
             return True
         # The count waits for a quiet moment, but not for long.
         is_quiet = next_wake is None or next_wake - now >= QUIET
-        interval = AUDIT if is_quiet else AUDIT + PATIENCE
+        interval = AUDIT if is_quiet else AUDIT + LONGEST_WAIT
         if self._done_at is not None and abs(now - self._done_at) < interval:
             return False
         self._done_at = now

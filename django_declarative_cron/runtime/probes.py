@@ -91,7 +91,7 @@ def _not_ready(scheduler: Scheduler) -> Iterator[str]:
 
 LOOPBACK = "127.0.0.1"
 LONGEST_REQUEST = 8 * 1024
-PATIENCE = 2.0
+CLIENT_TIMEOUT = 2.0
 """Seconds that a client has for its request, and again for reading the answer."""
 
 MOST_CLIENTS = 32
@@ -185,7 +185,7 @@ class _Server(ThreadingTCPServer):
         """Serve a connection; make room by closing the one that has waited longest."""
         if not self._free.acquire(blocking=False):
             self._close_oldest()
-            if not self._free.acquire(timeout=PATIENCE):
+            if not self._free.acquire(timeout=CLIENT_TIMEOUT):
                 self.shutdown_request(request)
                 return
         with self._lock:
@@ -206,7 +206,7 @@ class _Server(ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """Close connections that are over their time; called twice a second at least."""
-        limit = system_clock.monotonic() - 2 * PATIENCE
+        limit = system_clock.monotonic() - 2 * CLIENT_TIMEOUT
         with self._lock:
             late = [each for each, opened in self._opened.items() if opened < limit]
         for each in late:
@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
     default_request_version = "HTTP/1.0"
 
     def setup(self) -> None:
-        self.request.settimeout(PATIENCE)
+        self.request.settimeout(CLIENT_TIMEOUT)
         super().setup()
 
     def handle(self) -> None:

@@ -68,7 +68,7 @@ def _record(engine: Engine) -> DatabaseError | None:
 
 
 class LastResort:
-    """End the process some time after it was asked to end, whatever holds it up."""
+    """End the process some time after it was asked to end, even if it hangs."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None

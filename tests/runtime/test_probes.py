@@ -118,7 +118,7 @@ def test_silent_clients_keep_nobody_waiting_and_are_sent_away(
     for client in silent:
         client.sendall(b"GET /live HT")
     assert get(port, "/live")[0] == 200
-    monkeypatch.setattr(probes, "PATIENCE", 0.05)
+    monkeypatch.setattr(probes, "CLIENT_TIMEOUT", 0.05)
     late = connect(port)
     assert late.recv(1) == b""
     for client in [*silent, late]:
@@ -156,7 +156,7 @@ def test_a_flood_of_open_requests_keeps_few_descriptors_and_probes_answer(
 def test_a_client_that_sends_a_byte_now_and_then_is_sent_away_too(
     serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probes, "PATIENCE", 0.3)
+    monkeypatch.setattr(probes, "CLIENT_TIMEOUT", 0.3)
     with connect(serve()) as slow, pytest.raises(OSError):
         for _ in range(100):
             slow.sendall(b"G")

@@ -13,7 +13,7 @@ from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import housekeeping
 from django_declarative_cron.runtime.housekeeping import (
     EVERY,
-    IMPATIENCE,
+    LONGEST_DELAY,
     ROOM,
     Gaps,
     Housekeeping,
@@ -77,7 +77,7 @@ def test_work_that_finds_no_room_begins_all_the_same(clock: ManualClock) -> None
     _passes(clock, 3600)
     for _ in range(4):
         assert not gaps.is_open(clock.now() + ROOM / 2)
-        _passes(clock, IMPATIENCE / 4)
+        _passes(clock, LONGEST_DELAY / 4)
     assert gaps.is_open(clock.now() + ROOM / 2)
     with gaps.work():
         pass

@@ -11,7 +11,7 @@ import pytest
 from django_declarative_cron.core.events import TaskRunStarted
 from django_declarative_cron.core.options import Options
 from django_declarative_cron.models import RegistrationSet, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.runtime.housekeeping import EVERY, PATIENCE, Housekeeping
+from django_declarative_cron.runtime.housekeeping import EVERY, LONGEST_WAIT, Housekeeping
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
@@ -134,7 +134,7 @@ def test_where_no_moment_is_quiet_it_takes_one_every_ten_seconds(member: Member)
     for number in range(10):
         keeping.use_the_quiet(member, NOW + number * second, NOW + (number + 1) * second)
         assert len(_left()) == 2
-    keeping.use_the_quiet(member, NOW + PATIENCE, NOW + PATIENCE + second)
+    keeping.use_the_quiet(member, NOW + LONGEST_WAIT, NOW + LONGEST_WAIT + second)
     assert _left() == set()
 
 

@@ -52,4 +52,6 @@ def test_the_judge_names_it_and_does_not_judge_it(sim: Simulation) -> None:
     sim.advance_to("2024-01-01T11:00:30Z")
     out = StringIO()
     call_command(Command(), "verify", stdout=out)
-    assert "Not judged, as they came over HTTP: 'sync'." in " ".join(out.getvalue().split())
+    assert "Not checked, because they were registered over HTTP: 'sync'." in " ".join(
+        out.getvalue().split()
+    )

@@ -306,7 +306,7 @@ class ForkServer:
                 continue
             child = self._children.pop(pid)
             if child.was_signalled or ended.si_code != os.CLD_EXITED:
-                # Programs that it started must not go on beside the next attempt.
+                # Programs that it started must not go on during the next attempt.
                 _signal_group(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
             with suppress(OSError):

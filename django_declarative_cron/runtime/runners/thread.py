@@ -21,7 +21,7 @@ from . import Load
 LATE = 2.0
 """Seconds in the queue after which a late start is logged."""
 
-PATIENCE = 5.0
+STUCK_AFTER = 5.0
 """Seconds until the thread of a run that was asked to end counts as stuck and is replaced."""
 
 _IDLE = 90.0
@@ -98,7 +98,9 @@ class Pool:
             self._log_once(load)
         for place in self._newly_stuck():
             work = place.work
-            signals.log_line("stuck_thread", task=work.run.task_name, run=work.id, seconds=PATIENCE)
+            signals.log_line(
+                "stuck_thread", task=work.run.task_name, run=work.id, seconds=STUCK_AFTER
+            )
 
     def close(self) -> None:
         """End the threads, once every run has ended."""
@@ -179,7 +181,7 @@ class Pool:
                 if place.is_stuck or not place.work.ending.asked.is_set():
                     continue
                 place.asked_at = place.asked_at or now
-                if now - place.asked_at >= PATIENCE:
+                if now - place.asked_at >= STUCK_AFTER:
                     place.is_stuck = True
                     self._threads -= 1
                     found.append(place)

@@ -43,7 +43,7 @@ def test_a_thread_that_does_not_end_is_replaced_and_its_task_not_started_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P57, where nothing can end it."""
-    monkeypatch.setattr(thread, "PATIENCE", 0.2)
+    monkeypatch.setattr(thread, "STUCK_AFTER", 0.2)
     go_on = threading.Event()
 
     def deaf() -> None:
