@@ -1,12 +1,13 @@
-"""The judge of any history: the axioms of the theory (004) over a trace. Pure.
+"""The checker of histories: the axioms of the theory (004) over a trace. Pure.
 
-``records`` reads what a trace says, ``trace`` numbers its positions and ``pulses`` adds what it
-leaves out. ``letter`` and ``repaired`` say what holds at a position, in the theory's words, on
-the memories of ``operators``. ``axioms`` object; ``checker`` goes through it all once.
+``events`` reads the records of a trace, ``trace`` numbers its positions, and ``derived_events``
+adds the pulses that it does not state. ``operational`` computes the state at a position, as the
+scheduler reads the theory. ``axioms`` find violations, ``checker`` applies them in one pass, and
+``report`` has the results.
 """
 
 from .checker import check, judge
-from .records import TraceError
-from .verdict import Late, Verdict, Violation
+from .events import TraceError
+from .report import Late, Verdict, Violation
 
 __all__ = ["Late", "TraceError", "Verdict", "Violation", "check", "judge"]

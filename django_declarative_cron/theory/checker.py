@@ -1,8 +1,8 @@
-"""The judge: every axiom at every position of a trace, in one pass.
+"""Apply every axiom at every position of a trace, in one pass.
 
-Later findings that may follow from an earlier fault of the environment are ``conditional``:
-a broken position (EA1, EA3) may spoil everything, a freeze that was none (EA2) the liveness, an
-end that cannot be (EA6, S4 by a recorder) all that concerns its task.
+Findings that may follow from an earlier fault of the environment are ``conditional``: a broken
+position (EA1, EA3) may affect everything, a wrong freeze (EA2) the liveness, an impossible end
+(EA6, S4 by a recorder) everything about its task.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from .axioms import (
     s4_ends_follow_starts,
     s5_registration_consistency,
 )
-from .letter import LetterState
+from .derived_events import Schedules, schedule_of
+from .events import Event, Kind, Record
+from .operational import OperationalState
 from .operators import FrozenTime
-from .pulses import Schedules, schedule_of
-from .records import Event, Kind, Record
-from .repaired import RepairedState
+from .report import Finding, Late, Verdict, Violation
 from .state import Mode, State
 from .trace import Position, Pulses, SetBack, positions
-from .verdict import Finding, Late, Verdict, Violation
 
 _BOUND: Final = Bound()
 EventAxioms = Mapping[Kind, tuple[Callable[[Event, Position, State], Iterable[Finding]], ...]]
@@ -52,17 +51,14 @@ AFTER: Final[EventAxioms] = {
     "IEs": (s5_registration_consistency,),
     "IEf": (s5_registration_consistency,),
 }
-READINGS: Final[dict[Mode, Callable[[], State]]] = {
-    "letter": LetterState,
-    "repaired": RepairedState,
-}
+READINGS: Final[dict[Mode, Callable[[], State]]] = {"repaired": OperationalState}
 
 
 class Options(TypedDict, total=False):
     """What else may be said about the judging of a trace.
 
     Args:
-        lag: what L1 to L3 allow for every answer, in time not frozen; not in ``letter``.
+        lag: what L1 to L3 allow for every answer, in time not frozen.
         per_task: what they allow on top for each task of the list.
         schedules: finds the schedule of a registration; by default from its cron expression.
         pulses: whether the trace states its dues, as told in ``trace``.
@@ -84,8 +80,8 @@ def check(
     ``judge`` returns both separately, and further figures.
 
     Args:
-        trace: event records as described in ``records``, oldest first.
-        mode: ``repaired`` is the satisfiable reading, ``letter`` the literal one.
+        trace: event records as described in ``events``, oldest first.
+        mode: the reading of the theory; ``repaired`` is the satisfiable one.
         options: see ``Options``.
 
     Raises:
@@ -108,14 +104,14 @@ def judge(
     pulses: Pulses = "auto",
     set_back: SetBack = "refuse",
 ) -> Verdict:
-    """Say all there is to say of a trace; arguments and errors as for ``check``.
+    """Return the whole verdict on a trace; arguments and errors are those of ``check``.
 
-    With ``pulses`` given the trace is read once and not kept: what is remembered grows with the
-    tasks, not with the trace.
+    With ``pulses`` given the trace is read once and not kept: memory grows with the tasks, not
+    with the trace.
     """
     if mode not in READINGS:
         raise ValueError(f"mode must be {' or '.join(READINGS)}, got {mode!r}")
-    judging = _Judge(READINGS[mode](), Bound(lag, per_task))
+    judging = _Checker(READINGS[mode](), Bound(lag, per_task))
     for position in positions(trace, schedules=schedules, pulses=pulses, set_back=set_back):
         judging.step(position)
     return judging.verdict()
@@ -148,7 +144,7 @@ class _Faults:
         return self.everything or lively or finding.task in self.tasks
 
 
-class _Judge:
+class _Checker:
     """One pass over a trace."""
 
     def __init__(self, state: State, bound: Bound) -> None:

@@ -36,50 +36,6 @@ class Moment(NamedTuple):
 BEFORE = -1
 
 
-class Hold:
-    """``Hold(set, clear)``: a set with no clear since, and no clear now.
-
-    The memory lets *set* win over a simultaneous *clear* although the operator reads false
-    there: the formula is true again from the next position on.
-    """
-
-    __slots__ = ("holds", "remembers")
-
-    def __init__(self) -> None:
-        self.holds = False
-        self.remembers = False
-
-    def step(self, sets: bool, clears: bool) -> bool:
-        """Move to the next position and read there.
-
-        Args:
-            sets: *set* is true there.
-            clears: *clear* is true there.
-        """
-        self.remembers = sets or (self.remembers and not clears)
-        self.holds = self.remembers and not clears
-        return self.holds
-
-
-class HoldPlus:
-    """``Hold⁺(set, clear)``: as ``Hold``, but true where both come together."""
-
-    __slots__ = ("holds",)
-
-    def __init__(self) -> None:
-        self.holds = False
-
-    def step(self, sets: bool, clears: bool) -> bool:
-        """Move to the next position and read there.
-
-        Args:
-            sets: *set* is true there.
-            clears: *clear* is true there.
-        """
-        self.holds = sets or (self.holds and not clears)
-        return self.holds
-
-
 class Mountain:
     """``MountainDue_x``: no ``MinuteStart`` since ``Due_x``; one memory serves all tasks.
 

@@ -1,4 +1,4 @@
-"""What the axioms ask of a reading of the theory; ``letter`` and ``repaired`` are two.
+"""The interface between the axioms and a reading of the theory.
 
 Between two positions a state answers for the earlier one: what the axioms write with the
 operator Y is asked before ``step``, everything else after it.
@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
+from .events import Event, Registration
 from .operators import Moment
-from .records import Event, Registration
 from .trace import Position
 
 Mode = Literal["letter", "repaired"]
 Task = Registration | str
-"""How a reading tells tasks apart: the letter by the whole tuple, the repaired one by name."""
+"""The identity of a task: its name, or literally the whole tuple."""
 
 
 class State(Protocol):

@@ -4,7 +4,7 @@ How stated and made pulses meet:
 
 - *Dues.* A trace that states a ``Due`` of any task registered with a cron expression states all
   dues itself, and none is made. Any other trace has the dues of its registrations made from their
-  cron expressions; a registration without ``cron`` has those the trace states. ``pulses``
+  cron expressions; a registration without ``cron`` has those the trace states. ``derived_events``
   (``"stated"``, ``"made"``) says so beforehand, then the trace is read only once.
 - *Retries* follow from the failures: the end of a failed run and the retry delay of its task. A
   stated ``RetryDue`` only gives the pulse its position; it counts by itself where the task has no
@@ -26,9 +26,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from .derived_events import Dues, Retries, Schedules, schedule_of
+from .events import ACTIONS, OF_A_LIST, PULSES, Event, Read, Record, Registration, TraceError, read
 from .operators import Moment, Mountain
-from .pulses import Dues, Retries, Schedules, schedule_of
-from .records import ACTIONS, OF_A_LIST, PULSES, Event, Read, Record, Registration, TraceError, read
 
 Pulses = Literal["auto", "stated", "made"]
 SetBack = Literal["refuse", "hold"]

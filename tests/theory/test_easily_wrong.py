@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from django_declarative_cron.theory import check, judge
-from django_declarative_cron.theory.operators import Hold, HoldPlus
 
+from .literal import Hold, HoldPlus
 from .notation import at, trace
 from .said import said
 from .test_examples import Mode, both_modes

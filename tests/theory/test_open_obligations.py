@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from django_declarative_cron.theory.axioms import L1ObligationFulfillment
+from django_declarative_cron.theory.operational import OperationalState
 from django_declarative_cron.theory.operators import FrozenTime
-from django_declarative_cron.theory.repaired import RepairedState
 from django_declarative_cron.theory.trace import positions
 
 from .random_traces import NAMES, Writer, records
@@ -18,7 +18,7 @@ FEW, MANY = range(60), range(60, 1000)
 
 def waiting_and_owed(seed: int) -> Iterator[tuple[set[str | None], set[str | None]]]:
     """Give, for each position, what waits for a start and what is owed one."""
-    state, l1 = RepairedState(), L1ObligationFulfillment(None, FrozenTime())
+    state, l1 = OperationalState(), L1ObligationFulfillment(None, FrozenTime())
     for position in positions(records(Writer(seed).write(length=25)), pulses="stated"):
         state.step(position)
         l1.judge(position, state)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.theory import check, judge
-from django_declarative_cron.theory.records import Kind, read
+from django_declarative_cron.theory.events import Kind, read
 
 from .notation import Record, at, trace
 from .said import blamed, said

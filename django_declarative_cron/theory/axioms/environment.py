@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..events import Event
 from ..operators import FrozenTime
-from ..records import Event
+from ..report import Finding
 from ..state import State
 from ..trace import Position
-from ..verdict import Finding
 
 
 def ea1_busy_crashing(position: Position) -> Iterator[Finding]:

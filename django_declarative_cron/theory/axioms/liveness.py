@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ..operators import FrozenTime, Moment
+from ..report import Finding, Late
 from ..state import State, Task, name_of
 from ..trace import Position
-from ..verdict import Finding, Late
 
 
 @dataclass(frozen=True, slots=True)

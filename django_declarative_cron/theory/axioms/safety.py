@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..events import Event
 from ..operators import AtMostOne, Moment, RSucc
-from ..records import Event
+from ..report import Finding, Owner
 from ..state import State, Task, name_of
 from ..trace import Position
-from ..verdict import Finding, Owner
 
 
 def s1_start_safety(event: Event, position: Position, state: State) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from ..core.schedule import Fold, Gap
 from ..core.schedule import Schedule as CronSchedule
 from ..cron import parse, validate_zone
 from ..exceptions import DeclarativeCronError
+from .events import Event, Registration
 from .operators import BEFORE, Moment
-from .records import Event, Registration
 
 
 class Schedule(Protocol):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.theory import check, judge
-from django_declarative_cron.theory.pulses import Schedule
-from django_declarative_cron.theory.records import Record, Registration
+from django_declarative_cron.theory.derived_events import Schedule
+from django_declarative_cron.theory.events import Record, Registration
 from django_declarative_cron.theory.trace import positions
 
 from .notation import at, trace

@@ -1,7 +1,7 @@
-"""The theory by the letter: its formulas, one position at a time.
+"""The literal reading of the theory: its formulas, one position at a time.
 
 A task is its whole tuple. Pulses of failures are never cancelled and a boot obligation lasts one
-position, as written; where that cannot be satisfied is told in ``repaired``.
+position, as written; ``operational`` lists where that cannot be satisfied.
 """
 
 from __future__ import annotations
@@ -11,10 +11,54 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from .operators import Hold, HoldPlus, Moment
-from .records import Event, Registration
-from .state import Mode, Task, Ungoverned, Why
-from .trace import Position
+from django_declarative_cron.theory.events import Event, Registration
+from django_declarative_cron.theory.operators import Moment
+from django_declarative_cron.theory.state import Mode, Task, Ungoverned, Why
+from django_declarative_cron.theory.trace import Position
+
+
+class Hold:
+    """``Hold(set, clear)``: a set with no clear since, and no clear now.
+
+    The memory lets *set* win over a simultaneous *clear* although the operator reads false
+    there: the formula is true again from the next position on.
+    """
+
+    __slots__ = ("holds", "remembers")
+
+    def __init__(self) -> None:
+        self.holds = False
+        self.remembers = False
+
+    def step(self, sets: bool, clears: bool) -> bool:
+        """Move to the next position and read there.
+
+        Args:
+            sets: *set* is true there.
+            clears: *clear* is true there.
+        """
+        self.remembers = sets or (self.remembers and not clears)
+        self.holds = self.remembers and not clears
+        return self.holds
+
+
+class HoldPlus:
+    """``Hold⁺(set, clear)``: as ``Hold``, but true where both come together."""
+
+    __slots__ = ("holds",)
+
+    def __init__(self) -> None:
+        self.holds = False
+
+    def step(self, sets: bool, clears: bool) -> bool:
+        """Move to the next position and read there.
+
+        Args:
+            sets: *set* is true there.
+            clears: *clear* is true there.
+        """
+        self.holds = sets or (self.holds and not clears)
+        return self.holds
 
 
 @dataclass(slots=True)
@@ -76,7 +120,7 @@ class _Task:
         return owed or self.orphaned.holds or self.boot
 
 
-class LetterState:
+class LiteralState:
     """What holds at a position by the letter."""
 
     def __init__(self) -> None:

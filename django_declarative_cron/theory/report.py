@@ -1,4 +1,4 @@
-"""What the judge says."""
+"""The results of the checker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Owner = Literal["scheduler", "environment", "recorder", "conditional", "inconclu
 
 
 class Finding(NamedTuple):
-    """What one axiom objects to.
+    """A position at which an axiom does not hold.
 
     Args:
         axiom: its name.
@@ -80,7 +80,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All that the judge says of a trace.
+    """All results for a trace.
 
     Args:
         mode: the reading.

@@ -383,7 +383,7 @@ def test_violations_come_in_the_order_of_the_trace() -> None:
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(ValueError, match="letter or repaired"):
+    with pytest.raises(ValueError, match="mode must be repaired"):
         check([], "strict")  # type: ignore[arg-type]
 
 

@@ -1,9 +1,9 @@
-"""The theory as our scheduler reads it: where the letter cannot be satisfied, it is mended.
+"""The theory as this scheduler reads it, where its literal formulas cannot be satisfied.
 
 - R1: a boot obligation stays until the start; for one position no two could be met.
-- R2: one retry per task, that of its newest failure; any start clears it. The letter's old pulses
-  lead into its own S2.
-- R3: a crash orphans what runs, and nothing else. By the letter old interruptions come back.
+- R2: one retry per task, that of its newest failure; any start clears it. Literally, old pulses
+  contradict S2.
+- R3: a crash orphans what runs, and nothing else. Literally, old interruptions come back.
 - R4: while a stop is outstanding an initialisation does not activate.
 - R5: a stop is awaited from the first quiescent position on, whatever ran before.
 - R6: a task is its name. Another cron, zone or delay is an override: nothing is owed for the
@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from .events import PULSES, Event, Registration
 from .operators import Moment
-from .records import PULSES, Event, Registration
 from .state import Mode, Task, Ungoverned, Why
 from .trace import Position
 
@@ -76,7 +76,7 @@ class _Task:
         }
 
 
-class RepairedState:
+class OperationalState:
     """What holds at a position in the repaired reading."""
 
     def __init__(self) -> None:
