@@ -190,7 +190,7 @@ def _retry_before_its_time(patch: pytest.MonkeyPatch) -> None:
     around(
         patch,
         FixedDelay,
-        "next_retry_at",
+        "latest_retry_at",
         lambda real, self, ended: ended + (real(self, ended) - ended) / 2,
     )
 

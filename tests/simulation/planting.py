@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core import decision, events
+from django_declarative_cron.core import events, state
 from django_declarative_cron.core.state import TaskState
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -62,4 +62,4 @@ def after(
         made: TaskState = real(event, state)
         return change(event, state, made) if isinstance(event, kinds) else made
 
-    around(patch, decision, "apply", apply)
+    around(patch, state, "apply", apply)
