@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -107,6 +108,24 @@ def test_a_run_of_a_dead_process_is_interrupted_on_every_page(
         assert "10 min" not in shown
     [bar] = day_of(task.scheduler_id, ["digest"], began, NOW, NOW)["digest"]
     assert (bar.outcome, bar.end) == ("interrupted", heard)
+
+
+def test_the_filter_by_outcome_agrees_with_the_column(root: Client) -> None:
+    """A run whose process is gone is interrupted before a scheduler has recorded it."""
+    dead, alive = rows.instance(heartbeat_at=NOW - timedelta(minutes=6)), rows.instance()
+    for name, instance in (("dead", dead), ("alive", alive)):
+        rows.run(name, "running", finished_at=None, instance=instance, running_slot=name)
+    rows.run("recorded", "interrupted")
+    rows.run("good")
+
+    def names(outcome: str) -> set[str]:
+        html = root.get(pages.changelist("taskrun", f"?outcome={outcome}")).content.decode()
+        return set(re.findall(r'class="field-task_name[^"]*"><a[^>]*>([^<]*)</a>', html))
+
+    assert names("running") == {"alive"}
+    assert names("interrupted") == {"dead", "recorded"}
+    assert names("succeeded") == {"good"}
+    assert names("nonsense") == {"dead", "alive", "recorded", "good"}
 
 
 def test_the_attempts_at_its_occurrence_are_a_chain(root: Client, text: Words) -> None:
