@@ -19,9 +19,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .callables import Job, SimulatedCrash, SimulatedFailure
     from .clock import Instant, ManualClock
-    from .jobs import Job, SimulatedCrash, SimulatedFailure
-    from .outside import post_task
+    from .http import post_task
     from .schedules import assert_fires, assert_schedule_valid, occurrences
     from .simulation import Simulation
     from .snapshot import assert_schedule_snapshot
@@ -47,17 +47,17 @@ __all__ = [
 _HOMES = {
     "CronTestMixin": ".testcase",
     "Instant": ".clock",
-    "Job": ".jobs",
+    "Job": ".callables",
     "ManualClock": ".clock",
     "Record": ".trace",
-    "SimulatedCrash": ".jobs",
-    "SimulatedFailure": ".jobs",
+    "SimulatedCrash": ".callables",
+    "SimulatedFailure": ".callables",
     "Simulation": ".simulation",
     "assert_fires": ".schedules",
     "assert_schedule_snapshot": ".snapshot",
     "assert_schedule_valid": ".schedules",
     "occurrences": ".schedules",
-    "post_task": ".outside",
+    "post_task": ".http",
 }
 
 

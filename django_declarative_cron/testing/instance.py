@@ -15,7 +15,7 @@ from ..runtime.engine import POLL_INTERVAL
 from ..runtime.lifecycle import State
 from ..runtime.scheduler import Scheduler
 from ..store.database import alias
-from .jobs import Queue, SimulatedCrash
+from .callables import Queue, SimulatedCrash
 from .trace import Entry, Record
 
 if TYPE_CHECKING:
@@ -156,13 +156,13 @@ class Instance:
 
     @property
     def is_active(self) -> bool:
-        """Tell whether the instance polls."""
+        """Return whether the instance polls."""
         running = self.scheduler is not None and self.scheduler.state is State.RUNNING
         return running and not self.is_hanging
 
     @property
     def unrecorded(self) -> set[int]:
-        """Give the ids of its runs whose callback has ended and whose result is not written."""
+        """Return the ids of its runs whose callback has ended and whose result is not written."""
         # What is read here was just written, which a replica may not have yet.
         rows = TaskRun.objects.using(alias())
         open_rows = rows.filter(pk__in=self._ends, outcome=TaskRun.Outcome.RUNNING)

@@ -20,7 +20,7 @@ from ..checks import TAG
 from ..core.declarations.declaration import Declaration
 from ..core.declarations.values import nearest
 from .clock import Instant
-from .instants import in_zone, shown
+from .datetimes import in_zone, shown
 
 MOST = 10_000
 """The maximum number of occurrences of an assertion."""

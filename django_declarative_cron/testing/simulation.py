@@ -19,10 +19,10 @@ from ..runtime.scheduler import Scheduler
 from ..runtime.work import Work
 from ..signals import SIGNALS
 from ..store.database import alias
+from .callables import End, Job, Queue, outcome
 from .clock import Instant, ManualClock, instant
 from .deployment import seen_by
 from .instance import Instance
-from .jobs import End, Job, Queue, outcome
 from .trace import Entry, Record, Trace, described
 
 _MINUTE = timedelta(minutes=1)
@@ -209,12 +209,12 @@ class Simulation:
     # --- how it works: what users have no use of ---
 
     def actions(self) -> list[Entry]:
-        """Give all that happened so far, each with the index of the instance it happened to."""
+        """Return all that happened so far, each with the index of the instance it happened to."""
         return self._trace.entries(self.now)
 
     @property
     def in_flight(self) -> set[int]:
-        """Give the ids of the runs whose end is still to come."""
+        """Return the ids of the runs whose end is still to come."""
         return {end.work.id for end in self._ends}
 
     def new_scheduler(self, queue: Queue) -> Scheduler:
@@ -228,7 +228,7 @@ class Simulation:
         )
 
     def _options(self) -> conf.Options:
-        """Give options by which nothing is forgotten, and no lease ends unless it was to."""
+        """Return options by which nothing is forgotten, and no lease ends unless it was to."""
         lease = self._lease or _FOR_EVER
         return replace(
             conf.options(),
@@ -241,7 +241,7 @@ class Simulation:
 
     @property
     def pace_of_heartbeats(self) -> timedelta | None:
-        """Give how often an instance says that it lives; never where leases do not end."""
+        """Return how often an instance says that it lives; never where leases do not end."""
         return None if self._lease is None else self._lease / 3
 
     def stir(self) -> None:
@@ -252,7 +252,7 @@ class Simulation:
         self._stirred_at = self.now + POLL_INTERVAL
 
     def _next_instant(self, at_least_every: timedelta) -> datetime:
-        """Give the next instant at which something is to happen."""
+        """Return the next instant at which something is to happen."""
         instants = [self.now - (self.now - _EPOCH) % at_least_every + at_least_every]
         instants += [i.wake for i in self._instances if i.wake is not None and i.is_active]
         instants += [self._ends[0].at] if self._ends else []
@@ -331,7 +331,7 @@ class Simulation:
         self._trace.withdraw(entries)
 
     def described(self, registrations: object) -> Record:
-        """Give what a record says of a registration list, and whether it is one to accept."""
+        """Return what a record says of a registration list, and whether it is one to accept."""
         try:
             declarations = conf.declarations(registrations, time_zone=self.time_zone)
         except DeclarativeCronError:

@@ -64,7 +64,7 @@ class Trace:
         self._entries = [entry for entry in self._entries if id(entry) not in gone]
 
     def entries(self, now: datetime) -> list[Entry]:
-        """Give all entries, closed by a tick.
+        """Return all entries, closed by a tick.
 
         Args:
             now: where the trace ends.
@@ -72,7 +72,7 @@ class Trace:
         return [*self._entries, Entry({"at": now, "event": "Tick"})]
 
     def task_names(self) -> list[str]:
-        """Give the names of all tasks that were ever registered or run, sorted."""
+        """Return the names of all tasks that were ever registered or run, sorted."""
         names: set[str] = set()
         for entry in self._entries:
             names.update(each["name"] for each in entry.record.get("registrations", ()))
@@ -81,7 +81,7 @@ class Trace:
 
 
 def described(declarations: Iterable[Declaration]) -> list[Record]:
-    """Give a registration list as the records carry it.
+    """Return a registration list as the records carry it.
 
     Args:
         declarations: the set.

@@ -18,7 +18,7 @@ from django_declarative_cron.runtime.outcome import succeeded
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.results import Recorded, Result
 from django_declarative_cron.testing import ManualClock, Simulation
-from django_declarative_cron.testing.jobs import Queue
+from django_declarative_cron.testing.callables import Queue
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ import pytest
 from django_declarative_cron import theory
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.testing import Simulation
-from django_declarative_cron.testing.jobs import Job
+from django_declarative_cron.testing.callables import Job
 
 from .conftest import Started, utc
 

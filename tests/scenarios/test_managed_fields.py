@@ -10,7 +10,7 @@ import pytest
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
-from django_declarative_cron.testing.jobs import Job
+from django_declarative_cron.testing.callables import Job
 
 from .conftest import Started, utc
 

@@ -21,7 +21,7 @@ from django_declarative_cron.cron import parse
 from django_declarative_cron.models import SchedulerState, TaskRun
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
-from django_declarative_cron.testing.jobs import Job
+from django_declarative_cron.testing.callables import Job
 
 from ..effort import IS_COMPLETE
 

@@ -1,4 +1,4 @@
-"""Instants as people write them in tests: in the zone of the task they are about."""
+"""Instants in tests, in the zone of their task."""
 
 from __future__ import annotations
 

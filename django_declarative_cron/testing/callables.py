@@ -73,7 +73,7 @@ class End:
     error: BaseException | None = field(compare=False)
 
     def result(self) -> Result:
-        """Give the result of the run, dated where its end was planned."""
+        """Return the result of the run, dated where its end was planned."""
         duration = (self.at - self.work.run.started_at).total_seconds()
         if self.error is None:
             return succeeded(self.work, self.at, duration)
@@ -102,7 +102,7 @@ class Queue:
 
     @property
     def load(self) -> Load:
-        """Give how many wait."""
+        """Return how many wait."""
         return Load("simulation", 0, 0, len(self.waiting))
 
     def close(self) -> None:
