@@ -54,7 +54,7 @@ LINES = [
         events.TaskRetryPreempted(at=NOW, task_name="a", reason="due"),
         "a                needs no retry: its next time has come",
     ),
-    (events.SchedulerStopped(at=NOW), "SchedulerStopped at=2026-03-30T04:30:00.000Z"),
+    (events.SchedulerStopped(at=NOW), "SchedulerStopped at=2026-03-30T04:30:00Z"),
 ]
 
 
