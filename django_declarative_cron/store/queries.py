@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from django.db import connections
-from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
+from django.db.models import BooleanField, Case, Count, F, Func, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from ..conf import calendars
@@ -67,8 +67,15 @@ class Reading:
 def tagged(tasks: QuerySet[ScheduledTask], tag: str) -> QuerySet[ScheduledTask]:
     if connections[tasks.db].features.supports_json_field_contains:
         return tasks.filter(declaration__contains={"tags": [tag]})
-    stored = tasks.order_by().values_list("pk", "declaration__tags")
-    return tasks.filter(pk__in=[pk for pk, tags in stored if tag in texts(tags)])
+    # Django has no containment of JSON with SQLite, so its own function goes through the list.
+    has_tag = Func(
+        F("declaration"),
+        Value(tag),
+        template="EXISTS (SELECT 1 FROM json_each(%(expressions)s)",
+        arg_joiner=", '$.tags') WHERE value = ",
+        output_field=BooleanField(),
+    )
+    return tasks.filter(has_tag)
 
 
 def tags_of(task: ScheduledTask) -> tuple[str, ...]:
