@@ -181,7 +181,7 @@ class Engine:
             return None
         if view.standing is Standing.LEADING:
             self._housekeeping.use_the_quiet(view.member, now, view.next_wake)
-        if considered == 0:
+        if considered == 0 and view.is_due(now):
             return now + POLL_INTERVAL  # Another transaction holds the rows that are due.
         return None if self.stopping.is_set() else view.next_start
 

@@ -30,6 +30,16 @@ def test_a_leader_that_stops_lets_another_lead_while_its_last_run_goes_on(
     assert [run.outcome for run in sim.runs("slow")] == ["succeeded"]
 
 
+def test_a_takeover_shortly_before_an_occurrence_does_not_delay_it(simulation: Started) -> None:
+    sim = simulation("10:01:00", instances=2)
+    sim.initialize([{"name": "t", "cron": "30 59 * * * *", "callback": sim.job()}])
+    sim.advance_to("2024-01-01T10:59:29.600000Z")
+    sim[0].stop()
+    sim[1].poll()
+    sim.advance_to("2024-01-01T10:59:35Z")
+    assert sim.starts("t") == [utc("10:59:30")]
+
+
 @pytest.mark.requirement("002 CRON-22")
 def test_who_takes_over_from_a_crashed_leader_restarts_its_run(simulation: Started) -> None:
     sim = simulation("10:00:00", instances=2)
