@@ -78,12 +78,12 @@ class Poster:
     def post(self, event_id: str, body: str, now: datetime) -> Posted:
         """Post one event; never raise."""
         content = body.encode()
-        sent = {
-            "user-agent": f"django-declarative-cron/{__version__}",
-            **{name.lower(): text for name, text in self.sink.headers.items()},
-            **signature_headers(event_id, content, now, self.sink.secrets),
-        }
         try:
+            sent = {
+                "user-agent": f"django-declarative-cron/{__version__}",
+                **{name.lower(): text for name, text in self.sink.headers.items()},
+                **signature_headers(event_id, content, now, self.sink.secrets),
+            }
             answer = self._pool.request(
                 "POST", self.sink.url, body=content, headers=sent, preload_content=False
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 import types
@@ -69,6 +70,17 @@ def test_what_comes_behind_the_head_of_an_answer_is_not_waited_for(
     trickle: Callable[..., Trickle],
 ) -> None:
     post(trickle(HEAD).url, timedelta(seconds=TIMEOUT))
+
+
+def test_without_the_library_of_signatures_an_event_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "standardwebhooks", None)
+    poster = Poster(Sink(url="http://127.0.0.1:9/", secrets=(SECRET,)), 1)
+    posted = poster.post("1", "{}", NOW)
+    assert posted.answer is Answer.DOWN
+    assert "standardwebhooks" in posted.error
+    poster.close()
 
 
 RunNow = Any
