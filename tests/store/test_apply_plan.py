@@ -28,7 +28,6 @@ NOW = datetime(2026, 12, 1, 12, 0, 30, tzinfo=UTC)
 SELDOM, ALWAYS = "0 0 29 2 *", "* * * * *"
 NAMES = ("a", "b", "ran", "paused", "paused-too", "off", "c")
 PAUSES = {"paused": NOW + FIVE, "paused-too": NOW + 2 * FIVE, "off": None}
-OF_ITS_DEPLOYMENT = ("id", "scheduler_id", "scheduler_identifier", "epoch")
 
 
 def _work(word: str) -> None:

@@ -88,11 +88,6 @@ def gives_its_run(run: Run) -> dict[str, Any]:
     }
 
 
-def gives_object() -> object:
-    """Return what JSON lacks."""
-    return object()
-
-
 def fails() -> None:
     """Raise."""
     raise ValueError("it went wrong")
