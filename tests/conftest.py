@@ -15,7 +15,7 @@ import django
 import hypothesis
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from django.utils import timezone, translation
 
 import django_declarative_cron
@@ -126,6 +126,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     timezone.deactivate()
     # Each test's failures are logged as if they were the first of their kind.
     signals._repeated.clear()
+
+
+def pytest_runtest_teardown() -> None:
+    """Fail where a test leaves connections of this thread with settings that no thread shares.
+
+    A later test that changes the settings of the project would change nothing for its threads.
+    """
+    for each in connections.all(initialized_only=True):
+        assert each.settings_dict is connections.settings[each.alias]
 
 
 def _is_transactional(item: pytest.Item) -> bool:

@@ -38,7 +38,7 @@ def test_an_act_on_a_row_that_is_held_says_so_and_may_be_tried_again(
     response = root.post(pages.act(key), said)
     assert response.status_code == 200
     shown = text(response)
-    assert "Somebody else holds the row of held. Nothing was changed: try again." in shown
+    assert "Locked by another transaction: held. Nothing was changed. Try again." in shown
     assert "why</textarea>" in response.content.decode()
     assert not did(key, task) and not did(key, other)
     assert not TaskOverride.objects.exists() and not LogEntry.objects.exists()
@@ -53,7 +53,7 @@ def test_a_deployment_that_is_held_is_no_error_either(
     task = rows.task("t", pending_retry_until=NOW + timedelta(minutes=5))
     stranger.hold("schedulerstate", deployment="default")
     shown = text(root.post(pages.act("clear_retry"), pages.confirmed(task)))
-    assert "Somebody else holds rows that this needs. Nothing was changed: try again." in shown
+    assert "Locked by another transaction. Nothing was changed. Try again." in shown
     stranger.let_go()
     assert not did("clear_retry", task)
 
