@@ -71,9 +71,16 @@ REAL_CLOCK = {"browser", "docs", "http", "processes", "runtime", "store", "monit
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Run tests that are named or pure without workers, which take seconds to start."""
+    """Return how many workers run the tests.
+
+    Tests that are named or pure run without workers, which take seconds to start. The whole suite,
+    for which tox asks with ``logical``, has half as many again as there are processors, because
+    tests of processes mostly wait.
+    """
+    if config.option.numprocesses == "logical":
+        return (os.cpu_count() or 1) * 3 // 2
     is_quick = not _is_plain(config) or config.option.markexpr == "pure"
-    return 0 if config.option.numprocesses == "auto" and is_quick else None
+    return 0 if is_quick else None
 
 
 def _is_plain(config: pytest.Config) -> bool:
