@@ -53,17 +53,24 @@ PURE = {"cron", "core", "theory", "test_architecture.py"}
 # What they start has an SQLite file of its own, so that they run once and not on each database.
 OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 
-# These folders and the files beside them use the database through Django's ORM alone. The files of
-# the set have locks or statements of their own, so they run with each database.
+# These folders and files, and the files beside this one, use the database through Django's ORM
+# alone. The files of the second set have locks, queries or processes of their own, so they run
+# with each database.
 ALIKE = {
-    *("callables", "docs", "fuzz", "management"),
-    *("scenarios", "simulation", "testing", "monitoring"),
+    *("admin", "callables", "docs", "fuzz", "http", "management", "monitoring"),
+    *("scenarios", "simulation", "testing"),
+    *("runtime/runners/test_django_tasks.py", "runtime/runners/test_tracing.py"),
 }
 EACH_DATABASE = {
-    *("test_bounds.py", "test_crowds.py", "test_database_faults.py", "test_deploys.py"),
-    *("test_lifecycle.py", "test_persistence.py", "test_reported.py", "test_seeds.py"),
+    *("admin/test_access_tokens.py", "admin/test_actions.py", "admin/test_costs.py"),
+    *("admin/test_held.py", "admin/test_runs.py", "admin/test_schedulers.py"),
+    *("admin/test_tasks.py", "http/test_cron.py", "http/test_posted_tasks.py"),
+    *("http/test_worker_api.py", "management/test_health.py", "management/test_health_backlog.py"),
+    *("management/test_held.py", "scenarios/test_bounds.py", "scenarios/test_crowds.py"),
+    *("scenarios/test_database_faults.py", "scenarios/test_deploys.py"),
+    *("scenarios/test_lifecycle.py", "scenarios/test_persistence.py"),
+    *("scenarios/test_reported.py", "simulation/test_seeds.py"),
     *("test_checks_database.py", "test_frame.py"),
-    *("test_health.py", "test_health_backlog.py", "test_held.py"),
 }
 
 # Their schedulers, servers and databases go by the real clock.
@@ -118,7 +125,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real_clock")
         if OWN_DATABASE.intersection([path.as_posix(), path.parent.as_posix()]):
             item.add_marker("own_database")
-        if (len(path.parts) == 1 or path.parts[0] in ALIKE) and path.name not in EACH_DATABASE:
+        is_alike = len(path.parts) == 1 or ALIKE.intersection([path.parts[0], path.as_posix()])
+        if is_alike and path.as_posix() not in EACH_DATABASE:
             item.add_marker("alike")
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 
 from django_declarative_cron.cron import Fold, Gap, next_transitions, parse
 
+from ..effort import IS_COMPLETE
 from .ojs_oracle import Seconds, ojs_fields_of, random_ojs_text
 from .oracle import Minutes, count_within, first_after, last_until
 from .strategies import RULES, change_instants, seeds
@@ -123,7 +124,9 @@ def test_p06_occurrences_rise_in_every_zone(part: int) -> None:
     for key in zones_to_prove()[part::PARTS]:
         random = Random(key)
         for change in change_instants(key, 2026, 2028):
-            for text in random_texts(random, 4, seconds=random.random() < 0.3):
+            for text in random_texts(
+                random, 4 if IS_COMPLETE else 1, seconds=random.random() < 0.3
+            ):
                 climb(key, change - timedelta(days=2), text, 120)
 
 
@@ -247,4 +250,4 @@ def test_another_library_answers_the_same_or_for_a_known_reason_not(
                 assert reason is not None, (text, zone, instant, ours, there)
         told[reason] += 1
     assert set(told) == {"the same", *lacks, *differs}
-    assert told["the same"] > 6000, told
+    assert told["the same"] > 0.6 * told.total(), told

@@ -20,6 +20,7 @@ from django_declarative_cron.cron.timeline import (
     to_second,
 )
 
+from ..effort import IS_COMPLETE
 from .oracle import Minutes, at, count_within, fields_of, first_after, last_until
 from .strategies import RULES, change_instants, random_text, seeds, steps, texts
 from .tzif import PARTS, zones_to_prove
@@ -123,7 +124,7 @@ def test_answers_equal_a_walk_in_every_zone(part: int) -> None:
     for key in zones_to_prove()[part::PARTS]:
         random = Random(key)
         instants = change_instants(key, 1850, 2037)
-        chosen = random.sample(instants, min(4, len(instants))) or [
+        chosen = random.sample(instants, min(4 if IS_COMPLETE else 1, len(instants))) or [
             datetime(2000, 1, 1, tzinfo=UTC)
         ]
         for around in chosen:
@@ -158,8 +159,8 @@ CHANGING = frozenset(key for key in SAMPLE if len(change_instants(key, 2010, 203
 def test_p06_occurrences_rise_across_every_change_in_every_zone(part: int) -> None:
     for key in zones_to_prove()[part::PARTS]:
         random = Random(key)
-        for change in change_instants(key, 2016, 2030):
-            climb(key, change - timedelta(days=2), random_text(random), 200)
+        for change in change_instants(key, 2016 if IS_COMPLETE else 2026, 2030):
+            climb(key, change - timedelta(days=2), random_text(random), 200 if IS_COMPLETE else 60)
 
 
 @pytest.mark.requirement("001 Cron Language Specification/1", "003 Test Methodology/2")
