@@ -20,7 +20,7 @@ from ..runtime.clock import Clock, system_clock
 from ..runtime.scheduler import Scheduler
 from ..signals import signal_of
 from ..store import database
-from ..store.guard import Standing
+from ..store.guard import Role
 from ..store.metrics_queries import Counts, counts_of
 from ..store.status import patience
 from .label_limit import TaskLabels
@@ -145,7 +145,7 @@ class ProcessCollector:
         health = probes.report(scheduler)
         yield from _gauges(
             {
-                "leading": scheduler.standing is Standing.LEADING,
+                "leading": scheduler.role is Role.LEADING,
                 "live": health.live,
                 "ready": health.ready,
                 "declared_tasks": len(scheduler.declarations),

@@ -16,7 +16,7 @@ from ..core.liveness import Watch
 from ..core.options import Options
 from ..signals import publish
 from ..store import claims, liveness, recovery
-from ..store.guard import Bid, Member, Peek, Standing, peek
+from ..store.guard import Candidacy, Member, Peek, Role, peek
 from .clock import Clock, Moment, later
 from .connections import Outage, renew
 from .executor import Executor
@@ -40,7 +40,7 @@ class View:
 
     member: Member
     declarations: dict[str, Declaration]
-    standing: Standing
+    role: Role
     seen: Peek | None = None
     next_wake: datetime | None = None
     audit: RowAudit = field(default_factory=RowAudit)
@@ -52,7 +52,7 @@ class View:
 
     @property
     def next_start(self) -> datetime | None:
-        return self.next_wake if self.standing is Standing.LEADING else None
+        return self.next_wake if self.role is Role.LEADING else None
 
     def is_due(self, now: datetime) -> bool:
         return self.next_start is not None and self.next_start <= now
@@ -63,9 +63,9 @@ class View:
     def is_to_claim(self, now: datetime, watched: Watch | None) -> bool:
         if not self.has_tasks:
             return False
-        if self.standing is Standing.STANDBY:
+        if self.role is Role.STANDBY:
             return self.seen is not None and self.seen.is_vacant
-        is_leading = self.standing is Standing.LEADING
+        is_leading = self.role is Role.LEADING
         return self.is_due(now) or (is_leading and self.shows_silence(watched))
 
 
@@ -138,7 +138,7 @@ class Engine:
                 claimed = self._claim(view, now, reaping=reaping)  # step 3: claim
                 work = self.executor.take(view.member, claimed.claims, self.stopping)
             self._publish_and_call(claimed.events, work)  # steps 4 and 5: publish, call
-            self._take_role(view, claimed.standing)
+            self._take_role(view, claimed.role)
             started, considered = started + len(work), considered + claimed.considered
             is_more, reaping = claimed.more, False
             if claimed.strangers:
@@ -160,7 +160,7 @@ class Engine:
             view.declarations,
             now,
             reaping=reaping,
-            bid=self.bid,
+            candidacy=self.candidacy,
             busy=self.executor.running > 0,
             unrecorded=self.executor.unrecorded,
         )
@@ -179,7 +179,7 @@ class Engine:
             return now  # Another registration set was adopted during the pass.
         if not view.has_tasks:
             return None
-        if view.standing is Standing.LEADING:
+        if view.role is Role.LEADING:
             self._housekeeping.use_the_quiet(view.member, now, view.next_wake)
         if considered == 0 and view.is_due(now):
             return now + POLL_INTERVAL  # Another transaction holds the rows that are due.
@@ -225,7 +225,7 @@ class Engine:
             view.audit.suspect()
         if seen.cancels:
             self.executor.cancel(view.member)
-        self._take_role(view, seen.standing(view.member), seen)
+        self._take_role(view, seen.role(view.member), seen)
 
     def _call_unanswered(self, view: View) -> None:
         """Call starts that were committed although the database did not answer."""
@@ -248,7 +248,7 @@ class Engine:
     def longest_sleep(self) -> float:
         """Return the most seconds until the next pass."""
         view = self._view
-        is_calm = view is not None and view.standing is Standing.STANDBY and not self._is_in_doubt
+        is_calm = view is not None and view.role is Role.STANDBY and not self._is_in_doubt
         seen = view.seen if view is not None and is_calm else None
         return longest_sleep(seen, self._housekeeping.longest_sleep(POLL_INTERVAL))
 
@@ -260,8 +260,8 @@ class Engine:
         return None if self._view is None else self._view.member
 
     @property
-    def standing(self) -> Standing:
-        return Standing.STANDBY if self._view is None else self._view.standing
+    def role(self) -> Role:
+        return Role.STANDBY if self._view is None else self._view.role
 
     @property
     def declarations(self) -> Sequence[Declaration]:
@@ -272,16 +272,14 @@ class Engine:
         return self._view is not None and self._view.has_tasks
 
     @property
-    def bid(self) -> Bid:
+    def candidacy(self) -> Candidacy:
         """Return the grounds on which it leads; it gives up the lead when it is to stop."""
-        return Bid(self.window.watched, lambda: not self.stopping.is_set())
+        return Candidacy(self.window.watched, lambda: not self.stopping.is_set())
 
-    def adopt(
-        self, member: Member, declarations: Sequence[Declaration], standing: Standing
-    ) -> None:
+    def adopt(self, member: Member, declarations: Sequence[Declaration], role: Role) -> None:
         """Evaluate another registration set from now on."""
         with self.gate:
-            self._view = View(member, {each.name: each for each in declarations}, standing)
+            self._view = View(member, {each.name: each for each in declarations}, role)
         self.runners.prepare(declarations)
         self.woken.set()
 
@@ -307,9 +305,9 @@ class Engine:
         """Return whether rows were deleted, or no living instance holds the active set."""
         if (view := self._view) is None:
             return False
-        if view.standing is Standing.SUPERSEDED:
+        if view.role is Role.SUPERSEDED:
             return _is_orphaned(view.member, self.window.watched)
-        is_leading = view.standing is Standing.LEADING
+        is_leading = view.role is Role.LEADING
         tasks = len(view.declarations)
         return is_leading and view.audit.finds_loss(view.member, tasks, now, view.next_wake)
 
@@ -319,9 +317,9 @@ class Engine:
         self.window.interrupt()
         self._is_in_doubt = True
         view = self._view
-        is_leading = view is not None and view.standing is Standing.LEADING
+        is_leading = view is not None and view.role is Role.LEADING
         if view is not None and is_leading and not self.validity.holds(view.member.lease):
-            self._take_role(view, Standing.STANDBY, view.seen)
+            self._take_role(view, Role.STANDBY, view.seen)
         self._outage.fails(doing, error, now)
 
     def _follow_clock_steps(self, began: Moment) -> None:
@@ -330,25 +328,25 @@ class Engine:
         if stepped and view is not None:
             view.next_wake = None
 
-    def _take_role(self, view: View, standing: Standing, seen: Peek | None = None) -> None:
+    def _take_role(self, view: View, role: Role, seen: Peek | None = None) -> None:
         with self.gate:
             if view is not self._view:
                 return
-            before, view.standing = view.standing, standing
+            before, view.role = view.role, role
         publish(_change_of_role(before, view, seen, self.clock.now()))
 
 
 def _change_of_role(
-    before: Standing, view: View, seen: Peek | None, now: datetime
+    before: Role, view: View, seen: Peek | None, now: datetime
 ) -> list[events.Event]:
     """Return the event of a change of role that no transaction of the store reports."""
     term, instance = 0 if seen is None else seen.term, str(view.member.instance)
-    match before, view.standing:
-        case ((Standing.LEADING | Standing.STANDBY), Standing.SUPERSEDED) if seen is not None:
+    match before, view.role:
+        case ((Role.LEADING | Role.STANDBY), Role.SUPERSEDED) if seen is not None:
             return [events.SchedulerSuperseded(at=now, generation=seen.generation)]
-        case Standing.LEADING, Standing.STANDBY:
+        case Role.LEADING, Role.STANDBY:
             return [events.LeadershipLost(at=now, term=term, instance=instance)]
-        case Standing.STANDBY, Standing.LEADING if seen is not None:
+        case Role.STANDBY, Role.LEADING if seen is not None:
             # It had stopped to rely on its lease while the database was away.
             return [events.LeadershipGained(at=now, term=term, instance=instance)]
     return []

@@ -17,7 +17,7 @@ from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..signals import publish
 from ..store import liveness, manual_runs, results
-from ..store.guard import Bid, Member, peek
+from ..store.guard import Candidacy, Member, peek
 from ..store.manual_runs import AlreadyRunningError, LiveDueError, Start
 from ..store.operator_actions import Act
 from ..store.results import Result
@@ -217,7 +217,7 @@ class Backfill:
                     occurrence,
                     now,
                     repeat=self.repeat,
-                    bid=Bid(self.window.watched),
+                    candidacy=Candidacy(self.window.watched),
                 )
             except (AlreadyRunningError, LiveDueError):
                 if not is_waiting:

@@ -46,7 +46,7 @@ class Report:
         """Return the health in one line."""
         tasks, running = self.facts["tasks"], self.facts["running"]
         plural = "" if tasks == 1 else "s"
-        words = f"{self.facts['standing']}, {tasks} task{plural}, {running} running"
+        words = f"{self.facts['role']}, {tasks} task{plural}, {running} running"
         return "; ".join([words, *self.reasons])
 
 
@@ -56,7 +56,7 @@ def report(scheduler: Scheduler) -> Report:
     pulse = scheduler.pulse
     facts = {
         "state": str(scheduler.state),
-        "standing": str(scheduler.standing.value),
+        "role": str(scheduler.role.value),
         "instance": str(scheduler.id),
         "tasks": len(scheduler.declarations),
         "running": scheduler.running,

@@ -18,7 +18,7 @@ from ..core.events import Event
 from ..exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError
 from ..signals import is_heard, publish, report
 from ..store import liveness, reconcile
-from ..store.guard import Member, Standing
+from ..store.guard import Member, Role
 from ..store.reconcile import Terms
 from . import watchers
 from .clock import Clock, Moment, moment, system_clock
@@ -112,9 +112,9 @@ class Scheduler:
         return self._engine.declarations
 
     @property
-    def standing(self) -> Standing:
+    def role(self) -> Role:
         """Return the role of this instance in its deployment."""
-        return self._engine.standing
+        return self._engine.role
 
     @property
     def is_alive(self) -> bool:
@@ -226,7 +226,7 @@ class Scheduler:
             name, cron = (only.name, only.cron) if only else (member.deployment, "")
             raise ScheduleTaskError(name, cron, error) from error
         publish(done.events)
-        if done.standing is Standing.SUPERSEDED:
+        if done.role is Role.SUPERSEDED:
             return 0
         _tell_scheduled(self.clock.now(), declarations)
         return len(declarations) - len(done.plan.unchanged)
@@ -238,9 +238,9 @@ class Scheduler:
         engine, process = self._engine, this_process(self._options())
         with engine.gate:
             began = engine.validity.moment()
-            done = reconcile.reconcile(member, process, declarations, now, terms, engine.bid)
+            done = reconcile.reconcile(member, process, declarations, now, terms, engine.candidacy)
             engine.validity.renew(began, member.longest_silence)
-            engine.adopt(member, declarations, done.standing)
+            engine.adopt(member, declarations, done.role)
         return done
 
     # --- passes ---
@@ -308,7 +308,7 @@ class Scheduler:
     def _report_mismatch(
         self, member: Member, declarations: Sequence[Declaration], now: datetime
     ) -> None:
-        if self.standing is Standing.LEADING:
+        if self.role is Role.LEADING:
             found = reconcile.mismatch(member, declarations)
             if found is not None:
                 self._engine.refused("keeping the rows of the declared tasks", found, now)

@@ -21,7 +21,7 @@ from . import active_runs, apply_plan, database, outbox, recovery, registration_
 from .active_runs import Claim, Started, write_starts
 from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
-from .guard import Bid, LockedDeployment, Member, Standing, assume_role, locked
+from .guard import Candidacy, LockedDeployment, Member, Role, assume_role, locked
 from .posted_tasks import StrangerError, declaration_of
 
 BATCH = 1000
@@ -33,7 +33,7 @@ class Claimed:
     """What one claiming transaction did.
 
     Args:
-        standing: what the instance is to the deployment.
+        role: what the instance is to the deployment.
         claims: runs to call now.
         events: what happened, in causal order.
         considered: number of tasks looked at.
@@ -41,7 +41,7 @@ class Claimed:
         strangers: whether a row of a task was met that is not in the set.
     """
 
-    standing: Standing
+    role: Role
     claims: list[Claim] = field(default_factory=list)
     events: list[events.Event] = field(default_factory=list)
     considered: int = 0
@@ -55,7 +55,7 @@ def claim_due(
     now: datetime,
     *,
     reaping: bool,
-    bid: Bid = Bid(),  # noqa: B008 - frozen
+    candidacy: Candidacy = Candidacy(),  # noqa: B008 - frozen
     busy: bool = False,
     unrecorded: Collection[str] = (),
 ) -> Claimed:
@@ -65,11 +65,11 @@ def claim_due(
         django.db.Error: nothing was committed, nothing may be called.
     """
     try:
-        return _claim(member, declarations, now, reaping, bid, busy, unrecorded)
+        return _claim(member, declarations, now, reaping, candidacy, busy, unrecorded)
     except (IntegrityError, DataError, OperationalError) as error:
         if isinstance(error, OperationalError) and not is_lock_timeout(error):
             raise
-    return _claim_one_by_one(member, declarations, now, bid)
+    return _claim_one_by_one(member, declarations, now, candidacy)
 
 
 @database.again_after_conflict
@@ -78,15 +78,15 @@ def _claim(
     declarations: Mapping[str, Declaration],
     now: datetime,
     reaping: bool,
-    bid: Bid,
+    candidacy: Candidacy,
     busy: bool,
     unrecorded: Collection[str],
 ) -> Claimed:
-    with locked(member, bid) as held:
+    with locked(member, candidacy) as held:
         if held is None:
-            return Claimed(Standing.SUPERSEDED)
+            return Claimed(Role.SUPERSEDED)
         claimed = Claimed(assume_role(held), events=held.events)
-        if claimed.standing is Standing.LEADING:
+        if claimed.role is Role.LEADING:
             if reaping or held.events:
                 claimed.events += recovery.reap(held, now)
             due = _first_due(member, now)
@@ -103,16 +103,16 @@ def _claim(
 
 
 def _claim_one_by_one(
-    member: Member, declarations: Mapping[str, Declaration], now: datetime, bid: Bid
+    member: Member, declarations: Mapping[str, Declaration], now: datetime, candidacy: Candidacy
 ) -> Claimed:
     """Find the row that spoils the batch: each task in a transaction of its own."""
-    total = Claimed(Standing.LEADING)
+    total = Claimed(Role.LEADING)
     with locked(member) as held:
         due = [] if held is None else list(_due(member, now).only("pk")[: BATCH + 1])
         names = [row.pk for row in due]
     for pk in names[:BATCH]:
         try:
-            _claim_single(member, declarations, now, pk, bid, total)
+            _claim_single(member, declarations, now, pk, candidacy, total)
         except (IntegrityError, DataError) as error:
             report("Starting a task", error, "the task is set aside")
             total.events += _aside(member, pk, worded(error), now)
@@ -130,13 +130,13 @@ def _claim_single(
     declarations: Mapping[str, Declaration],
     now: datetime,
     pk: int,
-    bid: Bid,
+    candidacy: Candidacy,
     total: Claimed,
 ) -> None:
-    single = Claimed(Standing.LEADING)
-    with locked(member, bid) as held:
-        if held is None or assume_role(held) is not Standing.LEADING:
-            total.standing = Standing.STANDBY
+    single = Claimed(Role.LEADING)
+    with locked(member, candidacy) as held:
+        if held is None or assume_role(held) is not Role.LEADING:
+            total.role = Role.STANDBY
             return
         due = list(_due(member, now).filter(pk=pk))
         _claim_tasks(held, declarations, due, now, single)

@@ -76,21 +76,21 @@ LONG_AGO = datetime(1500, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Bid:
-    """On what grounds an instance leads, or wants to.
+class Candidacy:
+    """The grounds on which an instance leads, or wants to lead.
 
     Args:
-        watched: from when to when it has watched the others without a gap, if it has.
-        stands: tells under the lock whether it still wants the lead: who is asked to
-            stop meanwhile and gives it up must not take it again.
+        watched: span in which it has watched the others without a gap, if there is one.
+        stands: return whether it still wants the lead; it is called under the lock, because an
+            instance that was asked to stop in the meantime must not take the lead again.
     """
 
     watched: Watch | None = None
     stands: Callable[[], bool] = lambda: True
 
 
-class Standing(Enum):
-    """What an instance is to its deployment."""
+class Role(Enum):
+    """The role of an instance in its deployment."""
 
     LEADING = "leading"
     STANDBY = "standby"
@@ -104,7 +104,7 @@ class LockedDeployment:
         member: the one that holds the lock.
         row: the row, to be changed and saved by the store only.
         database_now: the database's time when the row was read.
-        bid: on what grounds the one who holds it leads.
+        candidacy: on what grounds the one who holds it leads.
         is_new: this transaction has created the row.
     """
 
@@ -113,7 +113,7 @@ class LockedDeployment:
         member: Member,
         row: SchedulerState,
         database_now: datetime,
-        bid: Bid = Bid(),
+        candidacy: Candidacy = Candidacy(),
         *,
         is_new: bool = False,
     ) -> None:
@@ -121,7 +121,7 @@ class LockedDeployment:
         self.using = member.using
         self.row = row
         self.database_now = database_now
-        self.bid = bid
+        self.candidacy = candidacy
         self.is_new = is_new
         self.events: list[events.Event] = []
         self._has_epoch = False
@@ -158,7 +158,7 @@ class LockedDeployment:
 
 @contextmanager
 def locked(
-    member: Member, bid: Bid = Bid(), *, create: bool = False, tasks: int = 0
+    member: Member, candidacy: Candidacy = Candidacy(), *, create: bool = False, tasks: int = 0
 ) -> Iterator[LockedDeployment | None]:
     """Hold the lock on the deployment's row to the end of one transaction.
 
@@ -175,7 +175,7 @@ def locked(
         yield (
             None
             if row is None
-            else LockedDeployment(member, row, row.database_now, bid, is_new=is_new)
+            else LockedDeployment(member, row, row.database_now, candidacy, is_new=is_new)
         )
 
 
@@ -208,26 +208,26 @@ def outsider(database_time: BaseExpression | None = None) -> Member:
     )
 
 
-def assume_role(held: LockedDeployment) -> Standing:
+def assume_role(held: LockedDeployment) -> Role:
     """Take, keep or renew the lead where that is right; to be called under the lock."""
     row = held.row
     if row.digest != held.member.digest:
-        return Standing.SUPERSEDED
+        return Role.SUPERSEDED
     if row.leader_id == held.member.instance:
         _renew(held)
-        return Standing.LEADING
+        return Role.LEADING
     expires = row.lease_expires_at
     if row.leader_id is not None and expires is not None and expires > held.database_now:
-        return Standing.STANDBY
-    if not held.bid.stands():
-        return Standing.STANDBY
+        return Role.STANDBY
+    if not held.candidacy.stands():
+        return Role.STANDBY
     take_lead(held)
-    return Standing.LEADING
+    return Role.LEADING
 
 
 def take_lead(held: LockedDeployment) -> None:
     """Lead from now on, under a new term."""
-    keep_watch(held.member, held.row, held.bid.watched, held.database_now)
+    keep_watch(held.member, held.row, held.candidacy.watched, held.database_now)
     held.row.leader_id = held.member.instance
     held.row.term += 1
     held.row.lease_expires_at = held.database_now + held.member.lease
@@ -247,7 +247,7 @@ def _renew(held: LockedDeployment) -> None:
         held.row.lease_expires_at is None
         or expires - held.row.lease_expires_at >= held.member.renew
     ):
-        keep_watch(held.member, held.row, held.bid.watched, held.database_now)
+        keep_watch(held.member, held.row, held.candidacy.watched, held.database_now)
         held.row.lease_expires_at = expires
         held.save(*_RENEWED)
 
@@ -351,10 +351,10 @@ class Peek:
     cancels: bool = False
     has_instance: bool = True
 
-    def standing(self, member: Member) -> Standing:
+    def role(self, member: Member) -> Role:
         if self.digest != member.digest:
-            return Standing.SUPERSEDED
-        return Standing.LEADING if self.leader == member.instance else Standing.STANDBY
+            return Role.SUPERSEDED
+        return Role.LEADING if self.leader == member.instance else Role.STANDBY
 
     @property
     def is_vacant(self) -> bool:

@@ -26,7 +26,7 @@ from ..signals import publish_on_commit
 from . import active_runs, database, liveness, operator_actions, outbox, recovery, results, rows
 from .active_runs import Claim, Started, write_starts
 from .database import naming_what_is_held
-from .guard import LONG_AGO, Bid, LockedDeployment, Member, locked, outsider
+from .guard import LONG_AGO, Candidacy, LockedDeployment, Member, locked, outsider
 from .liveness import Process
 from .operator_actions import Act
 from .results import Result
@@ -191,7 +191,7 @@ def start_occurrence(
     now: datetime,
     *,
     repeat: bool,
-    bid: Bid = Bid(),  # noqa: B008 - frozen
+    candidacy: Candidacy = Candidacy(),  # noqa: B008 - frozen
 ) -> Start:
     """Start a run of one occurrence of the past.
 
@@ -203,7 +203,7 @@ def start_occurrence(
         DoneError: the occurrence has a run that succeeded.
         django.db.Error: nothing was committed, nothing may be called.
     """
-    with naming_what_is_held(member.using, member.deployment), locked(member, bid) as held:
+    with naming_what_is_held(member.using, member.deployment), locked(member, candidacy) as held:
         if held is None:
             raise NotRegisteredError(declaration.name)
         row = _free(held, declaration.name, now)

@@ -26,7 +26,16 @@ from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState
 from . import apply_plan, database, liveness, recovery, registration_sets
 from .database import again_after_conflict, naming_what_is_held
-from .guard import Bid, LockedDeployment, Member, Standing, assume_role, locked, take_lead, watch_of
+from .guard import (
+    Candidacy,
+    LockedDeployment,
+    Member,
+    Role,
+    assume_role,
+    locked,
+    take_lead,
+    watch_of,
+)
 from .liveness import Process
 
 
@@ -45,7 +54,7 @@ def may_take(held: LockedDeployment, release: str, terms: Terms) -> bool:
         return True
     if terms is Terms.UNLESS_OLDER:
         return not _is_older_release(held, release)
-    own, now = held.bid.watched, held.database_now
+    own, now = held.candidacy.watched, held.database_now
     return not recovery.has_living_holder(held.member, active, watch_of(held.row), own, now)
 
 
@@ -152,13 +161,13 @@ class Reconciled:
 
     Args:
         plan: what was new, preserved, overridden, orphaned.
-        standing: what the instance is to the deployment now.
+        role: what the instance is to the deployment now.
         generation: of the active registration set.
         events: what happened, in causal order.
     """
 
     plan: Plan
-    standing: Standing
+    role: Role
     generation: int
     events: list[events.Event] = field(default_factory=list)
 
@@ -169,7 +178,7 @@ def reconcile(
     declarations: Sequence[Declaration],
     now: datetime,
     terms: Terms = Terms.UNLESS_OLDER,
-    bid: Bid = Bid(),  # noqa: B008 - frozen
+    candidacy: Candidacy = Candidacy(),  # noqa: B008 - frozen
 ) -> Reconciled:
     """Make the declared set the active one (001 Override Resolution, Override Atomicity).
 
@@ -179,7 +188,7 @@ def reconcile(
         django.db.Error: everything stands as before, in each of these cases.
     """
     with naming_what_is_held(member.using, member.deployment):
-        return _reconcile(member, process, declarations, now, terms, bid)
+        return _reconcile(member, process, declarations, now, terms, candidacy)
 
 
 @database.again_after_conflict
@@ -189,9 +198,9 @@ def _reconcile(
     declarations: Sequence[Declaration],
     now: datetime,
     terms: Terms,
-    bid: Bid,
+    candidacy: Candidacy,
 ) -> Reconciled:
-    with locked(member, bid, create=True, tasks=len(declarations)) as held:
+    with locked(member, candidacy, create=True, tasks=len(declarations)) as held:
         if held is None:
             raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
         if not may_take(held, process.release, terms):
@@ -207,8 +216,8 @@ def _reconcile(
         if not todo.is_empty:
             tasks = held.tasks
             require_match(tasks, declarations)
-        standing = _activate(held, process, declarations, todo, now)
-    return Reconciled(todo, standing, held.row.generation, [*held.events, *told])
+        role = _activate(held, process, declarations, todo, now)
+    return Reconciled(todo, role, held.row.generation, [*held.events, *told])
 
 
 def _in_full(
@@ -229,7 +238,7 @@ def _superseded(held: LockedDeployment, terms: Terms, now: datetime) -> Reconcil
     generation = held.row.generation
     told: list[events.Event] = [events.SchedulerSuperseded(at=now, generation=generation)]
     is_new = terms is Terms.UNLESS_OLDER
-    return Reconciled(Plan(), Standing.SUPERSEDED, generation, told if is_new else [])
+    return Reconciled(Plan(), Role.SUPERSEDED, generation, told if is_new else [])
 
 
 def _activate(
@@ -238,7 +247,7 @@ def _activate(
     declarations: Sequence[Declaration],
     todo: Plan,
     now: datetime,
-) -> Standing:
+) -> Role:
     """Make the set the active one; a changed set takes the lead with it."""
     row, digest = held.row, held.member.digest
     is_other = row.digest != digest

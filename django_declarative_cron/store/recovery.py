@@ -76,7 +76,7 @@ def is_anybody(held: LockedDeployment) -> Q:
 
 def silent_since(held: LockedDeployment) -> datetime:
     """Return since when a process must have been silent to count as dead."""
-    kept, own = watch_of(held.row), held.bid.watched
+    kept, own = watch_of(held.row), held.candidacy.watched
     return silence_limit(held.member, kept, own, held.database_now)
 
 

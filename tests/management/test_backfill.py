@@ -290,9 +290,9 @@ def test_a_silent_process_is_dead_once_it_was_watched_for_long_enough(
     here = this_process(conf.options())
 
     def start(watched: tuple[datetime, datetime] | None) -> None:
-        bid = guard.Bid(watched)
+        candidacy = guard.Candidacy(watched)
         manual_runs.start_occurrence(
-            work.member, here, work.declaration, HOURS[1], now, repeat=False, bid=bid
+            work.member, here, work.declaration, HOURS[1], now, repeat=False, candidacy=candidacy
         )
 
     with pytest.raises(AlreadyRunningError):

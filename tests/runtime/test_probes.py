@@ -29,7 +29,7 @@ from django_declarative_cron.runtime.probes import Listener, Report, probe_pages
 from ..process import Process
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
-FACTS = {"standing": "standby", "tasks": 3, "running": 1}
+FACTS = {"role": "standby", "tasks": 3, "running": 1}
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_a_running_scheduler_is_ready_until_it_stops(scheduler: Scheduler) -> No
     wait_until(lambda: scheduler.pulse.last.passes)
     found = probes.report(scheduler)
     assert (found.live, found.ready, found.reasons) == (True, True, ())
-    assert found.facts["standing"] == "leading"
+    assert found.facts["role"] == "leading"
     assert found.line == "leading, 1 task, 0 running"
     scheduler.stop()
     found = probes.report(scheduler)
@@ -368,7 +368,7 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
         wait_until(lambda port=port: _get(port, "ready")[0] == 200)
         wait_until(lambda port=port: _get(port, "live")[0] == 200)
     both = {"leading", "standby"}
-    wait_until(lambda: {_get(port, "ready")[1].get("standing") for port in ports} == both)
+    wait_until(lambda: {_get(port, "ready")[1].get("role") for port in ports} == both)
     metrics = [_port(process, "Metrics:") for process in processes]
     wait_until(lambda: sorted(map(_leading, metrics)) == [0.0, 1.0])
     for process in processes:

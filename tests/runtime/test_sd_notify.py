@@ -24,7 +24,7 @@ from .conftest import TIMEOUT
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="systemd is of Linux")
 
 NAMES = ["path", *(["abstract"] if sys.platform == "linux" else [])]
-FACTS = {"standing": "leading", "tasks": 1, "running": 0}
+FACTS = {"role": "leading", "tasks": 1, "running": 0}
 
 
 class Manager:

@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.engine import Engine
 from django_declarative_cron.store import active_runs, claims, recovery, results
-from django_declarative_cron.store.guard import Standing
+from django_declarative_cron.store.guard import Role
 
 from .planting import after, around, fault
 
@@ -65,7 +65,7 @@ def _start_after_a_stop(patch: pytest.MonkeyPatch) -> None:
 
 @fault("terms only grow")
 def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claims, "assume_role", lambda held: Standing.LEADING)
+    patch.setattr(claims, "assume_role", lambda held: Role.LEADING)
 
 
 @fault("what is over stays over")
@@ -116,7 +116,7 @@ def _call_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
         try:
             return real(*args, **kwargs)
         except DatabaseError:
-            return claims.Claimed(Standing.LEADING, claims=list(kept))
+            return claims.Claimed(Role.LEADING, claims=list(kept))
 
     around(patch, claims, "write_starts", write)
     around(patch, claims, "claim_due", due)

@@ -27,7 +27,7 @@ from django_declarative_cron.store import (
     results,
 )
 from django_declarative_cron.store.database import is_lock_timeout
-from django_declarative_cron.store.guard import Bid
+from django_declarative_cron.store.guard import Candidacy
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
@@ -166,10 +166,12 @@ def test_whose_own_row_is_held_cannot_say_that_it_lives_and_is_not_taken_for_dea
     lease = SchedulerState.objects.get().lease_expires_at
     assert lease is not None and lease > datetime.now(UTC) + timedelta(seconds=10)
     SchedulerState.objects.update(leader=None)
-    bid = Bid((hour_ago, datetime.now(UTC)))
+    candidacy = Candidacy((hour_ago, datetime.now(UTC)))
 
     def look() -> int:
-        claims.claim_due(heir, deployment.by_name, deployment.now, reaping=True, bid=bid)
+        claims.claim_due(
+            heir, deployment.by_name, deployment.now, reaping=True, candidacy=candidacy
+        )
         return TaskRun.objects.filter(outcome="interrupted").count()
 
     assert (look(), first.get().stopped_at) == (0, None)

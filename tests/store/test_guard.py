@@ -23,7 +23,7 @@ from django_declarative_cron.models import (
 )
 from django_declarative_cron.store import claims, guard, liveness, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
-from django_declarative_cron.store.guard import Bid, Member, Standing, peek
+from django_declarative_cron.store.guard import Candidacy, Member, Role, peek
 from django_declarative_cron.store.liveness import Process
 
 from ..timeouts import TIMEOUT
@@ -60,15 +60,15 @@ def member(declarations: list[Declaration]) -> Callable[[], Member]:
     return make
 
 
-def _initialize(member: Member, declarations: list[Declaration]) -> Standing:
+def _initialize(member: Member, declarations: list[Declaration]) -> Role:
     now = datetime.now(UTC)
-    return reconcile.reconcile(member, Process("here", 1), declarations, now).standing
+    return reconcile.reconcile(member, Process("here", 1), declarations, now).role
 
 
-def _after_a_watch() -> Bid:
-    """Bid for the lead after hours without a gap."""
+def _after_a_watch() -> Candidacy:
+    """Candidacy for the lead after hours without a gap."""
     now = datetime.now(UTC)
-    return Bid((now - timedelta(hours=3), now))
+    return Candidacy((now - timedelta(hours=3), now))
 
 
 @pytest.fixture
@@ -151,8 +151,8 @@ def test_of_two_that_claim_at_once_one_starts_everything_and_one_nothing(
         thread.join(TIMEOUT)
     counts = sorted(len(claimed.claims) for claimed in results.values())
     assert counts == [0, 20]
-    standings = {claimed.standing for claimed in results.values()}
-    assert standings == {Standing.LEADING, Standing.STANDBY}
+    roles = {claimed.role for claimed in results.values()}
+    assert roles == {Role.LEADING, Role.STANDBY}
     assert TaskRun.objects.filter(outcome="running").count() == 20
 
 
@@ -160,17 +160,17 @@ def test_a_term_grows_with_every_change_of_the_leader(
     transactional_db: None, member: Callable[[], Member], declarations: list[Declaration]
 ) -> None:
     first, second = member(), member()
-    assert _initialize(first, declarations) is Standing.LEADING
-    assert _initialize(second, declarations) is Standing.STANDBY
+    assert _initialize(first, declarations) is Role.LEADING
+    assert _initialize(second, declarations) is Role.STANDBY
     term = SchedulerState.objects.get().term
     guard.release(first)
     with guard.locked(second) as held:
         assert held is not None
-        assert guard.assume_role(held) is Standing.LEADING
+        assert guard.assume_role(held) is Role.LEADING
     assert SchedulerState.objects.get().term == term + 1
     with guard.locked(first) as held:
         assert held is not None
-        assert guard.assume_role(held) is Standing.STANDBY
+        assert guard.assume_role(held) is Role.STANDBY
 
 
 @pytest.mark.requirement("002 CRON-22", "002 CRON-S05")
@@ -180,13 +180,13 @@ def test_a_lease_that_ran_out_is_taken_over_and_one_that_holds_is_not(
     # A lease also limits how long a transaction is idle: a short one ends on a busy machine.
     first, second = member(lease=timedelta(hours=1)), member()
     _initialize(first, declarations)
-    assert _initialize(second, declarations) is Standing.STANDBY
-    for ends, standing in ((1, Standing.STANDBY), (-1, Standing.LEADING)):
+    assert _initialize(second, declarations) is Role.STANDBY
+    for ends, role in ((1, Role.STANDBY), (-1, Role.LEADING)):
         expires = datetime.now(UTC) + timedelta(hours=ends)
         SchedulerState.objects.update(lease_expires_at=expires)
         with guard.locked(second) as held:
             assert held is not None
-            assert guard.assume_role(held) is standing
+            assert guard.assume_role(held) is role
 
 
 def test_an_older_set_is_superseded_by_a_newer_one(
@@ -196,13 +196,13 @@ def test_an_older_set_is_superseded_by_a_newer_one(
     _initialize(old, declarations)
     newer = conf.declarations([("n", "* * * * *", _nothing, timedelta(minutes=5))])
     new = member(digest=digest_of_set(newer))
-    assert _initialize(new, newer) is Standing.LEADING
+    assert _initialize(new, newer) is Role.LEADING
     with guard.locked(old) as held:
         assert held is not None
-        assert guard.assume_role(held) is Standing.SUPERSEDED
+        assert guard.assume_role(held) is Role.SUPERSEDED
     seen = peek(old)
     assert seen is not None
-    assert seen.standing(old) is Standing.SUPERSEDED
+    assert seen.role(old) is Role.SUPERSEDED
 
 
 @pytest.mark.requirement("002 CRON-23")
@@ -275,10 +275,10 @@ def test_silence_counts_only_for_who_has_watched_for_a_whole_lease(
     hour_ago = datetime.now(UTC) - timedelta(hours=1)
     SchedulerInstance.objects.update(heartbeat_at=hour_ago)
     SchedulerState.objects.update(lease_expires_at=hour_ago)
-    assert _initialize(second, declarations) is Standing.LEADING
+    assert _initialize(second, declarations) is Role.LEADING
     claims.claim_due(second, by_name, datetime.now(UTC), reaping=True)
     assert TaskRun.objects.filter(outcome="running", instance=first.instance).count() == 20
-    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, bid=_after_a_watch())
+    claims.claim_due(second, by_name, datetime.now(UTC), reaping=True, candidacy=_after_a_watch())
     assert TaskRun.objects.filter(outcome="interrupted", instance=first.instance).count() == 20
 
 
@@ -365,9 +365,9 @@ def test_death_may_be_later_than_the_loss_of_the_lead(
     ):
         SchedulerInstance.objects.update(heartbeat_at=datetime.now(UTC) - silent)
         SchedulerState.objects.update(lease_expires_at=datetime.now(UTC) - silent)
-        now, bid = datetime.now(UTC), _after_a_watch()
-        claimed = claims.claim_due(second, by_name, now, reaping=True, bid=bid)
-        assert claimed.standing is Standing.LEADING
+        now, candidacy = datetime.now(UTC), _after_a_watch()
+        claimed = claims.claim_due(second, by_name, now, reaping=True, candidacy=candidacy)
+        assert claimed.role is Role.LEADING
         assert set(
             TaskRun.objects.filter(instance=first.instance).values_list("outcome", flat=True)
         ) == {outcome}

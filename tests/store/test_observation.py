@@ -12,7 +12,7 @@ import pytest
 from django_declarative_cron.core.declarations.declaration import digest_of_set
 from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
 from django_declarative_cron.store import claims, liveness, reconcile, recovery
-from django_declarative_cron.store.guard import Bid, Member, Standing, peek
+from django_declarative_cron.store.guard import Candidacy, Member, Role, peek
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.testing import ManualClock
 
@@ -50,7 +50,7 @@ def comes(db: None, clock: ManualClock) -> Callable[..., Member]:
 
 
 def claim(member: Member, now: datetime, since: float) -> claims.Claimed:
-    return claims.claim_due(member, {}, now, reaping=True, bid=Bid((at(since), now)))
+    return claims.claim_due(member, {}, now, reaping=True, candidacy=Candidacy((at(since), now)))
 
 
 def state() -> SchedulerState:
@@ -84,7 +84,7 @@ def test_a_leader_keeps_its_watch_in_the_row_with_each_renewal(
     liveness.heartbeat(leader, (at(1), at(4)))
     assert watched() == (at(1), at(5))
     clock.advance(at(10))
-    assert claim(leader, at(10), 7).standing is Standing.LEADING
+    assert claim(leader, at(10), 7).role is Role.LEADING
     assert watched() == (at(1), at(10))
     seen = peek(leader)
     assert seen is not None
@@ -138,7 +138,7 @@ def test_who_takes_the_lead_goes_on_with_what_others_watched(
     new = comes()
     clock.advance(at(15))
     claimed = claim(new, at(15), 12)
-    assert claimed.standing is Standing.LEADING
+    assert claimed.role is Role.LEADING
     run.refresh_from_db()
     assert run.outcome == outcome
     assert watched() == (at(since), at(15))
@@ -165,9 +165,9 @@ def test_who_is_asked_to_stop_does_not_take_the_lead_that_it_gave_up(
 ) -> None:
     leader = comes()
     liveness.stop_requested(leader, clock.now())
-    stopping = Bid(stands=lambda: False)
-    claimed = claims.claim_due(leader, {}, clock.now(), reaping=False, bid=stopping)
-    assert claimed.standing is Standing.STANDBY
+    stopping = Candidacy(stands=lambda: False)
+    claimed = claims.claim_due(leader, {}, clock.now(), reaping=False, candidacy=stopping)
+    assert claimed.role is Role.STANDBY
     assert state().leader_id is None
     another = comes(digest="of another set")
     found = recovery.has_living_holder(another, leader.digest, None, None, clock.now())

@@ -24,7 +24,7 @@ def lines(
     vendor = connections[using].vendor
     probes = "none" if port is None else f"/live and /ready on port {port}"
     yield f"Scheduler {scheduler.id} of deployment {options.DEPLOYMENT!r}:"
-    yield f"  database  {vendor} {using!r}, {scheduler.standing.value}"
+    yield f"  database  {vendor} {using!r}, {scheduler.role.value}"
     yield f"  tasks     {_tasks(scheduler, options, using)}"
     yield (
         f"  runs      {options.WORKERS} workers, lease {_seconds(options.LEASE)}, "
