@@ -1,4 +1,4 @@
-"""Access tokens: created, found by what is presented, revoked; no secret is ever stored."""
+"""Create, verify and revoke access tokens; secrets are never stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USE: Final = timedelta(minutes=1)
 
 
 class TakenError(ValueError):
-    """Tell that a token of that name is there already."""
+    """Raised if a token of that name exists already."""
 
 
 def create(
@@ -30,7 +30,7 @@ def create(
     author: str = "",
     expires_at: datetime | None = None,
 ) -> Token:
-    """Make a token; what is given back is the only place where its secret stands.
+    """Create a token; only the returned value contains its secret.
 
     Raises:
         TakenError: the deployment has a token of that name, perhaps a revoked one.
@@ -57,7 +57,7 @@ def create(
 
 
 def _deployment(using: str) -> SchedulerState:
-    """Return the row of the deployment; a token may be there before any scheduler is."""
+    """Return the row of the deployment; a token may exist before any scheduler."""
     name = options().DEPLOYMENT
     states = SchedulerState.objects.using(using)
     states.bulk_create([SchedulerState(deployment=name)], ignore_conflicts=True)
@@ -71,7 +71,7 @@ def listed() -> QuerySet[AccessToken]:
 
 
 def revoke(name: str, now: datetime) -> bool:
-    """Make a token void for good.
+    """Revoke a token permanently.
 
     Returns:
         whether a token of that name was valid until now.
@@ -80,7 +80,7 @@ def revoke(name: str, now: datetime) -> bool:
 
 
 def bearer(text: str, now: datetime) -> AccessToken | None:
-    """Return the token that is presented, ``None`` where it is not one that is valid."""
+    """Return the presented token, ``None`` if it is not valid."""
     token = read_token(text)
     if token is None:
         return None
@@ -110,7 +110,7 @@ def _used(row: AccessToken, now: datetime) -> None:
 
 
 def rights_of(row: AccessToken) -> frozenset[Right]:
-    """Return what the bearer of a token may do."""
+    """Return the rights that a token grants."""
     granted = {
         Right.READ: row.may_read,
         Right.REGISTER: row.may_register,

@@ -1,4 +1,4 @@
-"""Runs that start, run beside one another, wait behind one another, or are asked to end."""
+"""Runs that start, run concurrently, wait for one another, or are asked to end."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def own_slot(name: str) -> str:
 
 
 def is_apart(run: TaskRun) -> bool:
-    """Return whether a run was started so that others may go on beside it."""
+    """Return whether a run was started to run concurrently with others."""
     return _APART in (run.running_slot or "")
 
 
 def may_have_others(run: TaskRun, task: ScheduledTask, known: Declaration | None = None) -> bool:
-    """Return whether further runs of a task may go on beside one of them."""
+    """Return whether further runs of a task may run concurrently with one of them."""
     return is_apart(run) or runs_beside(task, known)
 
 
@@ -59,8 +59,8 @@ def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
 
 
 def active_runs(held: LockedDeployment, tasks: Iterable[ScheduledTask]) -> Active:
-    """Return the runs that run or wait, of those tasks whose next decision asks for them."""
-    # Who coalesces is not considered while it runs.
+    """Return the active and waiting runs of tasks that need them for the next decision."""
+    # A task that coalesces is not considered while it runs.
     asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
     if not asked:
         return {}
@@ -74,7 +74,7 @@ def active_runs(held: LockedDeployment, tasks: Iterable[ScheduledTask]) -> Activ
         waits = outcome == Outcome.WAITING and pk != asked[name].running_run
         found[name].append(ActiveRun(pk, scheduled_for, waits, asked_at is not None, reason, until))
     for name, task in asked.items():
-        # Whoever deleted the row of a run has not ended it.
+        # Deleting the row of a run does not end the run.
         if task.running_run is not None and task.running_run not in {r.run for r in found[name]}:
             since = task.occurrence_at or task.registered_at
             found[name].append(ActiveRun(task.running_run, since))
@@ -120,7 +120,7 @@ def waiting_rows(
 
 
 def request_cancels(held: LockedDeployment, told: Iterable[events.Event]) -> list[TaskRun]:
-    """Write down which runs are asked to end; those that wait end with it.
+    """Record the runs that are asked to end; waiting ones end immediately.
 
     Returns:
         those that no external worker had fetched: they have ended too, and no event says so yet.
@@ -130,7 +130,7 @@ def request_cancels(held: LockedDeployment, told: Iterable[events.Event]) -> lis
         return []
     at = asked[0].at
     mine = _active(held).filter(cancel_requested_at=None)
-    # What only waits for a worker to fetch it can end at once.
+    # A run that no worker has fetched yet can end immediately.
     waiting = mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False)
     offered = list(waiting.order_by("pk"))
     _end_waiting(mine.filter(pk__in=[run.pk for run in offered]), at)
@@ -155,7 +155,7 @@ def withdraw(held: LockedDeployment, names: Collection[str], now: datetime) -> l
 
 
 def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCancelled]:
-    """Tell that runs have ended before any external worker fetched them."""
+    """Return the events of runs that ended before any external worker fetched them."""
     return [
         events.TaskRunCancelled(
             at=now,
@@ -172,7 +172,7 @@ def ends_of(offered: Iterable[TaskRun], now: datetime) -> list[events.TaskRunCan
 def drop_waiting(
     held: LockedDeployment, name: str, now: datetime
 ) -> list[events.TaskRunCancelRequested]:
-    """End every run of a task that waits: nothing is owed for its past any more."""
+    """End every waiting run of a task: its past occurrences are no longer pending."""
     return _drop(_behind(held, name), name, now, "overridden")
 
 
@@ -233,9 +233,9 @@ def begin(held: LockedDeployment, begun: list[tuple[ScheduledTask, events.TaskRu
 
 
 def _dates(runs: Mapping[int, datetime]) -> Case:
-    """Date the start of each run: most of one pass begin at one instant.
+    """Date the start of each run: most of one tick begin at one instant.
 
-    What ended after the pass had begun dates the next start of its task.
+    If a run ended after the tick had begun, its end dates the next start of its task.
     """
     common, *_ = runs.values()
     others = [
@@ -245,7 +245,7 @@ def _dates(runs: Mapping[int, datetime]) -> Case:
 
 
 def offer(run: TaskRun, declaration: Declaration) -> TaskRun:
-    """Let a run that was decided wait for a worker, in memory."""
+    """Queue a decided run for a worker, in memory."""
     run.outcome, run.started_at, run.instance_id = Outcome.WAITING, None, None
     run.waits_in = declaration.queue
     run.job = job_of(declaration)
@@ -253,7 +253,7 @@ def offer(run: TaskRun, declaration: Declaration) -> TaskRun:
 
 
 def job_of(declaration: Declaration) -> dict[str, Any]:
-    """Return what a worker is told of a task's runs, JSON-native."""
+    """Return the JSON-native job of a task's runs, as a worker gets it."""
     return {
         "type": declaration.target.text,
         "args": list(declaration.target.args),
@@ -274,7 +274,7 @@ class Claim:
         task_name: of the task.
         started: the event of its start.
         term: under which it was claimed.
-        declaration: what is to be called, and how.
+        declaration: of the task, with the callable and its options.
     """
 
     run: int
@@ -320,7 +320,7 @@ def write_starts(
 
 
 def _offer_waited(member: Member, started: Iterable[Started]) -> None:
-    """Let runs that waited behind others wait for a worker, each in the queue of its task."""
+    """Queue runs that waited behind others for a worker, each in the queue of its task."""
     for each in started:
         if each.event.waited is not None and each.declaration.runner == EXTERNAL:
             offered = offer(TaskRun(), each.declaration)
@@ -360,7 +360,7 @@ def _run_row(held: LockedDeployment, started: Started) -> TaskRun:
 
 
 def _with_ids(held: LockedDeployment, runs: list[TaskRun]) -> None:
-    """Fetch the ids where the database does not hand them out with the insert."""
+    """Fetch the ids if the database does not return them with the insert."""
     if connections[held.using].features.can_return_rows_from_bulk_insert or not runs:
         return
     slots = {run.running_slot: run for run in runs}
@@ -370,7 +370,7 @@ def _with_ids(held: LockedDeployment, runs: list[TaskRun]) -> None:
 
 
 def _consume_requests(held: LockedDeployment, started: Iterable[events.TaskRunStarted]) -> None:
-    """Close the requests of people that these starts answer."""
+    """Close the operators' run requests that these starts answer."""
     names = [event.task_name for event in started if event.answers_request]
     if names:
         asked = held.acts.filter(

@@ -1,4 +1,4 @@
-"""Writing a plan: rows of tasks that come, change, or go."""
+"""Write a plan: insert, update and delete rows of tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def apply(held: LockedDeployment, todo: Plan, now: datetime) -> list[events.Even
     """Write a plan.
 
     Returns:
-        what happened, in causal order.
+        the events, in causal order.
     """
     told: list[events.Event] = []
     if not todo.is_empty:
@@ -68,7 +68,7 @@ def _remove(held: LockedDeployment, names: Sequence[str], now: datetime) -> list
 
 
 def _keep_history_marks(held: LockedDeployment, gone: QuerySet[ScheduledTask]) -> None:
-    """Let the deployment remember where the histories of tasks began whose rows go."""
+    """Store in the deployment's row where the histories of removed tasks began."""
     newest = gone.aggregate(newest=Max("history_from"))["newest"]
     if newest is not None and (held.row.history_from is None or held.row.history_from < newest):
         held.row.history_from = newest
@@ -115,7 +115,7 @@ def _override(
 def _take_over(
     held: LockedDeployment, moved: Sequence[ScheduledTask], now: datetime
 ) -> list[events.Event]:
-    """Let no run that waits for an external worker hold up a task that has other owners now."""
+    """End runs that wait for an external worker if they block a task with a new owner."""
     if not moved:
         return []
     told = _withdraw(held, [row.name or "" for row in moved], moved, now)
@@ -158,7 +158,7 @@ def overridden(
 def _update(
     held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
 ) -> list[events.Event]:
-    """Write what changed beside the schedule; the state is kept (001 Preserved Task)."""
+    """Write changes other than the schedule; keep the state (001 Preserved Task)."""
     by_name = {declaration.name: declaration for declaration in declarations}
     told: list[events.Event] = []
     pauses = open_pauses(held, now) if declarations else {}
@@ -220,7 +220,7 @@ def _rows_by_name(held: LockedDeployment, names: Iterable[str]) -> Iterable[Any]
 def add(
     held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
 ) -> list[events.TaskEvent]:
-    """Insert the rows of names that have none; return what happened, in causal order."""
+    """Insert the rows of names that have none; return the events, in causal order."""
     told: list[events.TaskEvent] = []
     if declarations:
         held.next_epoch()
@@ -258,7 +258,7 @@ def scheduling(declaration: Declaration) -> Iterator[None]:
 
 @contextmanager
 def scheduling_each(declarations: Iterable[Declaration]) -> Iterator[Iterator[Declaration]]:
-    """Do the same for whichever of many tasks the block is at, without a block for each."""
+    """Do the same for many tasks: name the one that the block is working on."""
     current: Declaration | None = None
 
     def each() -> Iterator[Declaration]:
@@ -277,7 +277,7 @@ def scheduling_each(declarations: Iterable[Declaration]) -> Iterator[Iterator[De
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of names.
+    """The stored facts about task names.
 
     Args:
         running: the run in progress of a name.
@@ -303,7 +303,7 @@ class Known:
                 if occurrence is not None:
                     owed[declaration.name] = occurrence
         if held.is_new:
-            # It has no history, and nobody has acted.
+            # It has no history and no operator actions.
             return cls({}, {}, owed, set())
         runs = held.runs
         active = runs.filter(ACTIVE).exclude(outcome=Outcome.WAITING, waits_in=None)
@@ -318,7 +318,7 @@ class Known:
         return cls(dict(running), open_pauses(held, now), owed, served)
 
     def added(self, declaration: Declaration, now: datetime) -> events.TaskAdded:
-        """Tell that a name comes."""
+        """Return the event of an added task."""
         pause = self.pauses.get(declaration.name)
         return events.TaskAdded(
             at=now,
@@ -331,7 +331,7 @@ class Known:
         )
 
     def boot_of(self, name: str) -> datetime | None:
-        """Return the occurrence a name owes at once (001 First Startup, semantics 9)."""
+        """Return the occurrence that a new task runs first (001 First Startup, semantics 9)."""
         return None if name in self.served or name in self.running else self.owed.get(name)
 
 
@@ -349,7 +349,7 @@ def open_pauses(held: LockedDeployment, now: datetime) -> dict[str, TaskOverride
 def events_of(
     row: ScheduledTask, declaration: Declaration, now: datetime
 ) -> list[events.TaskRescheduled]:
-    """Tell by how much the occurrences of a task move, in an event or none."""
+    """Return an event with the shift of a task's occurrences, if they move."""
     try:
         before = offset_of(row.name, rows.terms_of(row).operating.spread)
     except TaskTryDeserializeError:

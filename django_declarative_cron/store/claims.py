@@ -1,4 +1,4 @@
-"""Claiming what is due: one transaction, a handful of statements, whatever the number."""
+"""Claim due tasks in one transaction, with a few statements for any number of tasks."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ BATCH = 1000
 
 @dataclass(slots=True)
 class Claimed:
-    """What one claiming transaction did.
+    """The result of one claiming transaction.
 
     Args:
-        role: what the instance is to the deployment.
+        role: of the instance in the deployment.
         claims: runs to call now.
-        events: what happened, in causal order.
-        considered: number of tasks looked at.
+        events: in causal order.
+        considered: number of considered tasks.
         more: whether further tasks may be due.
-        strangers: whether a row of a task was met that is not in the set.
+        strangers: whether a row belongs to a task that is not in the set.
     """
 
     role: Role
@@ -105,7 +105,7 @@ def _claim(
 def _claim_one_by_one(
     member: Member, declarations: Mapping[str, Declaration], now: datetime, candidacy: Candidacy
 ) -> Claimed:
-    """Find the row that spoils the batch: each task in a transaction of its own."""
+    """Find the row that fails the batch: claim each task in its own transaction."""
     total = Claimed(Role.LEADING)
     with locked(member) as held:
         due = [] if held is None else list(_due(member, now).only("pk")[: BATCH + 1])
@@ -117,7 +117,7 @@ def _claim_one_by_one(
             report("Starting a task", error, "the task is set aside")
             total.events += _aside(member, pk, worded(error), now)
         except OperationalError as error:
-            # Somebody holds a row of this task, or of its runs: it waits, the others do not.
+            # A row of this task or of its runs is locked: it waits, the others do not.
             if not is_lock_timeout(error):
                 raise
     total.more = len(names) > BATCH
@@ -152,7 +152,7 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
         if held is None or row is None:
             return []
         told = rows.set_aside(row, reason, now, ASIDE)
-        # Only these columns: what is wrong with the others would spoil this write as well.
+        # Write only these columns: a bad value in another one would fail this write as well.
         mine = ScheduledTask.objects.using(member.using).filter(pk=pk)
         mine.update(broken_reason=row.broken_reason, wake_at=row.wake_at)
     return [told]
@@ -202,15 +202,15 @@ _BEGINS_ANEW = (events.TaskOverridden, events.TaskHighWaterMarkReset)
 
 @dataclass(slots=True)
 class Decided:
-    """What was decided for due tasks, and taken into their rows.
+    """The decisions for due tasks, after they were applied to their rows.
 
     Args:
         started: the starts.
         unserved: history rows of occurrences that do not run, or not yet.
-        events: what happened, in causal order.
+        events: in causal order.
         begun_anew: names of declared tasks that begin anew.
         rewrites: whether a task begins anew, declared or not.
-        strangers: whether a row of a task was met that is not in the set.
+        strangers: whether a row belongs to a task that is not in the set.
     """
 
     started: list[Started] = field(default_factory=list)
@@ -227,7 +227,7 @@ def decide_each(
     due: list[ScheduledTask],
     now: datetime,
 ) -> Decided:
-    """Decide for due tasks, one after the other, and take what was decided into their rows."""
+    """Decide for due tasks one by one, and apply the decisions to their rows."""
     decided = Decided()
     active = active_runs.active_runs(held, due)
     for row in due:

@@ -1,4 +1,4 @@
-"""What a database says when it refuses, told apart by its own codes.
+"""Classify errors of the database by its own codes, and limit its waits.
 
 =============  =========================  =======================  =====================
 kind           PostgreSQL (SQLSTATE)      MariaDB, MySQL (number)  SQLite
@@ -8,8 +8,8 @@ conflict       40001, 40P01               1213, 1020               (none)
 stopped        57014                      1969, 3024               (none)
 =============  =========================  =======================  =====================
 
-After a conflict the same transaction may succeed at once. A lock timeout says that
-somebody else holds a row, or on SQLite the file. After everything else that is not
+After a conflict the same transaction may succeed immediately. After a lock timeout, another
+transaction has locked a row, or on SQLite the file. After everything else that is not
 about the data, the connection is not to be trusted: a server that was made read-only by
 a failover still answers.
 """
@@ -59,7 +59,7 @@ def is_lock_timeout(error: BaseException) -> bool:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether two transactions got into each other's way, and this one had to give in."""
+    """Return whether two transactions got into each other's way, and this one was rolled back."""
     return _code(error) in _CONFLICTS
 
 
@@ -186,7 +186,7 @@ def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:
 def reading(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Let the server stop each statement that takes longer than ``PAGE``.
 
-    SQLite has no server and no such limit: who reads holds nobody up.
+    SQLite has no server and no such limit: a reader blocks nobody.
     """
     guards = {"postgresql": _in_transaction, "mysql": _in_session}
     with guards.get(connection.vendor, nullcontext)(connection):
@@ -228,7 +228,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 class DatabaseNow(Now):
-    """Give the database's time as an aware UTC instant on every database."""
+    """The database's time as an aware UTC instant, on every database."""
 
     output_field = InstantField()
 
@@ -248,7 +248,7 @@ def alias() -> str:
 
 @contextmanager
 def atomic(using: str, idle: float = IDLE) -> Iterator[None]:
-    """Open one transaction of ours, durable in what it commits and limited in its waits.
+    """Open one transaction of ours, with durable commits and limited waits.
 
     Inside a transaction of the caller's it is a part of that, without limits of its own.
     """
@@ -264,7 +264,7 @@ def atomic(using: str, idle: float = IDLE) -> Iterator[None]:
 
 @contextmanager
 def direct(using: str) -> Iterator[None]:
-    """Speak to the database without waiting for ever, and leave no transaction open."""
+    """Query the database with limited waits, and leave no transaction open."""
     connection = connections[using]
     if connection.in_atomic_block:
         yield
@@ -292,7 +292,7 @@ def committing(connection: BaseDatabaseWrapper) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # A connection that is lost has no transaction to begin; what has ended it is to be told.
+        # A lost connection cannot begin a transaction; let the original error through.
         with suppress(Error):
             connection.set_autocommit(False)
         raise
@@ -326,10 +326,10 @@ def _using(args: tuple[Any, ...]) -> str:
 def lock(
     using: str, rows: models.QuerySet[M], field: str, expected: Collection[Any]
 ) -> tuple[list[M], set[Any]]:
-    """Lock rows in the order of their keys; leave out those that somebody else holds.
+    """Lock rows in the order of their keys; leave out locked ones.
 
     Returns:
-        the locked rows, and the values of those that somebody else holds.
+        the rows, and the values of those that another transaction has locked.
     """
     found = list(lockable(using, rows.order_by("pk")))
     if len(found) == len(expected) or not _skips_locked(using):
@@ -339,7 +339,7 @@ def lock(
 
 
 def lockable(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
-    """Lock rows as they are read, but for those that somebody else holds.
+    """Lock rows as they are read; leave out locked ones.
 
     A database that cannot leave them out waits for them, within its limit.
     """
@@ -352,7 +352,7 @@ def current(using: str, rows: models.QuerySet[M]) -> models.QuerySet[M]:
     """Lock rows as they are read, so that they are read as they are stored.
 
     A plain read inside a caller's transaction may show what was stored when that began;
-    whatever is written back has to be read like this.
+    values that are written back have to be read like this.
     """
     can_lock = connections[using].features.has_select_for_update
     return rows.select_for_update() if can_lock else rows
@@ -402,10 +402,10 @@ _NAMED = 10
 
 
 class HeldError(OperationalError):
-    """Tell that somebody else holds rows that were waited for in vain; nothing was changed.
+    """Raised if rows stayed locked by another transaction; nothing was changed.
 
     Args:
-        text: what was waited for, and what to do.
+        text: names the locked rows and a remedy.
         names: of the tasks whose rows they are, as far as that is known.
     """
 
@@ -416,7 +416,7 @@ class HeldError(OperationalError):
 
 @contextmanager
 def naming_what_is_held(using: str, deployment: str) -> Iterator[None]:
-    """Say of a wait in vain what it was for.
+    """Name the locked rows if a wait for a lock times out.
 
     Raises:
         HeldError: the block waited too long for a lock.
@@ -449,7 +449,7 @@ def _held_error(using: str, deployment: str) -> HeldError:
 
 
 def _held(using: str, deployment: str) -> tuple[bool, list[str]]:
-    """Return what is locked now: the deployment's own row, or tasks."""
+    """Return a text that names the locked rows: the deployment's own row, or tasks."""
     states = SchedulerState.objects.using(using).filter(deployment=deployment)
     tasks = ScheduledTask.objects.using(using).filter(scheduler__in=states.values("pk"))
     with atomic(using):
@@ -465,7 +465,7 @@ REFUSED = "The database refused. `--traceback` shows its answer."
 
 
 def flaw_of_tables(using: str) -> str | None:
-    """Return what keeps the tables from being used, or ``None``."""
+    """Return the reason why the tables cannot be used, or ``None``."""
     if not _are_there(using):
         return "The tables of scheduled tasks are not there yet"
     if not _are_up_to_date(using):

@@ -2,7 +2,7 @@
 
 A run that an external worker is to do waits in a queue. A worker that fetches it reserves it,
 once: another attempt is another run with another id, so a worker whose reservation ran out
-can do nothing to it any more. What is fetched is kept by heartbeats; once they are missing
+can do nothing to it any more. Heartbeats extend the reservation; once they are missing
 for too long, the leader finds the run interrupted, as it finds those of dead processes.
 """
 
@@ -34,11 +34,11 @@ _NO_RUNS = (Outcome.SKIPPED, Outcome.MISSED)
 
 
 class NoJobError(LookupError):
-    """Tell that no run has a job id."""
+    """Raised if no run has a job id."""
 
 
 class StateError(RuntimeError):
-    """Tell that a run is not in the state that is needed.
+    """Raised if a run is not in the required state.
 
     Args:
         run: its row.
@@ -51,7 +51,7 @@ class StateError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who presents a job.
+    """The worker that presents a job.
 
     Args:
         reservations: given to it with its jobs.
@@ -69,14 +69,14 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a worker's run ended.
+    """The result of a worker's run.
 
     Args:
         error: one line, empty on success.
         names: every name the error goes by, for a retry policy.
         trace: of the error.
-        value: what the run gave, JSON-native.
-        is_final: it is not to be tried again, whatever the policy says.
+        value: returned by the run, JSON-native.
+        is_final: it is not retried, even if the policy allows it.
     """
 
     error: str = ""
@@ -143,7 +143,7 @@ def _told_of(held: LockedDeployment, fetched: Sequence[TaskRun]) -> list[events.
 
 
 def _wake(held: LockedDeployment, runs: Iterable[TaskRun]) -> None:
-    """Let the leader look at the tasks when the reservations end."""
+    """Set the tasks to be considered when the reservations end."""
     for run in runs:
         tasks = ScheduledTask.objects.using(held.using).filter(
             Q(wake_at=None) | Q(wake_at__gt=run.reserved_until),
@@ -193,7 +193,7 @@ def end(
 
     Raises:
         NoJobError: there is no such run, or it is none of an external worker.
-        StateError: it is not reserved, or by somebody else.
+        StateError: it is not reserved, or by another worker.
         django.db.Error: nothing was recorded.
     """
     member = outsider(database_time)
@@ -224,7 +224,7 @@ def _reserved(job: str, claimant: Claimant) -> TaskRun:
 
 
 def _recorded(member: Member, job: str, result: Result) -> tuple[TaskRun, events.Event | None]:
-    # What no process of ours runs is recorded as what nobody's process ran.
+    # A run of an external worker is recorded without an instance.
     nobodys = replace(member, instance=cast(UUID, None))
     recorded = results.record(nobodys, [result], result.finished_at)
     publish_on_commit(recorded.events, member.using)
@@ -304,7 +304,7 @@ class Taken:
 
 @database.again_after_conflict
 def take_up(member: Member, process: Process, run: int, of: UUID) -> Taken | None:
-    """Become the instance of a run, if it is still in the hands of who queued it.
+    """Become the instance of a run, if the process that queued it still has it.
 
     Returns:
         the run, ``None`` where it is in other hands or has ended.

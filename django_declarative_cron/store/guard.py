@@ -36,7 +36,7 @@ from . import database
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Who asks: one scheduler instance of one deployment.
+    """One scheduler instance of one deployment.
 
     Args:
         using: database alias.
@@ -67,7 +67,7 @@ class Member:
 _RENEWED = ["lease_expires_at", "watched_since", "watched_until"]
 
 _OF_EACH = timedelta(milliseconds=1)
-"""What a transaction about many tasks may take in between for each, with nothing to be seen."""
+"""The time without any statement that a transaction on many tasks may take for each task."""
 
 _NOBODY = UUID(int=0)
 
@@ -101,10 +101,10 @@ class LockedDeployment:
     """The locked row of a deployment.
 
     Args:
-        member: the one that holds the lock.
+        member: the holder of the lock.
         row: the row, to be changed and saved by the store only.
         database_now: the database's time when the row was read.
-        candidacy: on what grounds the one who holds it leads.
+        candidacy: grounds on which the holder of the lock leads.
         is_new: this transaction has created the row.
     """
 
@@ -253,7 +253,7 @@ def _renew(held: LockedDeployment) -> None:
 
 
 def release(member: Member) -> bool:
-    """Give up the lead, so that another takes over at once."""
+    """Give up the lead, so that another takes over immediately."""
     freed = states_of(member).filter(leader=member.instance)
     return bool(freed.update(leader=None, lease_expires_at=None))
 
@@ -308,7 +308,7 @@ def _lasts(member: Member, since: datetime, now: datetime) -> bool:
 
 
 def _of_all(member: Member, now: datetime) -> list[Watch]:
-    """Return what the others wrote down lately."""
+    """Return the watches that the others wrote down lately."""
     others = SchedulerInstance.objects.using(member.using).filter(
         scheduler__deployment=member.deployment,
         watched_since__isnull=False,
@@ -323,7 +323,7 @@ def _of_all(member: Member, now: datetime) -> list[Watch]:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What a poll of the deployment says.
+    """The result of a poll of the deployment.
 
     Args:
         leader: instance that leads, if any.

@@ -1,4 +1,4 @@
-"""Scheduler instances: coming, living, leaving."""
+"""Register scheduler instances, record their heartbeats, and record their end."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _row(
 
 
 def initialized(member: Member, now: datetime) -> None:
-    """Write down that the set of an instance is the active one; the first time is kept."""
+    """Record that the set of an instance is the active one; keep the first time."""
     mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     first = Coalesce("initialized_at", Value(now, InstantField()))
     mine.update(initialized_at=first, digest=member.digest)
@@ -75,7 +75,7 @@ def initialized(member: Member, now: datetime) -> None:
 
 @database.again_after_conflict
 def heartbeat(member: Member, watched: Watch | None = None) -> bool:
-    """Say that a process lives, and renew its lease where it leads.
+    """Record a heartbeat of a process, and renew its lease if it leads.
 
     Returns:
         whether its row is still there.
@@ -85,7 +85,7 @@ def heartbeat(member: Member, watched: Watch | None = None) -> bool:
 
 
 def _briefly(member: Member) -> AbstractContextManager[object]:
-    """Open a transaction that who is halted in it keeps open no longer than a lease."""
+    """Open a transaction that stays open no longer than a lease if its process halts."""
     return database.atomic(member.using, member.lease.total_seconds())
 
 
@@ -97,8 +97,8 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
     now = state.database_now
     living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     try:
-        # Somebody may hold either row: each in a transaction with limits, and neither in vain
-        # because of the other.
+        # Either row may be locked: write each in its own transaction with limits, so that
+        # one lock does not prevent the other write.
         with _briefly(member):
             return _is_heard(living, member, now, mute_since=None, watched=watched)
     finally:
@@ -115,14 +115,14 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
 
 @database.again_after_conflict
 def vouch(member: Member) -> bool:
-    """Say that a process lives which cannot say so itself; its lease is for itself to renew.
+    """Record a heartbeat for a process that cannot; do not renew its lease.
 
     Returns:
         whether it has a row, and has neither left in order nor given itself up.
     """
     mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     here = mine.filter(
-        # Whoever left in order was heard of at that very instant.
+        # A process that left in order gave its last sign of life at that instant.
         Q(stopped_at=None) | Q(heartbeat_at__lt=F("stopped_at")),
         heartbeat_at__gt=LONG_AGO,
     )
@@ -148,7 +148,7 @@ def _is_heard(
 
 
 def _comes_back(member: Member, now: datetime, mute_since: datetime | None) -> bool:
-    """Let a process live after all that was silent for so long that it counted as dead."""
+    """Mark a process as alive again after it was silent and counted as dead."""
     with _briefly(member):
         row = _own_row(member)
         if row is None:
@@ -164,7 +164,7 @@ def _comes_back(member: Member, now: datetime, mute_since: datetime | None) -> b
 
 @database.again_after_conflict
 def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
-    """Write down time that a process did not live through, or lived through twice."""
+    """Record time that a process was suspended, or that its clock showed twice."""
     with _briefly(member):
         row = _own_row(member)
         if row is not None:
@@ -184,7 +184,7 @@ def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
 
 @database.again_after_conflict
 def stop_requested(member: Member, now: datetime) -> None:
-    """Write down that a process begins to stop, and give up its lead: its runs may take long."""
+    """Record that a process begins to stop, and release its lead: its runs may take long."""
     with _briefly(member):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
@@ -193,11 +193,11 @@ def stop_requested(member: Member, now: datetime) -> None:
 
 @database.again_after_conflict
 def leave(member: Member, now: datetime) -> None:
-    """Write down that a process has stopped, and give up its lead."""
+    """Record that a process has stopped, and release its lead."""
     with _briefly(member):
         release(member)
         mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        # An orderly end is the last sign of life; whoever is found dead was silent before.
+        # An orderly end is the last sign of life; a process found dead was silent before.
         mine.update(stopped_at=now, heartbeat_at=now, watched_since=now)
 
 

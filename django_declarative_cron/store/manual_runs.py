@@ -33,15 +33,15 @@ from .results import Result
 
 
 class NotRegisteredError(LookupError):
-    """Tell that a task has no row: no scheduler has registered it."""
+    """Raised if a task has no row: no scheduler has registered it."""
 
 
 class UnreadableRowError(ValueError):
-    """Tell that a task's row is damaged."""
+    """Raised if a task's row is damaged."""
 
 
 class AlreadyRunningError(RuntimeError):
-    """Tell that a task's run is in progress.
+    """Raised if a run of a task is in progress.
 
     Args:
         run: the row of that run, its instance with it.
@@ -57,8 +57,8 @@ class Start:
     """A committed start.
 
     Args:
-        claim: what must now be called.
-        events: what happened, in causal order.
+        claim: the run to call now.
+        events: in causal order.
     """
 
     claim: Claim
@@ -121,7 +121,7 @@ def _start_now(
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
     )
-    # The start closes the request again: the audit shows who asked, and when it was answered.
+    # The start closes the request again: the audit log has the author and the time of the answer.
     operator_actions.audit(held, [row], act, TaskOverride.Kind.RUN)
     return _write(held, row, declaration, begin_now(Story(state).then(asked), act.at), act.at)
 
@@ -147,11 +147,11 @@ def _write(
 
 
 class DoneError(RuntimeError):
-    """Tell that an occurrence has a run that succeeded."""
+    """Raised if an occurrence has a successful run."""
 
 
 class LiveDueError(RuntimeError):
-    """Tell that a run of the schedule is due, which goes first."""
+    """Raised if a scheduled run is due, which goes first."""
 
 
 def occurrences_done(name: str, since: datetime, until: datetime) -> set[datetime]:
@@ -217,7 +217,7 @@ def start_occurrence(
 def _free(held: LockedDeployment, name: str, now: datetime) -> ScheduledTask:
     """Return the row of a task that nothing keeps from starting.
 
-    Where nobody leads, what keeps it may be a run whose process died: nobody else ends it.
+    Without a leader, the run of a dead process may block the task: end it here.
     """
     if not _is_led(held):
         held.events += recovery.reap(held, now)
@@ -238,7 +238,7 @@ def _attempt(
 
 
 def _give_way(held: LockedDeployment, row: ScheduledTask, now: datetime) -> None:
-    """Let what the schedule owes go first, where a leader is there to start it."""
+    """Let a pending scheduled run go first, if there is a leader to start it."""
     is_due = row.wake_at is not None and row.wake_at <= now
     if _is_led(held) and is_due and not rows.runs_beside(row):
         raise LiveDueError(row.name)
@@ -276,18 +276,18 @@ def requested(member: Member) -> list[int]:
 
 def to_end(using: str, instance: UUID) -> QuerySet[TaskRun]:
     """Return the rows of an instance's runs that were asked to end and have not."""
-    # SQLite has no use for an index where it is asked for what is not null.
+    # SQLite does not use an index for IS NOT NULL.
     return TaskRun.objects.using(using).filter(
         instance=instance, running_slot__isnull=False, cancel_requested_at__gt=LONG_AGO
     )
 
 
 CANCELLABLE = (Outcome.RUNNING, Outcome.WAITING)
-"""What a run is while it can be cancelled."""
+"""The outcomes of runs that can be cancelled."""
 
 
 class Effect(StrEnum):
-    """What became of a run that somebody cancels."""
+    """The effect of cancelling a run."""
 
     ENDED = "ended"
     ASKED = "asked"
@@ -299,11 +299,11 @@ def cancel(run: TaskRun, act: Act, database_time: BaseExpression | None = None) 
     """End a run that waits; ask one in progress to end, for its callback or its runner.
 
     Returns:
-        what became of it; nothing where it has ended, or was asked before.
+        the effect; none if the run has ended, or was asked before.
     """
     member = outsider(database_time)
     if run.outcome != Outcome.WAITING:
-        # What was seen running never waits again, and needs no lock to be asked.
+        # A run that has started never waits again, so asking it to end needs no lock.
         return _ask(member, run, act)
     with locked(member) as held:
         if held is None:
@@ -333,7 +333,7 @@ def _take_out(held: LockedDeployment, run: TaskRun, act: Act) -> bool:
 
 
 def _record_end(member: Member, run: TaskRun, act: Act) -> Effect:
-    # What no process of ours runs is recorded as what nobody's process ran.
+    # A run of an external worker is recorded without an instance.
     nobodys = replace(member, instance=cast(UUID, None))
     ended = Result(run.pk, run.task_name, act.at, succeeded=False, error="cancelled")
     recorded = results.record_here(nobodys, ended, act.at)

@@ -1,4 +1,4 @@
-"""What notifications and metrics need of the rows, in a few queries; nothing is written here."""
+"""Query the rows for notifications and metrics, in a few queries; nothing is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """Tasks that need somebody.
+    """Tasks that need attention.
 
     Args:
         failing: how often in a row the newest runs failed.
@@ -39,14 +39,14 @@ class Troubles:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the rows say in numbers.
+    """The numbers for the metrics.
 
     Args:
         lead: the schedulers, and which of them leads.
         by_status: tasks by their status word.
-        by_outcome: what ended within an hour, by outcome.
+        by_outcome: runs that ended within an hour, by outcome.
         events: the backlog of the outbox, ``None`` without a sink.
-        tasks: rows of tasks, with what is known of each.
+        tasks: rows of tasks, with the state of each.
         gone: of the tasks that were asked for by name, those that are not there any more.
     """
 
@@ -59,7 +59,7 @@ class Counts:
 
 
 def troubles_of(using: str, deployment: str, now: datetime) -> Troubles:
-    """Look which tasks fail and which are overdue, in two queries."""
+    """Return the failing and the overdue tasks, in two queries."""
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     failing = tasks.filter(failures__gt=0).order_by().values_list("name", "failures")[:MOST]
     late = tasks.filter(status_query(Status.OVERDUE, now)).order_by()
@@ -93,7 +93,7 @@ def counts_of(
     most: int,
     asked: Collection[str] = (),
 ) -> Counts | None:
-    """Count what is there, in half a dozen queries; ``None`` where no scheduler ever came."""
+    """Return the numbers, in about six queries; ``None`` if no scheduler ever registered."""
     lead = attendance(using, deployment, None, clock.database_time())
     if lead is None:
         return None
@@ -135,9 +135,9 @@ def paces(using: str, deployment: str) -> dict[str, Pace]:
 
 
 def too_slow(using: str, deployment: str, now: datetime) -> list[Problem]:
-    """Return a warning for each task whose runs take longer than its occurrences are apart.
+    """Return a warning for each task with runs longer than its interval.
 
-    Nothing is said where the tables are not there yet, or not as the code has them.
+    Return no warnings if the tables do not exist or do not match the code.
     """
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     try:
@@ -150,7 +150,7 @@ def too_slow(using: str, deployment: str, now: datetime) -> list[Problem]:
 
 
 def judged(task: ScheduledTask, found: Mapping[str, Pace], now: datetime) -> Iterator[Problem]:
-    """Yield a warning where the runs of a task take longer than its occurrences are apart."""
+    """Yield a warning if the runs of a task take longer than its interval."""
     pace = found.get(task.name or "")
     schedule = read_schedule(task)[0] if pace is not None and task.enabled else None
     if schedule is not None and pace is not None:
@@ -159,7 +159,7 @@ def judged(task: ScheduledTask, found: Mapping[str, Pace], now: datetime) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a deployment has not delivered.
+    """The undelivered events of a deployment.
 
     Args:
         waiting: events that are still to be delivered.
@@ -184,17 +184,17 @@ class Backlog:
 
 
 class Clock(Protocol):
-    """What gives the expression of the database's time."""
+    """An object with the expression of the database's time."""
 
     def database_time(self) -> BaseExpression:
         """Return the expression."""
 
 
 def undelivered(using: str, deployment: str, clock: Clock) -> Backlog | None:
-    """Count what is waiting, in two or three queries; in none without a sink.
+    """Count the waiting events, in two or three queries; in none without a sink.
 
     Returns:
-        what was found, ``None`` where events are not posted, or no scheduler ever came.
+        the backlog, ``None`` if events are not posted or no scheduler ever registered.
     """
     if not conf.posts_events():
         return None

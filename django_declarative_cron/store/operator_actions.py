@@ -1,4 +1,4 @@
-"""People's acts: pause, resume, skip the next run, run now, clear the retry state."""
+"""Operator actions: pause, resume, skip the next run, run now, clear the retry state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Until = datetime | Callable[[ScheduledTask], datetime | None] | None
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Who does something, when and why.
+    """The author, time and reason of an action.
 
     Args:
         author: as people know them.
@@ -47,14 +47,14 @@ class Act:
 
 
 def pause(names: Collection[str], act: Act, *, until: datetime | None = None) -> list[str]:
-    """Let tasks rest: no occurrence runs until they are resumed.
+    """Pause tasks: no occurrence runs until they are resumed.
 
     Returns:
         the names it took effect on.
     """
 
     def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story:
-        # A declaration that is disabled has no end, whatever end a person names.
+        # A disabled declaration has no end, even if a person names one.
         end = until if row.enabled else None
         return story.then(
             *_missed_while_broken(story, schedule, row, act.at),
@@ -69,7 +69,7 @@ def pause(names: Collection[str], act: Act, *, until: datetime | None = None) ->
 def _missed_while_broken(
     story: Story, schedule: Schedule, row: ScheduledTask, now: datetime
 ) -> list[events.TaskSkipped]:
-    """Account for what a broken task missed: after the pause nobody knows that it was broken."""
+    """Record the missed occurrences of a broken task before the pause hides that it broke."""
     if not row.broken_reason or row.paused_since is not None:
         return []
     state = story.state
@@ -79,11 +79,11 @@ def _missed_while_broken(
 
 
 def skip_next(names: Collection[str], act: Act) -> list[str]:
-    """Let the next occurrence of tasks pass; everything else goes on, retries too.
+    """Skip the next occurrence of tasks; everything else goes on, retries too.
 
     Returns:
-        the names it took effect on; a task that rests is none of them, nor is one whose next
-        occurrence is skipped already, or whose schedule names no instant any more.
+        the names it took effect on; not a paused task, nor one with its next occurrence
+        skipped already, or without a future occurrence.
     """
 
     def change(story: Story, schedule: Schedule, row: ScheduledTask) -> Story | None:
@@ -97,7 +97,7 @@ def skip_next(names: Collection[str], act: Act) -> list[str]:
 
 
 def unskip(names: Collection[str], act: Act) -> list[str]:
-    """Let the next occurrence run after all.
+    """Undo the skip of the next occurrence.
 
     Returns:
         the names of which an occurrence was to be skipped.
@@ -132,7 +132,7 @@ def _skipped(row: ScheduledTask) -> datetime | None:
 
 
 def resume(names: Collection[str], act: Act) -> list[str]:
-    """End people's pauses; what fell under them is recorded and does not run.
+    """End pauses; occurrences that fell into them are recorded and do not run.
 
     Returns:
         the names it took effect on; a task disabled by its declaration is none of them.
@@ -147,7 +147,7 @@ def resume(names: Collection[str], act: Act) -> list[str]:
 
 
 def request_run(names: Collection[str], act: Act) -> list[str]:
-    """Ask for one run now, whatever the schedule says; a paused task runs too.
+    """Request one run now, apart from the schedule; a paused task runs too.
 
     Returns:
         the names it took effect on.
@@ -179,7 +179,7 @@ def _request(names: Collection[str], act: Act, *, only_retrying: bool) -> list[s
 
 
 def clear_retry(names: Collection[str], act: Act) -> list[str]:
-    """Forget a pending retry; the next occurrence runs as declared.
+    """Drop a pending retry; the next occurrence runs as declared.
 
     Returns:
         the names that had a retry pending.
@@ -266,7 +266,7 @@ def audit(
     *,
     until: Until = None,
 ) -> None:
-    """Write down the acts; a new pause or a resume ends the pauses before it."""
+    """Record the actions; a new pause or a resume ends earlier pauses."""
     told = [(row, act(row) if callable(act) else act) for row in changed]
     if kind in _ENDED_BY and told:
         _end(held, changed, max(each.at for _, each in told), _ENDED_BY[kind])
@@ -310,7 +310,7 @@ def _end(
 
 
 def sign(held: LockedDeployment, unserved: Iterable[TaskRun]) -> None:
-    """Write into rows that are not saved yet who let their occurrence pass, and why."""
+    """Write the author and the reason of a skip into rows that are not saved yet."""
     passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
     if not passed:
         return

@@ -1,7 +1,7 @@
-"""The outbox: what other programs are to hear of a transaction, written in it.
+"""The outbox: events for other programs, written in the transaction that causes them.
 
 Nothing is written where no ``EVENT_SINK`` is configured. The rows of a deployment are written
-under its lock, so that the order of their ids is the order of what happened.
+under its lock, so that the order of their ids is the order of the events.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def tell(
     runs: Iterable[TaskRun] = (),
     starts: Iterable[events.TaskRunStarted] = (),
 ) -> list[Event]:
-    """Return events the facts that other programs ask for, and keep them for the sink.
+    """Add the facts for other programs to events, and store these for the sink.
 
-    Where nobody outside is told, nobody asks for facts: the events get the ids of runs only.
+    Without a sink, no facts are needed: the events get the ids of runs only.
     """
     told = list(told)
     if not any(map(_is_fresh, told)):
@@ -61,7 +61,7 @@ def tell(
 def recall(
     held: LockedDeployment, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:
-    """Return starts their facts that were kept for the sink when they were committed."""
+    """Add to starts the facts that were stored for the sink when they were committed."""
     teller = _Teller(held, conf.options().EVENT_SINK, tasks, (), ())
     return [teller.tell(start) for start in starts]
 
@@ -83,7 +83,7 @@ def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> li
 
 
 class _Named:
-    """Know the ids of the runs that events tell of, which a decision does not."""
+    """The ids of the runs in events; a decision does not have them."""
 
     def __init__(self, runs: Iterable[TaskRun], starts: Iterable[events.TaskRunStarted]) -> None:
         # Of a task, one run starts in a transaction at most.
@@ -95,7 +95,7 @@ class _Named:
         }
 
     def name(self, event: Any) -> Any:
-        """Return an event the id of the run that it begins, or lets wait."""
+        """Add to an event the id of the run that it starts or queues."""
         if isinstance(event, events.TaskRunStarted):
             return self._starts.get(event.task_name, event)
         if isinstance(event, events.TaskRunWaiting):
@@ -164,7 +164,7 @@ def _rows(held: LockedDeployment, sink: Sink, told: Iterable[TaskEvent]) -> Iter
         try:
             yield from _rows_of(held, sink, event)
         except Exception as error:
-            # Values of a damaged row: no task waits for what others are told of it.
+            # Values of a damaged row: they must not delay the task.
             report("Telling other programs of an event", error, "it is not told")
 
 
@@ -195,14 +195,14 @@ _ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """One event in somebody's hands.
+    """One event that a worker delivers.
 
     Args:
         id: of its row.
         event_id: the same in each attempt.
         type: such as ``job.completed``.
         task_name: of the task.
-        body: what is posted, JSON.
+        body: of the request, JSON.
         attempts: that have failed.
     """
 
@@ -256,7 +256,7 @@ def _due(waiting: QuerySet[OutboxEvent], now: datetime) -> QuerySet[OutboxEvent]
 
 
 def _with_followers(member: Member, state: Any, heads: list[OutboxEvent]) -> list[OutboxEvent]:
-    """Add what waits behind the oldest events: nobody else is given it."""
+    """Add the events that wait behind the oldest ones: nobody else gets them."""
     if not heads:
         return []
     oldest = {head.task_name: head.pk for head in heads}
@@ -281,9 +281,9 @@ def give_back(
     delivered: Collection[Parcel],
     refused: Collection[tuple[Parcel, str, timedelta]],
 ) -> None:
-    """Forget what was delivered, note what was refused, and let go of everything else.
+    """Delete delivered events, record refusals, and release all others.
 
-    What has meanwhile been handed to somebody else is theirs.
+    Events that another worker has taken meanwhile stay with it.
     """
     with database.atomic(member.using):
         found = _state(member)
@@ -305,7 +305,7 @@ def give_back(
 
 @database.again_after_conflict
 def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Event]:
-    """Set aside what is refused for too long, and forget the oldest where there are too many."""
+    """Dead-letter events refused for too long, and drop the oldest if there are too many."""
     with database.atomic(member.using):
         found = _state(member)
         if found is None or found.leader_id != member.instance:
@@ -363,7 +363,7 @@ def requeue(using: str, deployment: str) -> int:
 
 
 def name_of(run: int | None, scheduled_for: datetime | None) -> UUID | None:
-    """Return the name of a run, ``None`` if its row does not say enough."""
+    """Return the name of a run, ``None`` if its row has too little data."""
     if run is None or scheduled_for is None:
         return None
     try:

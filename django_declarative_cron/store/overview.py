@@ -1,4 +1,4 @@
-"""What an overview of the deployment shows, in a few queries whatever the number of rows."""
+"""Query an overview of the deployment, in a few queries for any number of rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECENT = 20
 """How many of a task's newest runs a list looks at."""
 
 MOST_BARS = 15_000
-"""How many runs a picture of a day is made from, whatever the number that took place."""
+"""The most runs in the chart of a day, however many took place."""
 
 DAY = timedelta(hours=24)
 
@@ -47,7 +47,7 @@ _BEGAN = Coalesce(F("started_at"), F("scheduled_for"))
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Who is at work.
+    """The leader and the standbys.
 
     Args:
         now: the database's time.
@@ -63,7 +63,7 @@ class Health:
 
 
 class Ran(NamedTuple):
-    """What a picture needs of one run; one picture may need some thousand runs.
+    """The values of one run for a chart; one chart may need thousands of runs.
 
     Args:
         outcome: how it ended.
@@ -79,10 +79,10 @@ class Ran(NamedTuple):
 def health(
     using: str, deployment: str, within: timedelta, database_time: BaseExpression
 ) -> Health | None:
-    """Look who is at work, in one query.
+    """Return the leader and the standbys, in one query.
 
     Returns:
-        what was found, ``None`` where no scheduler has checked in and not checked out.
+        the health, ``None`` if no scheduler is registered that has not stopped.
     """
     known = SchedulerInstance.objects.using(using).filter(
         SCHEDULES, scheduler__deployment=deployment, stopped_at=None
@@ -107,7 +107,7 @@ def health(
 
 
 def failed_lately(deployment: str, now: datetime) -> Q:
-    """Say in a query on a deployment's tasks that a run went wrong within a day."""
+    """Return the query expression for tasks with a failed run within a day."""
     wrong = _went_wrong(now).filter(scheduler__deployment=deployment).order_by()
     return Q(name__in=Subquery(wrong.values("task_name")))
 
@@ -117,7 +117,7 @@ def _went_wrong(now: datetime) -> QuerySet[TaskRun]:
 
 
 def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[ScheduledTask]:
-    """Keep the tasks whose newest run ended in one way."""
+    """Filter tasks by the outcome of their newest run."""
     newest = tasks.order_by().annotate(newest=Subquery(_newest_runs().values("outcome")[:1]))
     # A list counts its rows, and then shows some: each task's history is asked once for both.
     alike: dict[bool, list[int]] = {True: [], False: []}
@@ -129,12 +129,12 @@ def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[Sched
 
 
 class Kind(NamedTuple):
-    """Tasks that are alike in all that a list counts and is filtered by.
+    """Tasks with equal values in all columns that a list counts and filters by.
 
     Args:
-        callback: what runs, as stored.
+        callback: as stored.
         timezone: as stored.
-        tags: as stored, whatever it is.
+        tags: as stored, of any type.
         status: the word.
         is_failing: whether their newest run failed.
         number: how many tasks.
@@ -149,7 +149,7 @@ class Kind(NamedTuple):
 
 
 def kinds(tasks: QuerySet[ScheduledTask], now: datetime) -> list[Kind]:
-    """Return what kinds of tasks there are, in one query."""
+    """Return the kinds of tasks, in one query."""
     failing = ExpressionWrapper(Q(failures__gt=0), BooleanField())
     named = tasks.order_by().annotate(word=status_word(now), failing=failing)
     columns = ("callback", "timezone", "declaration__tags", "word", "failing")
@@ -171,13 +171,13 @@ def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple
 
 
 def _newest_runs() -> QuerySet[TaskRun]:
-    """Give, in a query on tasks, the runs of a task, the newest first."""
+    """Return the subquery of a task's runs, the newest first."""
     runs = TaskRun.objects.filter(scheduler=OuterRef("scheduler"), task_name=OuterRef("name"))
     return runs.order_by("-id")
 
 
 def oldest_recent() -> Subquery:
-    """Give, in a query on tasks, the key of the oldest of a task's newest runs."""
+    """Return the subquery of the key of the oldest of a task's newest runs."""
     return Subquery(_newest_runs().values("id")[RECENT - 1 : RECENT])
 
 
@@ -230,7 +230,7 @@ def _by_name(
 
 
 def _gone(running: Collection[int], now: datetime) -> dict[int, datetime | None]:
-    """Return the last sign of life of runs whose process is gone."""
+    """Return the last sign of life of runs with a dead process."""
     if not running:
         return {}
     runs = TaskRun.objects.filter(is_gone(now), pk__in=running).select_related("instance")
@@ -267,13 +267,13 @@ class Unserved:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What became of the occurrences since an instant.
+    """The results of the occurrences since an instant.
 
     Args:
         since: the instant.
         named: how many the schedule names.
         ran: how many have a run.
-        unserved: what did not run, the newest reason first.
+        unserved: occurrences that did not run, the newest reason first.
     """
 
     since: datetime
@@ -349,7 +349,7 @@ class _CountOf(Subquery):
 def ended_by_day(
     deployment: str, days: Mapping[date, tuple[datetime, datetime]]
 ) -> dict[date, Ended]:
-    """Count how runs ended on each day, in two queries whatever their number."""
+    """Count how runs ended on each day, in two queries for any number of runs."""
     states = SchedulerState.objects.filter(deployment=deployment)
     scheduler = states.values_list("pk", flat=True).first()
     if scheduler is None or not days:

@@ -28,7 +28,7 @@ from .rows import options_of
 
 
 class OwnedError(Exception):
-    """Tell that a task is declared in settings, and changed there only.
+    """Raised if a task is declared in settings, and changed there only.
 
     Args:
         name: of the task.
@@ -40,16 +40,16 @@ class OwnedError(Exception):
 
 
 class AbsentError(LookupError):
-    """Tell that no task has a name."""
+    """Raised if no task has a name."""
 
 
 class DamagedError(ValueError):
-    """Tell that a task's row cannot be read."""
+    """Raised if a task's row cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What a registration did.
+    """The result of a registration.
 
     Args:
         row: of the task, as it stands now.
@@ -64,8 +64,8 @@ class Posted:
 def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
     """Register a task, or bring its row up to date (CRON-26).
 
-    What an override is and what it keeps is as for the registrations of settings; the number
-    of runs and the first registration outlive it.
+    Overrides follow the same rules as for registrations of settings; the number of runs and
+    the first registration are kept.
 
     Raises:
         OwnedError: settings declare a task of that name.
@@ -197,18 +197,18 @@ _understood: Final[dict[str, Declaration]] = {}
 
 
 class StrangerError(LookupError):
-    """Tell that a task is not in the registration set that is active."""
+    """Raised if a task is not in the active registration set."""
 
     def __init__(self) -> None:
         super().__init__("it is not declared in the active registration set")
 
 
 class UnreadableError(LookupError):
-    """Tell that a task registered over HTTP means nothing to this process."""
+    """Raised if this process cannot read a task registered over HTTP."""
 
 
 def declaration_of(row: ScheduledTask, declarations: Mapping[str, Declaration]) -> Declaration:
-    """Return what a task is declared as.
+    """Return the declaration of a task.
 
     Raises:
         StrangerError: the set does not have it.
@@ -241,7 +241,7 @@ def own(row: ScheduledTask) -> Declaration:
 
 
 def is_external(row: ScheduledTask) -> bool:
-    """Return whether workers outside do what a task of HTTP asks for."""
+    """Return whether external workers run a task of HTTP."""
     return row.origin == Origin.HTTP and options_of(row).get("runner") == EXTERNAL
 
 

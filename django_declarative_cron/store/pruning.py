@@ -1,8 +1,8 @@
-"""Forgetting old history, in batches that nobody waits for.
+"""Delete old history, in batches that block nobody.
 
 Of each task the newest success, the newest failure and the newest run that timed out are kept
-for ever; a run in progress is no history yet. From when on the rest is complete is written down:
-who judges a history must know where it begins.
+for ever; a run in progress is no history yet. The start of the complete history is stored,
+because the axiom checker must know it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _REMEMBERED = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT)
 
 
 def prune_old(member: Member, before: datetime, after: int = 0) -> int:
-    """Delete, of a batch of runs that ended before an instant, those nobody needs.
+    """Delete the unneeded runs of a batch that ended before an instant.
 
-    What is kept for ever is passed over: however much that is, the rest is reached.
+    Runs that are kept for ever are passed over, so that the others are always reached.
 
     Returns:
         the id after which to go on, 0 when nothing old is left to be looked at.
@@ -43,7 +43,7 @@ def behind(member: Member, now: datetime) -> datetime:
     By the clock of a host that is years ahead for a minute, all of it would be old.
     """
     states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    # Of the row nothing else: what is damaged in it keeps nobody from forgetting.
+    # Read no other column of the row: damage in it must not prevent pruning.
     times = states.annotate(database_now=member.database_time)
     by_database: list[datetime] = list(times.values_list("database_now", flat=True))
     return min([now, *by_database])
@@ -70,7 +70,7 @@ def _history(member: Member) -> QuerySet[TaskRun]:
 
 
 def _of_tasks(member: Member, names: Iterable[str]) -> QuerySet[TaskRun]:
-    """Return what is over of some tasks, by the index of their histories."""
+    """Return the surplus runs of some tasks, by the index of their histories."""
     states = SchedulerState.objects.filter(deployment=member.deployment)
     runs = TaskRun.objects.using(member.using).filter(scheduler=states.values("pk")[:1])
     return runs.filter(is_over(), task_name__in=set(names))
@@ -90,7 +90,7 @@ def _delete(member: Member, found: Iterable[int], names: Iterable[str], of: str 
 
 
 def _note(member: Member, forgotten: datetime | None, name: str | None) -> None:
-    """Write down that history begins later: of one task, or of all where it has no row."""
+    """Record that history begins later: of one task, or of all if it has no row."""
     if forgotten is None:
         return
     before = Q(history_from=None) | Q(history_from__lt=forgotten)

@@ -1,4 +1,4 @@
-"""What people are shown of a task's row, damaged rows included."""
+"""Read tasks' rows for pages and commands, damaged rows included."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Reading:
 
     @property
     def order(self) -> tuple[bool, float, str]:
-        """Return what a list is sorted by: what waits for help, then what comes next."""
+        """Return the sort key of a list: tasks that need attention, then by next start."""
         instants = [] if self.next_start is None else [self.next_start.at]
         if self.task.run_requested_at is not None and not self.is_paused:
             instants.append(self.task.run_requested_at)
@@ -113,7 +113,7 @@ def read_timeout(task: ScheduledTask) -> timedelta | None:
 
 
 def read(task: ScheduledTask, now: datetime) -> Reading:
-    """Read a row, whatever stands in it."""
+    """Read a row, even if it is damaged."""
     terms, damage = read_terms(task)
     problem, state = task.broken_reason or damage, rows.state_of(task)
     waits, gone = _run_of(task, now)
@@ -143,7 +143,7 @@ def _policy_of(task: ScheduledTask) -> Policy:
 
 
 def with_runs(tasks: QuerySet[ScheduledTask], now: datetime) -> QuerySet[ScheduledTask]:
-    """Let a query on tasks find what ``read`` would ask for each of them."""
+    """Add to a query on tasks the values that ``read`` would query for each of them."""
     return tasks.annotate(**{_WAITS: waits_for_a_worker(), _GONE: is_interrupted(now)})
 
 
@@ -165,13 +165,13 @@ def most_attempts(task: ScheduledTask) -> int | None:
 
 
 def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
-    """Return the schedule of a row, or what is wrong with it."""
+    """Return the schedule of a row, or its error."""
     terms, damage = read_terms(task)
     return None if terms is None else terms.schedule, damage
 
 
 def read_terms(task: ScheduledTask) -> tuple[Declaration | StoredTerms | None, str]:
-    """Return when and how a row's task runs, or what is wrong with it."""
+    """Return when and how a row's task runs, or its error."""
     try:
         return rows.terms_of(task), ""
     except TaskTryDeserializeError as damage:
@@ -217,7 +217,7 @@ class Named(NamedTuple):
         pk: key of its row.
         scheduler: key of its deployment.
         name: of the task.
-        schedule: tasks that say the same share one.
+        schedule: shared by tasks with equal ones.
         since: its registration.
     """
 
@@ -229,7 +229,7 @@ class Named(NamedTuple):
 
 
 def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
-    """Return each task whose schedule can be read, in one query."""
+    """Return each task with a readable schedule, in one query."""
     keys = (*_DECLARED, "spread")
     columns = ("pk", "scheduler", "name", *_COLUMNS, *(f"declaration__{key}" for key in keys))
     shared: dict[tuple[str, ...], Schedule | None] = {}
@@ -275,7 +275,7 @@ def facts_of(
     *,
     is_attended: bool,
 ) -> Facts:
-    """Collect what is stored, in a handful of queries."""
+    """Collect the stored facts, in a few queries."""
     schedule, damage = read_schedule(task)
     runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     before = runs.filter(scheduled_for__lt=task.registered_at)
@@ -315,7 +315,7 @@ def _present(runs: QuerySet[TaskRun], now: datetime) -> tuple[Row, ...]:
     ended = runs.filter(started_at__isnull=False, finished_at__isnull=False).order_by("-id")
     last = Q(pk=Subquery(ended.values("pk")[:1]))
     told = runs.filter(Q(outcome=Outcome.RUNNING) | Q(waits_in__isnull=False) | last)
-    # However many wait, what runs is among those that are read.
+    # The run in progress is among those that are read, even if many wait.
     return _rows(told.order_by("outcome", "-id"), now)
 
 

@@ -1,12 +1,12 @@
 """Which registration set may take the place of which (semantics 2 and 9).
 
-The newest successful initialisation wins: its set is the active one, and who holds another
-set is superseded. There are two exceptions.
+The newest successful initialisation wins: its set is the active one, and processes with
+another set are superseded. There are two exceptions.
 
-- ``RELEASE`` is set on both sides, and the one that comes is the older one: it does not take
+- ``RELEASE`` is set on both sides, and the new one is the older one: it does not take
   the set back when it merely restarts. Of two releases made of numbers the smaller one is
   older; of others, such as hashes of commits, the one that was active first.
-- Nobody who lives holds the active set: whoever lives takes his own back.
+- No living process holds the active set: a living process activates its own set again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .liveness import Process
 
 
 class Terms(Enum):
-    """On what terms a registration set takes the place of another one."""
+    """The terms on which a registration set replaces another one."""
 
     UNLESS_OLDER = "unless it is of an older release"
     BY_FORCE = "in any case"
@@ -87,7 +87,7 @@ _PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
 
 def plan_for(using: str, deployment: str, declarations: Collection[Declaration]) -> Plan:
-    """Compare what is declared with the rows; write nothing."""
+    """Compare the declarations with the rows; write nothing."""
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
     stored = tasks.order_by().values_list(*_PLANNED)
     return plan(declarations, stored.iterator(chunk_size=_CHUNK))
@@ -111,10 +111,10 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What an initialisation finds.
+    """The findings of an initialisation.
 
     Args:
-        plan: what the rows are to become.
+        plan: changes to the rows.
         is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
             lies ahead of the clock: beside the plan, there is nothing to be done.
     """
@@ -124,10 +124,10 @@ class Survey:
 
 
 def survey(held: LockedDeployment, declarations: Sequence[Declaration], now: datetime) -> Survey:
-    """Compare what is declared with the rows, and see whether that is all."""
+    """Compare the declarations with the rows, and check whether more is to do."""
     if held.is_new:
         return Survey(plan(declarations, ()), is_calm=False)
-    # What is asked of no row in particular is found out once, and said beside each of them.
+    # Values that are the same for all rows are queried once and added to each of them.
     is_to_do = ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
     tasks = held.tasks.order_by()
@@ -157,13 +157,13 @@ def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declara
 
 @dataclass(slots=True)
 class Reconciled:
-    """What one initialisation did.
+    """The result of one initialisation.
 
     Args:
-        plan: what was new, preserved, overridden, orphaned.
-        role: what the instance is to the deployment now.
+        plan: new, preserved, overridden and orphaned tasks.
+        role: of the instance in the deployment now.
         generation: of the active registration set.
-        events: what happened, in causal order.
+        events: in causal order.
     """
 
     plan: Plan
@@ -184,7 +184,7 @@ def reconcile(
 
     Raises:
         ScheduleTaskError: one task cannot be scheduled.
-        TaskListMismatchError: the database did not keep what was written.
+        TaskListMismatchError: the database did not keep the written rows.
         django.db.Error: everything stands as before, in each of these cases.
     """
     with naming_what_is_held(member.using, member.deployment):
@@ -223,7 +223,7 @@ def _reconcile(
 def _in_full(
     held: LockedDeployment, process: Process, todo: Plan, now: datetime
 ) -> list[events.Event]:
-    """Write a plan, and see to what the dead and clocks that were set back have left."""
+    """Write a plan, and repair the state after crashes and clocks that were set back."""
     liveness.register(held, process)
     # First, because a run of the dead holds up no task that begins anew.
     told = recovery.reap(held, now)
@@ -268,7 +268,7 @@ def _activate(
 
 @again_after_conflict
 def reconsider_after_step(member: Member, now: datetime) -> None:
-    """Let the next tick look at every task whose marks lie ahead of the clock."""
+    """Let the next tick consider every task with marks ahead of the clock."""
     with locked(member) as held:
         if held is not None:
             reconsider(held, now)
@@ -281,7 +281,7 @@ def reconsider(held: LockedDeployment, now: datetime) -> None:
 
 
 def ahead_of(now: datetime) -> Q:
-    """Ask for the tasks that are to be looked at at once, and would be later."""
+    """Return a condition: the task must be considered now, but would be later."""
     ahead = now + BELIEVABLE
     owed = Q(orphaned=True) | Q(boot_at__isnull=False) | Q(run_requested_at__isnull=False)
     return Q(wake_at__gt=now) & (
@@ -289,14 +289,14 @@ def ahead_of(now: datetime) -> Q:
         | Q(discharged_at__gt=ahead)
         | Q(registered_at__gt=ahead)
         | Q(pending_retry_until__isnull=False)
-        # What a process without its type set aside, another one may have.
+        # A process without a task's type set it aside; another one may have the type.
         | (Q(origin=Origin.HTTP) & ~Q(broken_reason=""))
     )
 
 
 @again_after_conflict
 def reconsider_all(member: Member, now: datetime) -> None:
-    """Let the next tick look at every task: what its schedule means has changed."""
+    """Let the next tick consider every task: the meaning of schedules has changed."""
     with locked(member) as held:
         if held is not None:
             tasks = held.tasks

@@ -1,4 +1,4 @@
-"""Who of the scheduler instances is dead, and what becomes of their runs."""
+"""Find dead scheduler instances, and interrupt or recover their runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def has_living_holder(
         stopped_at=None,
         heartbeat_at__gt=LONG_AGO,
     )
-    # Who asks holds another one, whatever was written of it before.
+    # The caller holds another set, even if its row still names this one.
     heard = (
         holders.exclude(id=member.instance)
         .order_by("-heartbeat_at")
@@ -52,10 +52,10 @@ def reap(held: LockedDeployment, now: datetime) -> list[events.Event]:
     """End the runs of dead processes as interrupted (semantics 3, "who is dead").
 
     A silent process may only have been kept from the database, as everybody was.
-    So silence counts where the deployment was watched for as long without a gap;
-    otherwise only those count that gave themselves up. A run whose row, or whose task's
-    row, somebody else holds is left for another time, and its process is not buried. One
-    whose own row is held cannot say that it lives, so that its silence says nothing.
+    So silence counts if the deployment was watched for as long without a gap;
+    otherwise only processes that gave themselves up are dead. If a run's row or its task's row
+    is locked, the run is left for the next tick and its process is not marked as dead. A process
+    with a locked row cannot send heartbeats, so its silence does not count.
     """
     silent = _silent(held)
     told = interrupt(held, _runs_of_the_dead(held, silent), now)
@@ -64,7 +64,7 @@ def reap(held: LockedDeployment, now: datetime) -> list[events.Event]:
 
 
 def is_anybody(held: LockedDeployment) -> Q:
-    """Ask whether ``reap`` may find anything, or who leads has been here before.
+    """Return a condition: ``reap`` may find something, or this instance is registered already.
 
     That is: its own instance or a silent one, or a run that is not its own.
     """
@@ -86,7 +86,7 @@ def _is_silent(held: LockedDeployment) -> Q:
 
 
 def _silent(held: LockedDeployment) -> list[UUID]:
-    """Lock the silent instances; leave out those whose row somebody else holds."""
+    """Lock the silent instances; leave out those with a locked row."""
     known = SchedulerInstance.objects.using(held.using).exclude(id=held.member.instance)
     silent = known.filter(_is_silent(held))
     return [row.pk for row in database.lockable(held.using, silent.order_by("pk").only("pk"))]
@@ -95,7 +95,7 @@ def _silent(held: LockedDeployment) -> list[UUID]:
 def expire(
     held: LockedDeployment, now: datetime, due: Sequence[ScheduledTask]
 ) -> list[events.Event]:
-    """End the runs of external workers that are not heard of any more."""
+    """End the runs of external workers with expired reservations."""
     if not (external_workers() or any(is_external(row) for row in due)):
         return []
     silent = held.runs.filter(
@@ -109,7 +109,7 @@ def expire(
 
 
 def _bury(held: LockedDeployment, silent: list[UUID]) -> None:
-    """Mark silent instances as stopped; one that lives after all beats again."""
+    """Mark silent instances as stopped; one that lives sends a heartbeat again."""
     if silent:
         open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
         buried = SchedulerInstance.objects.using(held.using).filter(~Exists(open_runs))
@@ -127,19 +127,19 @@ def _runs_of_the_dead(held: LockedDeployment, silent: list[UUID]) -> list[TaskRu
 
 
 def _runs_in_processes(held: LockedDeployment) -> QuerySet[TaskRun]:
-    # What an external worker has reserved is in no process of ours.
+    # A run reserved by an external worker is in no process of ours.
     ours = ACTIVE & Q(scheduler=held.row, reservation=None)
     return TaskRun.objects.using(held.using).filter(ours, ~Q(outcome=Outcome.WAITING))
 
 
 def free_of_lost_runs(held: LockedDeployment, now: datetime) -> None:
-    """Let tasks go on whose run in progress has no row any more."""
+    """Let tasks go on if the row of their run in progress is gone."""
     tasks = held.tasks
     tasks.filter(is_lost()).update(running_run=None, wake_at=now)
 
 
 def is_lost() -> Q:
-    """Ask for the tasks whose run in progress has no row any more."""
+    """Return a condition: the row of the task's run in progress is gone."""
     open_run = TaskRun.objects.filter(id=OuterRef("running_run"), running_slot__isnull=False)
     return Q(~Exists(open_run), running_run__isnull=False)
 
@@ -152,7 +152,7 @@ def interrupt(
 ) -> list[events.Event]:
     """End runs as interrupted; the newest one of a task restarts, unless it was to end.
 
-    A run whose task's row somebody else holds is left for another time.
+    A run is left for the next tick if its task's row is locked.
     """
     if not found:
         return []
@@ -179,7 +179,7 @@ def interrupt(
 def _tasks_of(
     held: LockedDeployment, found: Sequence[TaskRun]
 ) -> tuple[dict[int, ScheduledTask], set[int]]:
-    """Return the tasks by their newest run, and the runs whose task's row somebody else holds."""
+    """Return the tasks by their newest run, and the runs with a locked task."""
     ids = [run.pk for run in found]
     tasks = held.tasks
     newest = tasks.filter(running_run__in=ids)
@@ -220,7 +220,7 @@ def _is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
 
 
 def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
-    """Tell once of a task that may be what ends its process."""
+    """Report once that a task may crash its process."""
     if task.interruptions != SUSPICIOUS:
         return []
     count = task.interruptions
@@ -249,13 +249,13 @@ def _end(run: TaskRun, now: datetime) -> None:
 def unanswered(
     member: Member, known: Collection[int], declarations: Mapping[str, Declaration]
 ) -> list[Claim]:
-    """Find an instance's own starts that it does not know of.
+    """Return an instance's committed starts that it did not learn about.
 
     The lock is what makes it certain: a transaction that was cut off holds it until the
     server has ended it one way or the other.
 
     Returns:
-        what must now be called.
+        the claims to call now.
     """
     with locked(member) as held:
         if held is None:

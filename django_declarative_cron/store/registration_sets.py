@@ -1,8 +1,8 @@
-"""Which registration sets were active, and from when: the rows of tasks keep the newest only.
+"""The history of active registration sets; the rows of tasks keep the newest only.
 
-A set too large for one row is kept in parts. Which part a task is in, its name decides, and a part
-is known by what is in it: of a hundred thousand tasks of which one has changed, the next set
-shares all parts but one with the set before.
+A set too large for one row is kept in parts. The name of a task selects its part, and a part is
+identified by its content: if one of 100,000 tasks has changed, the next set shares all parts but
+one with the set before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AT_ONCE = 20
 """How many parts are written in one statement: some megabytes."""
 
 _LOST = [None]
-"""What stands for registrations that are not there, or cannot be read."""
+"""Placeholder for registrations that are missing or cannot be read."""
 
 
 def note(
@@ -38,7 +38,7 @@ def note(
     fresh: Collection[str],
     now: datetime,
 ) -> None:
-    """Write down what is registered from now on, under a generation of its own."""
+    """Store the set that is active from now on, under a generation of its own."""
     held.row.generation += 1
     held.row.save(using=held.using, update_fields=_SAVED)
     newest = TaskRun.objects.using(held.using).aggregate(newest=Max("pk"))["newest"]
@@ -47,7 +47,7 @@ def note(
         scheduler=held.row,
         generation=held.row.generation,
         registered_at=now,
-        # Whatever the clocks say: the runs up to this one were started before.
+        # Runs up to this one were started before, even if clocks disagree.
         after_run=newest or 0,
         instance_id=held.member.instance,
         tasks=[] if is_large else [_kept(d) | {"fresh": d.name in fresh} for d in declarations],
@@ -58,7 +58,7 @@ def note(
 def _write_parts(
     held: LockedDeployment, declarations: Collection[Declaration], fresh: Collection[str]
 ) -> list[tuple[str, bool]]:
-    """Write the parts that no set before had; give all of them, and whose tasks are fresh."""
+    """Write new parts; return each part's digest, and whether its tasks are fresh."""
     found = {
         (digest_of_set(some), is_fresh): some
         for (_, is_fresh), some in _parted(declarations, fresh).items()

@@ -1,7 +1,7 @@
-"""Recording how runs ended: one transaction for all results waiting.
+"""Record results of runs: one transaction for all waiting results.
 
-A result whose rows somebody else holds is left out, to be recorded another time; it
-keeps no other result from being recorded.
+A result with locked rows is left out and recorded later; it does not keep other results
+from being recorded.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _RUN_FIELDS = [
 
 @dataclass(slots=True)
 class Recorded:
-    """What one recording did.
+    """The result of one recording.
 
     Args:
-        events: what happened, in causal order.
-        held: results that were not written, because somebody else holds their rows.
+        events: in causal order.
+        held: results that were not written, because their rows are locked.
     """
 
     events: list[events.Event] = field(default_factory=list)
@@ -80,7 +80,7 @@ def record_here(member: Member, result: Result, now: datetime) -> Recorded:
 
 
 def _record_each(member: Member, results: Sequence[Result], now: datetime) -> Recorded:
-    """Find the result that spoils the batch: each in a transaction of its own."""
+    """Find the result that fails the batch: write each in its own transaction."""
     total, refusal = Recorded(), None
     for result in results:
         try:
@@ -97,7 +97,7 @@ def _record_each(member: Member, results: Sequence[Result], now: datetime) -> Re
 
 
 def _record_alone(member: Member, result: Result, now: datetime) -> Recorded:
-    """Write one result; one whose texts the database refuses is written without them."""
+    """Write one result; without its texts if the database refuses them."""
     try:
         return _record(member, [result], now)
     except (DataError, IntegrityError) as error:
@@ -131,7 +131,7 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
 
 
 def _places(held: LockedDeployment, free: _Free) -> dict[int, Place]:
-    """Say of each run where it stands among those of its task."""
+    """Return the place of each run among those of its task."""
     tasks = {task.name: task for task in free.tasks}
     runs = {run.pk: run for run in free.runs}
     beside = {
@@ -162,7 +162,7 @@ class _Free:
 
 
 def _free(held: LockedDeployment, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
-    """Lock the rows of results, tasks before runs as everywhere; give those left out too."""
+    """Lock the rows of results, tasks before runs; also return the results left out."""
     tasks, busy_tasks = _lock_tasks(held, results)
     free = [result for result in results if result.task_name not in busy_tasks]
     runs, busy_runs = _lock_runs(held, {result.run for result in free})
@@ -197,9 +197,9 @@ def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> Tas
 
 
 def _late(member: Member, result: Result) -> list[events.Event]:
-    """Tell of a result that finds its run ended: by somebody else, or by itself before.
+    """Return the events of a result for a run that has ended already.
 
-    The latter is so where the database's word that it was written was lost on the way.
+    This instance may have ended it, if the database's answer to the first write was lost.
     """
     mine = TaskRun.objects.using(member.using).filter(
         pk=result.run, instance=member.instance, finished_at=result.finished_at
@@ -211,7 +211,7 @@ def _late(member: Member, result: Result) -> list[events.Event]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one run ended.
+    """The result of one run.
 
     Args:
         run: id of its row.
@@ -223,13 +223,13 @@ class Result:
         duration: in seconds, by the monotonic clock.
         errors: every name its error goes by, for a retry policy.
         outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
-        value: what it returned, JSON-native.
-        log: the end of what it logged.
-        output: the end of what its process printed.
+        value: its return value, JSON-native.
+        log: the end of its log.
+        output: the end of its process's output.
         recorded: it is written already, together with the run's own work; an error beside
             success is that of a function which the run gave to ``on_commit``.
-        is_final: it is not to be tried again, whatever the policy says.
-        declaration: what was called, as who called it has understood it.
+        is_final: it is not retried, even if the policy allows it.
+        declaration: of the task, as the caller of the run decoded it.
     """
 
     run: int
@@ -266,7 +266,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What an end means for the task."""
+    """The effect of a run's end on its task."""
 
     history_only: bool = True
     others: bool = False
@@ -289,7 +289,7 @@ def end(run: TaskRun, result: Result) -> None:
 
 
 def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[events.Event]:
-    """Fold an end into the state of its task, in memory, unless the task forgot this run."""
+    """Apply an end to the state of its task, in memory, if the task still has this run."""
     task = place.task
     if task is None:
         return [_ended(run, result, _Meaning())]
@@ -356,7 +356,7 @@ def _ended(
 def _given_up(
     run: TaskRun, result: Result, meaning: _Meaning
 ) -> tuple[events.TaskRetriesExhausted, ...]:
-    """Tell of a failure that is not tried again, and keep with the run why."""
+    """Return the event of a failure that is not retried; store the reason with the run."""
     retried = meaning.retried
     failed = run.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
     if not failed or meaning.history_only or retried is None:
@@ -385,7 +385,10 @@ def _given_up(
 
 
 def late(run: TaskRun | None, result: Result) -> list[events.Event]:
-    """Tell of a result that finds its run ended: by somebody else, or by itself before."""
+    """Return the events of a result for a run that has ended already.
+
+    If this instance ended it, its end is reported, otherwise the result is discarded.
+    """
     at, name = result.finished_at, result.task_name
     if run is None:
         return [
@@ -403,11 +406,11 @@ def late(run: TaskRun | None, result: Result) -> list[events.Event]:
 
 
 class RunTakenOverError(RuntimeError):
-    """Tell that a run is not this instance's any more, so that its work is rolled back."""
+    """Raised if a run is not this instance's any more; its work is rolled back."""
 
 
 class UnbalancedTransactionError(RuntimeError):
-    """Tell that a callback left a transaction or savepoint open within that of its run."""
+    """Raised if a callback left a transaction or savepoint open in that of its run."""
 
 
 @contextmanager
@@ -437,7 +440,7 @@ def record_with_work(member: Member, result: Result, now: datetime) -> None:
     """Write the success of a run in the transaction of its work.
 
     Raises:
-        RunTakenOverError: the run is somebody else's by now, or somebody holds its rows.
+        RunTakenOverError: another process has the run by now, or its rows are locked.
         UnbalancedTransactionError: the callback left a savepoint open.
         django.db.Error: nothing was written.
     """

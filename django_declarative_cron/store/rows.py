@@ -87,7 +87,7 @@ def reason_of(damage: DeclarativeCronError) -> str:
 
 
 def options_of(row: ScheduledTask) -> dict[str, Any]:
-    """Return what a row says of its declaration, nothing where that is no object."""
+    """Return the stored options of a row's declaration, none if they are no object."""
     return row.declaration if isinstance(row.declaration, dict) else {}
 
 
@@ -180,7 +180,7 @@ def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
 def set_aside(
     row: ScheduledTask, reason: str, now: datetime, delay: timedelta = timedelta(0)
 ) -> events.TaskBroken:
-    """Take a row that cannot be considered out of the way, with its reason."""
+    """Set a broken row aside, with the reason."""
     row.broken_reason = reason
     row.wake_at = now + delay
     return events.TaskBroken(at=now, task_name=row.name, reason=reason)

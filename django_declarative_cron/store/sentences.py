@@ -175,7 +175,7 @@ def _values(answer: Answer, times: Times) -> dict[str, str]:
 
 
 def _act(act: Any) -> dict[str, str]:
-    """Return who did something, and why."""
+    """Return the author and the note of an action."""
     author, note = getattr(act, "author", ""), getattr(act, "note", "")
     return {"who": author or gettext("someone"), "note": f" ({note})" if note else ""}
 
@@ -185,7 +185,7 @@ def _started_at(answer: Answer) -> datetime | None:
 
 
 def masked(value: Any) -> Any:
-    """Replace values whose key says that they are secret, as Django's error pages do.
+    """Replace values with a key that marks them as secret, as Django's error pages do.
 
     The project's ``DEFAULT_EXCEPTION_REPORTER_FILTER`` says which keys those are.
     """

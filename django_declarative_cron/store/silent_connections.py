@@ -1,9 +1,9 @@
-"""Connections that go silent: no answer, no error, and no limit that the server could keep.
+"""Close connections that go silent: no answer, no error, and no limit by the server.
 
-A thread looks at what waits for the database. What has waited for too long has its
-socket shut, so that the waiting thread gets the error that the network did not give.
-The socket is taken hold of beforehand, by the thread whose connection it is: mysqlclient
-tells no other thread while a statement is under way.
+A thread polls the waits for the database. After a time limit it shuts the socket, so that
+the waiting thread gets the error that the network did not report. The thread that owns
+the connection duplicates the socket beforehand, because mysqlclient does not return it to
+other threads while a statement runs.
 """
 
 from __future__ import annotations
@@ -53,26 +53,26 @@ class _Wait:
                 held.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """Let go of the socket."""
+        """Close the duplicated sockets."""
         for twin in self._twins:
             os.close(twin)
 
 
 class Watchdog:
-    """Cut off what waits in vain; its thread lives while there is something to watch."""
+    """Shut sockets that wait too long; the thread lives while there is one to watch."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Watch nothing, as a forked child does: the thread is not there, its lock may be held."""
+        """Reset in a forked child: the thread does not exist there, and its lock may be locked."""
         self._waits: set[_Wait] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def watching(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
-        """Watch what this thread does with a connection."""
+        """Watch this thread's use of a connection."""
         if connection.vendor not in ("postgresql", "mysql"):
             yield
             return
@@ -116,7 +116,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _twins_of(raw: Any) -> list[int]:
-    """Return a second hold of the socket under a driver's connection, where there is one.
+    """Return a duplicate of the socket of a driver's connection, if there is one.
 
     Only its number: to make a socket of it asks the system several things, each time.
     """

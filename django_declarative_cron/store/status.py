@@ -128,7 +128,7 @@ def _instant(text: object) -> datetime | None:
 
 
 def status_query(status: Status, now: datetime) -> Q:
-    """Say in a query what ``core.status`` says of one task."""
+    """Return the query expression for tasks with a status, as ``core.status`` computes it."""
     earlier = Q()
     for word, query in _queries(now):
         if word is status:
@@ -138,8 +138,8 @@ def status_query(status: Status, now: datetime) -> Q:
 
 
 def status_word(now: datetime) -> Case:
-    """Give, in a query on tasks, the word that ``core.status`` says of each."""
-    # The last word is for what is left, so it needs no condition.
+    """Return the query expression for each task's ``core.status``."""
+    # The last word is for all other tasks, so it needs no condition.
     *queries, (other, _everything) = _queries(now)
     whens = [When(query, then=Value(str(word))) for word, query in queries]
     return Case(*whens, default=Value(str(other)), output_field=CharField())
@@ -173,7 +173,7 @@ def _is_overdue(now: datetime) -> Q:
 
 
 def next_start_at() -> Case:
-    """Give, in a query on tasks, the instant that ``core.next_run`` gives for each."""
+    """Return the query expression for each task's ``core.next_run``."""
     paused = Q(paused_since__isnull=False)
     retry = Case(
         When(paused & Q(paused_until__gt=F("pending_retry_until")), then=F("paused_until")),
@@ -276,7 +276,7 @@ class Attendance:
 def is_attended(
     using: str, deployment: str, within: timedelta, database_time: BaseExpression
 ) -> bool:
-    """Tell in one query whether a scheduler was heard of lately."""
+    """Return in one query whether a scheduler sent a heartbeat lately."""
     present = SchedulerInstance.objects.filter(SCHEDULES, scheduler=OuterRef("pk"), stopped_at=None)
     spoke = Coalesce("mute_since", "heartbeat_at")
     newest = present.annotate(spoke=spoke).order_by("-spoke").values("spoke")[:1]

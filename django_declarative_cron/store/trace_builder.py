@@ -1,4 +1,4 @@
-"""A history as event records: what is read of the rows, put in order; pure.
+"""Build event records from the values read from the rows, in order; pure.
 
 Runs are told in the order of their rows, which is the order they were committed in; everything
 else goes between them by its instant, a registration set by the run before it. Memory grows with
@@ -38,14 +38,14 @@ from .trace_values import (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is read of the rows; what is many is iterated over once.
+    """The values read from the rows; long sequences are iterated over once.
 
     Args:
         presences: when the deployment had a scheduler, in order.
         sets: the registration sets, in order.
-        acts: what people did.
+        acts: operator actions.
         runs: the runs that started, in the order of their rows.
-        begun: from when on the histories of tasks are complete whose old runs were pruned.
+        begun: the start of the complete history, of tasks with pruned runs.
         workers: the instances that call what schedulers hand to them.
     """
 
@@ -61,7 +61,7 @@ class History:
     """The history of a deployment, told once.
 
     Args:
-        sources: what is read.
+        sources: of the history.
         since: where it begins; from the first presence on unless given.
         until: where it ends.
     """
@@ -124,7 +124,7 @@ class History:
         yield from self._write(self.until, "Tick")
 
     def _up_to(self, at: datetime, presence: int) -> Iterator[Record]:
-        """Return what comes before an event; changes of the list of one instant go together."""
+        """Return the records before an event; changes of the list of one instant go together."""
         for item in self._agenda.up_to(at, presence):
             if self._list_changed_at != item.at:
                 yield from self._flush_list()
@@ -183,7 +183,7 @@ class History:
         self._busy.left()
 
     def _is_first_seen(self, at: datetime) -> Iterator[Record]:
-        """Begin to tell; nothing is known of what was owed before."""
+        """Begin the trace; earlier pending occurrences are unknown."""
         self._writer.is_muted = False
         self._leave(self._entries, "start", at)
         self._list_changed_at = None
@@ -192,7 +192,7 @@ class History:
         self._expect(self._entries, at)
 
     def _lives_twice(self, until: datetime, at: datetime) -> Iterable[Record]:
-        """Let all tasks be away while minutes pass that have passed before."""
+        """Mark all tasks as absent while the clock repeats minutes."""
         self._lived_until = max(until, self._lived_until or until)
         if self._leave(self._entries, "clock", until):
             self._change_list(at)
@@ -234,7 +234,7 @@ class History:
     def _list(self) -> list[Record]:
         return [entry.record for name, entry in self._entries.items() if name not in self._absences]
 
-    # --- who is away ---
+    # --- absent tasks ---
 
     def _acts(self, act: Act, at: datetime) -> Iterable[Record]:
         name, was_here = act.task, False
@@ -248,7 +248,7 @@ class History:
             case "left_out":
                 was_here = self._absences.leave(name, "people", act.until or at)
             case "cancel" | "skip" | "unskip" | "backfill":
-                return ()  # The row of the run, or of the occurrence, says what became of it.
+                return ()  # The result is in the row of the run, or of the occurrence.
         if was_here:
             self._change_list(at)
         self._expect([name], at)
@@ -259,7 +259,7 @@ class History:
         return bool(left)
 
     def _expect(self, names: Iterable[str], now: datetime) -> None:
-        """Plan the return of tasks that are away, where nothing keeps them there."""
+        """Plan the return of absent tasks, if nothing prevents it."""
         for name in names if self._is_active else ():
             absence, entry = self._absences.of(name), self._entries.get(name)
             if absence is None or entry is None or absence.expected is not None:
@@ -271,7 +271,7 @@ class History:
                 self._agenda.add(absence.expected - TICK, Rank.RETURN, telling)
 
     def _returns(self, name: str, due: datetime, at: datetime) -> Iterable[Record]:
-        """Put a task back on the list just before an occurrence: it is owed from there on."""
+        """Put a task back on the list just before an occurrence; from then on it counts."""
         absence = self._absences.of(name)
         if absence is None or absence.expected != due:
             return ()
@@ -319,7 +319,7 @@ class History:
         self._busy[name] = Busy(run.id, ended.at or self.until, is_told, bool(handed))
 
     def _leaves_by(self, run: Ran) -> bool:
-        """Let a task be away by a start that the theory does not know of."""
+        """Mark a task as absent after a start outside of the theory."""
         if run.is_torn or (self._is_torn and run.task not in self._entries):
             return self._absences.leave(run.task, "rows", run.started_at)
         if run.reason in ("manual", "backfill"):
@@ -348,7 +348,7 @@ TICK = timedelta(microseconds=1)
 class Writer:
     """Word records; an instant never lies before the one of the record before.
 
-    A freeze is cut where something happened in it: what acts is not frozen.
+    A freeze is cut at an event in it: a process that acts is not frozen.
     """
 
     def __init__(self) -> None:
@@ -386,7 +386,7 @@ class Ending(NamedTuple):
     Args:
         at: when, ``None`` where it goes on, or ends with the crash of all instances.
         event: its name in the alphabet.
-        values: what its record says besides.
+        values: further values of its record.
     """
 
     at: datetime | None
@@ -395,11 +395,11 @@ class Ending(NamedTuple):
 
 
 def ending(run: Ran, presence: Presence | None, until: datetime, handed: Record) -> Ending:
-    """Return how a run ended, as the theory understands it."""
+    """Return the end of a run in the terms of the theory."""
     at, values = run.finished_at, {**handed}
     is_lost = at is None and presence is not None and _is_lost(run, presence)
     if is_lost or (run.outcome == "interrupted" and at is not None):
-        # Found by a survivor, it is a failure whose retry is due when it is found. With the
+        # Found by a survivor, it is a failure; its retry is due when it is found. With the
         # last instance gone, the crash says it all.
         found_at = at or until
         values["retry_at"] = found_at
@@ -411,6 +411,6 @@ def ending(run: Ran, presence: Presence | None, until: datetime, handed: Record)
 
 def _is_lost(run: Ran, presence: Presence) -> bool:
     """Return whether nobody calls a run any more, found interrupted or not yet."""
-    # What no worker had taken up is let go of by the stop that finds it.
+    # A run that no worker had taken up is released by the stop that finds it.
     is_let_go = run.instance is None and presence.is_orderly
     return is_let_go or presence.has_lost(run.instance)

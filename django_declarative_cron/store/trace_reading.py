@@ -49,7 +49,7 @@ def read(
 ) -> History | None:
     """Read the history of a deployment.
 
-    Nothing is locked, and no transaction stays open: what is written meanwhile is left out.
+    Nothing is locked, and no transaction stays open: later writes are left out.
 
     Returns:
         the history, ``None`` where the deployment has no row.
@@ -90,7 +90,7 @@ def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
 def _told(
     using: str, state: SchedulerState, begins: datetime | None, newest: int
 ) -> Iterator[tuple[Any, ...]]:
-    # No registration set says of the others what was owed to them.
+    # The pending occurrences of the others are in no registration set.
     runs = TaskRun.objects.using(using).filter(
         _of(using, state), started_at__isnull=False, origin=Origin.SETTINGS
     )
@@ -141,7 +141,7 @@ def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
 
 
 def _is_orderly(row: SchedulerInstance) -> bool:
-    """Tell a stop that was complete from the end of one that was found silent."""
+    """Distinguish a complete stop from the end of a process that was found silent."""
     return row.stopped_at is not None and row.heartbeat_at >= row.stopped_at
 
 
@@ -208,7 +208,7 @@ def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
 
 
 def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
-    """Return from when on the histories of tasks are complete whose old runs were pruned."""
+    """Return the start of the complete history, of tasks with pruned runs."""
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
     rows = tasks.exclude(history_from=None).values_list("name", "history_from")
     return {name: since for name, since in rows if since is not None}
@@ -221,11 +221,11 @@ COLUMNS = (
     *("pk", "task_name", "started_at", "finished_at", "outcome", "reason"),
     *("scheduled_for", "instance"),
 )
-"""What ``ran`` is given of a run."""
+"""The columns of a run that ``ran`` gets."""
 
 
 def ran(rows: Iterable[tuple[Any, ...]], earliest: datetime, latest: datetime) -> Iterator[Ran]:
-    """Return what ran; what has no place in time is dated by its occurrence and its neighbours."""
+    """Return the runs; those without a start are dated by occurrence and neighbours."""
     before = earliest
     for *read, scheduled_for, instance in rows:
         run = Ran._make([*read, instance, False])
@@ -299,7 +299,7 @@ def _days_recorded(using: str, state: SchedulerState, begins: datetime | None) -
 
 
 def _days_ahead(using: str, state: SchedulerState, until: datetime) -> Iterator[Act]:
-    """Tell of days that are not over, of which no row tells yet."""
+    """Yield the skips of days that are not over and have no row yet."""
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state, origin=Origin.SETTINGS)
     for task in tasks.filter(declaration__has_key="exclude_calendars"):
         try:

@@ -1,4 +1,4 @@
-"""The values of a trace: runs, registrations, presences, absences, and what is in flight; pure."""
+"""The values of a trace: runs, registrations, presences, absences, runs in flight; pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ran(NamedTuple):
 
 
 class Act(NamedTuple):
-    """What somebody did to a task.
+    """An action on a task.
 
     Args:
         at: when.
@@ -87,7 +87,7 @@ class Entry:
 
     @cached_property
     def identity(self) -> tuple[Any, Any, Any]:
-        """Return what an override is judged by (001 Configuration Comparison)."""
+        """Return the values that decide on an override (001 Configuration Comparison)."""
         data = self.data
         return data.get("cron"), data.get("timezone"), data.get("retry_delay_us")
 
@@ -128,7 +128,7 @@ class Entry:
 
 
 def _delay(value: Any) -> Any:
-    """Return a length of time; what is none stays as it is, for the judge to object to."""
+    """Return a duration; other values stay as they are, for the axiom checker to reject."""
     try:
         return value * _MICROSECOND if isinstance(value, int) else value
     except OverflowError:
@@ -144,7 +144,7 @@ class Registered(NamedTuple):
     Args:
         at: when.
         after_run: id of the newest run before it.
-        instance: who registered it, ``None`` where that row is gone.
+        instance: that registered it, ``None`` if its row is gone.
         entries: the registrations by name.
         is_torn: whether its row was damaged, so that it may have had more of them.
     """
@@ -161,7 +161,7 @@ Telling = Callable[[datetime], Iterable[Record]]
 
 
 class Rank(IntEnum):
-    """What comes first of one instant."""
+    """The order of events at one instant."""
 
     END = 0
     PRESENCE = 1
@@ -178,7 +178,7 @@ class Step(IntEnum):
 
 
 class Item(NamedTuple):
-    """Something that is to be told at an instant."""
+    """An item to be written at an instant."""
 
     at: datetime
     rank: Rank
@@ -207,7 +207,7 @@ class Agenda:
         heapq.heappush(self._items, Item(at, rank, presence, step, next(self._order), telling))
 
     def up_to(self, at: datetime, presence: int) -> Iterator[Item]:
-        """Return what comes before an event of a presence; more may be added meanwhile."""
+        """Yield the items before an event of a presence; more may be added meanwhile."""
         while self._items and _comes_before(self._items[0], at, presence):
             yield heapq.heappop(self._items)
 
@@ -289,7 +289,7 @@ def _presence(number: int, lives: list[Life]) -> Presence:
     last = max(lives, key=lambda each: (each.ended or NEVER, each.is_orderly))
     asked = max(each.asked or each.ended or NEVER for each in lives)
     over = last.ended or NEVER
-    # Whoever crashed without having been asked ends all in the same instant.
+    # A crash without a stop request ends all in the same instant.
     is_asked = asked < over or (last.is_orderly and asked == over)
     return Presence(
         *(number, lives[0].began, last.ended, last.is_orderly),
@@ -344,10 +344,10 @@ class Busy(NamedTuple):
 
 
 class Flights(dict[str, Busy]):
-    """What is in flight, by the name of the task.
+    """Runs in flight, by the name of the task.
 
     Args:
-        workers: instances that never schedule: they call what was handed to them.
+        workers: instances that never schedule: they call the runs handed to them.
     """
 
     def __init__(self, workers: Collection[UUID]) -> None:
@@ -355,7 +355,7 @@ class Flights(dict[str, Busy]):
         self._workers = workers
 
     def handed(self, run: Ran) -> Record:
-        """Return what records of a run say of the worker that took it over: of none, nothing."""
+        """Return the records' values for the worker that took a run over, empty for none."""
         return {"handed": True} if run.instance in self._workers else {}
 
     def end(self, run: Ran) -> None:
@@ -365,7 +365,7 @@ class Flights(dict[str, Busy]):
             del self[run.task]
 
     def left(self) -> None:
-        """Take note of the end of the last scheduler: what workers call goes on."""
+        """Record the end of the last scheduler: runs on workers go on."""
         for name in [name for name, busy in self.items() if not busy.is_handed]:
             del self[name]
 
@@ -420,7 +420,7 @@ class Absences:
         return self._away.get(name)
 
     def leave(self, name: str, cause: Cause, after: datetime) -> bool:
-        """Let a task be away until after an instant at least.
+        """Mark a task as absent until after an instant at least.
 
         Returns:
             whether it was here.
@@ -434,16 +434,16 @@ class Absences:
         return False
 
     def come_back(self, name: str) -> None:
-        """Let a task be here again."""
+        """Mark a task as present again."""
         del self._away[name]
 
     def pause(self, name: str, at: datetime, until: datetime | None) -> bool:
-        """Follow somebody's pause; tell whether the task was here."""
+        """Apply a pause; return whether the task was present."""
         self._paused[name] = until
         return self.leave(name, "people", at)
 
     def resume(self, name: str, at: datetime) -> None:
-        """Follow the end of a pause."""
+        """Apply the end of a pause."""
         self._paused.pop(name, None)
         if name in self._away:
             self.leave(name, "people", at)
