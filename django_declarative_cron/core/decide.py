@@ -59,7 +59,7 @@ class Decision:
 
     Args:
         state: the state after all events below.
-        events: what happened, in causal order; the start, if any, is the last one.
+        events: in causal order; the start, if any, is the last one.
         start: the start among them, or ``None``.
         next_run_at: the next occurrence that will run, or ``None``.
         wake_at: when to evaluate the task next, ``None`` for "at its next event".

@@ -33,13 +33,13 @@ _INSTANT = "string in ISO 8601"
 
 
 class Stored:
-    """One object of plain data whose fields are asked for by name and type.
+    """One object of plain data, with access to its fields by name and type.
 
     Args:
-        value: what was stored.
+        value: the stored value.
 
     Raises:
-        TaskInvalidStructureError: it is no object.
+        TaskInvalidStructureError: it is not an object.
     """
 
     def __init__(self, value: Any) -> None:
@@ -126,7 +126,7 @@ def plain_instant(instant: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredTerms:
-    """When and how a task runs, as its row says."""
+    """The schedule and options of a task, as stored in its row."""
 
     schedule: Schedule
     retry: Retry
@@ -237,7 +237,7 @@ def kind(value: Any) -> str:
 
 
 def _kind_of_number(value: Any) -> str:
-    """Name what is wrong with a number where its type alone does not tell."""
+    """Return the kind of an invalid number if its type alone does not show it."""
     if kind(value) != "number":
         return kind(value)
     if not math.isfinite(value):

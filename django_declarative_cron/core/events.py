@@ -115,7 +115,7 @@ class TaskRunStarted(RunEvent, level="INFO"):
 
     @property
     def is_late(self) -> bool:
-        """Return whether the run started so late that people are to be told."""
+        """Return whether the run started late enough for a notification."""
         return self.lateness is not None and self.lateness > LATE
 
 

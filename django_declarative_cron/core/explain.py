@@ -33,7 +33,7 @@ class Row:
         calendar: the calendar that excluded it, if one did.
         author: the operator who skipped it, if one did.
         note: of the operator.
-        gone_since: the last heartbeat of its process, if that is gone.
+        gone_since: the last heartbeat of its process, if that is dead.
     """
 
     key: int
@@ -70,8 +70,8 @@ class Pause:
     Args:
         since: when it began.
         until: when it ended or will end, ``None`` where only a person ends it.
-        author: who paused.
-        note: why.
+        author: the operator.
+        note: of the operator.
         reason: why the scheduler paused it itself; empty for a person's pause.
     """
 

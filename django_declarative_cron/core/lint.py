@@ -106,7 +106,7 @@ def sub_minute(declared: Iterable[Declared], now: datetime, kept: int) -> Iterat
 
 
 def too_long(name: str, schedule: Schedule, pace: Pace, now: datetime) -> Iterator[Problem]:
-    """Yield a warning for a task whose runs take longer than its interval."""
+    """Yield a warning for a task with runs that take longer than its interval."""
     closest = shortest_interval(schedule, now) if pace.runs >= ENOUGH else None
     if closest is not None and pace.took > closest:
         yield Problem(
@@ -223,7 +223,7 @@ def _every_minute_of_days(declaration: Declaration) -> Iterator[Advice]:
 
 
 def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
-    """Warn about six fields that look like five fields and a year."""
+    """Warn about six fields that are probably five fields and a year."""
     fields = declaration.cron.split()
     if (
         len(fields) != _FIELD_NAMES + 1
@@ -360,7 +360,7 @@ def _silent_in(schedule: Schedule, now: datetime) -> Transition | None:
 
 
 def _next_repeat(schedule: Schedule, now: datetime) -> Transition | None:
-    """Return the next fold whose second pass the expression names."""
+    """Return the next fold with an occurrence in its second pass."""
     for fold in _folds(schedule.zone, now):
         last = fold.instant + (fold.before - fold.after) - _SECOND
         named = schedule.expression.count_between(

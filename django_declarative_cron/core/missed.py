@@ -134,11 +134,11 @@ def with_causes(
     """Return events with the true reasons of occurrences that a leader did not start.
 
     Args:
-        told: of one decision.
+        told: the events of one decision.
         state: before the decision.
         schedule: of the task.
-        is_broken: the task could not be considered until now.
-        led_since: when the present leader took over, if it is known.
+        is_broken: the task could not be evaluated until now.
+        led_since: the time when the present leader took over, if known.
     """
     schedule = bound(schedule, state)
     found: list[events.TaskEvent] = []

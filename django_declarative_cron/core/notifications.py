@@ -214,7 +214,7 @@ class Observation:
         leads: whether the instance is the leader.
         speaks: whether the instance notifies if there is no leader.
         leaderless: seconds without a leader, ``None`` if there is one.
-        failing: tasks whose newest run failed, with the number of failures and the error.
+        failing: tasks with a failed newest run, with the number of failures and the error.
         overdue: tasks that should have started, with the time.
     """
 
@@ -254,7 +254,7 @@ class Observer:
         return True
 
     def unknown(self, failing: Iterable[str]) -> list[str]:
-        """Return the tasks whose failure is not known yet."""
+        """Return the tasks with failures that are not known yet."""
         known = self._failing
         return [] if known is None else [task for task in failing if task not in known]
 

@@ -37,7 +37,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 class _RefusedError(ValueError):
-    """The value of an option is refused; the message says which values are accepted."""
+    """Raised for an invalid option; the message lists the accepted values."""
 
 
 def _whole(value: Any) -> int:

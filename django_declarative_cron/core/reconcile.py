@@ -45,7 +45,7 @@ class Stored(NamedTuple):
         name: the task's name.
         cron: raw text.
         timezone: raw text.
-        retry_delay: as stored, whatever it is; ``None`` beside a retry policy.
+        retry_delay: the raw value; ``None`` with a retry policy.
         digest: of the whole declaration.
         origin: where it was declared.
     """
@@ -65,11 +65,11 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One task whose schedule changed.
+    """One task with a changed schedule.
 
     Args:
-        declaration: what is declared now.
-        stored: what the row says.
+        declaration: the current declaration.
+        stored: the content of the row.
     """
 
     declaration: Declaration
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def preserved(self) -> tuple[Declaration, ...]:
-        """Return every declaration whose state is kept (001 Preserved Task)."""
+        """Return every declaration that keeps its state (001 Preserved Task)."""
         return (*self.updated, *self.unchanged)
 
     @property

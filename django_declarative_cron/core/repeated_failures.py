@@ -14,7 +14,7 @@ from .state import TaskState
 def too_many(
     state: TaskState, ended: events.TaskEvent, operating: Operating
 ) -> tuple[events.TaskPausedByFailures, ...]:
-    """Return the pause of a task whose consecutive failures are a multiple of its limit.
+    """Return the pause of a task if its consecutive failures are a multiple of its limit.
 
     A resumed task may therefore fail as many times again before the next pause.
     """
@@ -59,10 +59,10 @@ def is_suspicious(interruptions: int) -> bool:
 
 
 def first(due: Sequence[W], now: datetime, *, busy: bool, led_since: datetime | None) -> list[W]:
-    """Return those of the due tasks that start now.
+    """Return the due tasks that start now.
 
     Suspicious tasks wait until all others have ended and start one by one, the least suspicious
-    first: a task that only ran beside the one that crashed the process succeeds then.
+    first. A task that merely ran at the same time as the crashing one then succeeds.
     """
     trusted = [task for task in due if not is_suspicious(task.interruptions)]
     if len(trusted) == len(due):

@@ -164,7 +164,7 @@ def names_of(error: type[BaseException]) -> tuple[str, ...]:
 
 
 def chance_of(*seed: object) -> float:
-    """Return a number from 0 to below 1 that looks random and depends on the seed alone."""
+    """Return a pseudo-random number from 0 to below 1 that depends on the seed alone."""
     digest = hashlib.sha256(repr(seed).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:6]) / 2**48
 
@@ -293,7 +293,7 @@ class FixedDelay:
     def after(
         self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
     ) -> Retried:
-        """Return another attempt, whatever the failure was."""
+        """Return another attempt after any failure."""
         return Retried(self.latest_retry_at(finished_at), None, "retry")
 
     def latest_retry_at(self, now: datetime) -> datetime:

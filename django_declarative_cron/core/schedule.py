@@ -126,7 +126,7 @@ class Schedule:
         return latest
 
     def in_minute_of(self, instant: datetime) -> datetime | None:
-        """Return the occurrence whose minute an instant lies in, or ``None``.
+        """Return the occurrence in the minute of an instant, or ``None``.
 
         Where an expression names seconds, its minute is that second. ``@every`` names none:
         its first occurrence is one interval after the registration.

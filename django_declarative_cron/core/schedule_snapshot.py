@@ -1,7 +1,7 @@
 """A year of declared tasks as text: for review, and for a test that compares it.
 
-It names its own first day, so that it says the same on every day until the declarations, or
-the rules of the time zone database, change.
+It contains its own first day, so that it stays the same until the declarations, or the rules
+of the time zone database, change.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _FIRST_DAY = re.compile(r"^# From (\d{4}-\d\d-\d\d) up to \d{4}-\d\d-\d\d\.$", r
 
 
 def yearbook(declarations: Iterable[Declaration], first: date) -> str:
-    """Write down when every task runs in a year.
+    """Return the times at which every task runs in a year.
 
     Raises:
-        CalendarError: a calendar gives no answer, so that nobody knows.
+        CalendarError: a calendar function fails.
     """
     ordered = sorted(declarations, key=lambda declaration: declaration.name)
     head = f"{_TITLE}\n# From {first} up to {_year_later(first)}.\n"
@@ -50,8 +50,8 @@ def first_day(text: str) -> date | None:
 
 
 def difference(kept: str, present: str, name: str) -> list[str]:
-    """Return what has changed, as lines of a unified diff; none where nothing has."""
-    # Whoever reads it has to know whose day a changed line is about.
+    """Return the changes as lines of a unified diff, or no lines without changes."""
+    # The reader needs the task and day of each changed line.
     before, now = list(_with_task(kept)), list(_with_task(present))
     lines = unified_diff(before, now, name, "what is declared now", lineterm="", n=0)
     return [line for line in lines if not line.startswith("@@")]
@@ -93,7 +93,7 @@ def _year(schedule: Schedule, first: date) -> Iterator[str]:
     months: dict[tuple[int, int], dict[str, list[date]]] = defaultdict(lambda: defaultdict(list))
     for day, said in [*days, *_excluded(schedule, begin - _INSTANT, end - _INSTANT)]:
         if schedule.exclusion is not None:
-            # Elsewhere a calendar that gives no answer excludes nothing; here it is an error.
+            # The scheduler ignores a failing calendar; in a snapshot it is an error.
             schedule.exclusion.calendar_of(day)
         months[day.year, day.month][said].append(day)
     for (year, month), groups in sorted(months.items()):

@@ -36,7 +36,7 @@ class TaskState:
         occurrence_at: the occurrence of the newest start; a retry repeats it.
         attempt: number of the newest start for ``occurrence_at``, from 1.
         failures: failures in a row.
-        interruptions: runs in a row whose process died.
+        interruptions: interrupted runs in a row.
         freed_at: end of the newest run.
         boot_at: the occurrence of the registration's minute, until a start.
         orphaned: the newest run was interrupted and will be restarted.

@@ -1,6 +1,6 @@
 """Cron expressions: from text to instants. Pure: no Django, no clock.
 
-``parse`` makes a ``CronExpression``; that one answers when it is due.
+``parse`` returns a ``CronExpression``, which computes its occurrences.
 """
 
 from .expression import CronExpression, Fold, Gap, Lost

@@ -17,7 +17,7 @@ class DayRule(NamedTuple):
 
     Args:
         kind: which of these.
-        value: the day, or the weekday with Sunday as 0, that it speaks of.
+        value: its day, or its weekday with Sunday as 0.
         nth: of ``5#3`` the 3.
     """
 
@@ -142,7 +142,7 @@ class CivilSchedule:
         return full_days or full_week if masks.either_day else full_days and full_week
 
     def names(self, local: int) -> bool:
-        """Return whether the minute that holds a local second is named."""
+        """Return whether the minute of a local second is named."""
         day, second = divmod(local, SECONDS_PER_DAY)
         hour, minute = divmod(second // 60, 60)
         in_day = self._masks.hours >> hour & self._masks.minutes >> minute & 1
@@ -218,7 +218,7 @@ class CivilSchedule:
         return total
 
     def _days_of(self, year: int, month: int, first: int) -> int:
-        """Return the named days of a month whose day 1 has the ordinal ``first``."""
+        """Return the named days of the month that starts at the ordinal ``first``."""
         length = month_mask(year, month)
         # An ordinal modulo 7 is the weekday with Sunday as 0.
         by_weekday = self._weeks >> first % 7 << 1
@@ -304,7 +304,7 @@ _MONTH_LENGTHS = {2: (28, 29), 4: (30,), 6: (30,), 9: (30,), 11: (30,)}
 
 
 class RuledSchedule(CivilSchedule):
-    """Search the civil minutes of fields that hold rules for days."""
+    """Search the civil minutes of fields with rules for days."""
 
     __slots__ = ("_known",)
 
@@ -359,7 +359,7 @@ class Civil(Protocol):
         """Return how long a named local time lasts: 60 for minutes, 1 for seconds."""
 
     def names(self, local: int) -> bool:
-        """Return whether the local time that holds a local second is named."""
+        """Return whether the local time of a local second is named."""
 
     def next_from(self, local: int) -> int | None:
         """Return the first named local time that begins at a local second or later."""

@@ -28,7 +28,7 @@ _JUST_CHANGED = 120
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Describe what one gap of the wall clock takes from an expression.
+    """The occurrences that an expression loses in one gap of the wall clock.
 
     Args:
         resumes_at: the first instant after the gap, aware UTC.
@@ -65,9 +65,9 @@ class CronExpression:
     if not TYPE_CHECKING:
         # Any name would pass for one of ours.
         def __getattr__(self, name: str) -> Civil | Masks:
-            """Make what searches the fields when it is first asked; here Python asks for it.
+            """Build the search on first access; Python calls this for missing attributes.
 
-            A process that starts understands every expression, and asks few of them for a date.
+            A process parses every expression when it starts, but computes dates for few of them.
             """
             if name == "_masks":
                 made = self._parsed.masks
@@ -266,7 +266,7 @@ class CronExpression:
         Args:
             instant: aware.
             zone: the time zone of the expression.
-            horizon: how far to look.
+            horizon: the limit of the search.
         """
         second = to_second(instant)
         high = min(second + int(horizon.total_seconds()), LAST_SECOND)

@@ -33,7 +33,7 @@ class Every(NamedTuple):
 
     Args:
         length: from one occurrence to the next.
-        remarks: what is surprising about it.
+        remarks: its surprising properties.
     """
 
     length: timedelta
@@ -44,7 +44,7 @@ def duration(text: str) -> timedelta | None:
     """Read a duration such as ``1h30m`` or ``500ms``, the greater unit first.
 
     Returns:
-        None when it is none, ``timedelta.max`` when it is too long to be counted.
+        None when it is invalid, ``timedelta.max`` when it is too long.
     """
     match = _DURATION.fullmatch(text)
     if match is None:

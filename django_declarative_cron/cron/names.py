@@ -1,4 +1,4 @@
-"""The names of months and weekdays, and what a week begins and ends with."""
+"""The names of months and weekdays, and the first and last day of a week."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Lacking(NamedTuple):
 
 
 def fires_only_in_some_years(expression: CronExpression) -> bool:
-    """Return whether there are years that hold no date an expression names."""
+    """Return whether there are years without a date that an expression names."""
     has_rules = expression.day_rules or expression.weekday_rules
     if expression.every is not None or (expression.months != {2} and not has_rules):
         return False

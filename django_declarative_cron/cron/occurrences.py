@@ -14,8 +14,8 @@ happens twice (a fold)      ``fold="first"``: the first pass. ``fold="both"``: e
 A gap or fold may be of any size: half an hour (Lord Howe), at midnight (Santiago), a whole
 day (Apia 2011), or of odd seconds where a zone leaves local mean time. Within a span of
 constant offset (see ``timeline``) an instant is a local second minus the offset, so each
-function walks spans and asks the civil schedule for local minutes; what happens between two
-spans is the table above.
+function walks spans and asks the civil schedule for local minutes; the table above defines the
+handling between two spans.
 
 With a field for seconds, read "second" for "minute" in all of this.
 
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
 
 
 def next_occurrence(civil: Civil, timeline: Timeline, low: int, rules: Rules) -> int | None:
-    """Return the first occurrence at second ``low`` or later, None if 50 years hold none."""
+    """Return the first occurrence at second ``low`` or later, None without one in 50 years."""
     limit = min(low + HORIZON, LAST_SECOND)
     span = timeline.at(low)
     if rules.shift and low <= _resumption(civil, span) and first_lost(civil, span) is not None:
@@ -67,7 +67,7 @@ def next_occurrence(civil: Civil, timeline: Timeline, low: int, rules: Rules) ->
 
 
 def latest_occurrence(civil: Civil, timeline: Timeline, high: int, rules: Rules) -> int | None:
-    """Return the last occurrence at second ``high`` or earlier, None if 50 years hold none."""
+    """Return the last occurrence at second ``high`` or earlier, None without one in 50 years."""
     limit = max(high - HORIZON, FIRST_SECOND)
     span = timeline.at(high)
     local = civil.last_until(high + span.offset)

@@ -1,8 +1,8 @@
-"""The ojs grammar: what 002 adds to the five fields of posix.
+"""The ojs grammar: the additions of 002 to the five fields of posix.
 
 Steps, names in any case, Sunday as 0 and 7, ``L W #`` for days, seconds as a first of six
-fields, macros and ``@every``. What other crons read in two ways (``5/15``, ``FRI-MON``) is
-refused with the unmistakable spelling. Each refusal knows its character.
+fields, macros and ``@every``. Text that cron programs read in two ways (``5/15``, ``FRI-MON``)
+is rejected with an unambiguous replacement. Each error has a character position.
 
 Source: 002 Cron Expression Syntax, Special Expressions.
 """
@@ -71,7 +71,7 @@ def parse_text(text: str) -> Parsed | Every:
         FieldParseError: the leftmost thing that is wrong, with its ``position``.
     """
     if _PLAIN.fullmatch(text):
-        # What posix accepts means the same here, and its grammar has less to look for.
+        # Expressions that posix accepts mean the same here, and its grammar is faster.
         with suppress(FieldParseError):
             return posix_text(text)
     return _extended(text)
@@ -144,7 +144,7 @@ def _fields(second: Piece, pieces: list[Piece]) -> Parsed:
 
 def _field(piece: Piece, field: Field) -> _Understood:
     if len(piece.text) <= LONGEST_KEPT:
-        # What is refused is read again, for only the piece knows where it stands.
+        # Parse a rejected expression again, because only the piece has its position.
         with suppress(FieldParseError):
             return _remembered(piece.text, field)
     return _read(piece, field)
@@ -213,7 +213,7 @@ def _number(piece: Piece, field: Field) -> int:
         if number is None:
             raise wrong_name(piece, field)
         return number
-    # Any number of digits may come, so the length is judged before int() is asked.
+    # Check the length before int(), as the number of digits is not limited.
     significant = piece.text.lstrip("0") or "0"
     number = int(significant) if len(significant) <= 2 else field.high + 1
     if field.low <= number <= field.high:

@@ -1,7 +1,7 @@
 """Errors of the ojs grammar: position, reason and fix.
 
-A proposal marked as ``fix`` takes the place of the refused characters and means what was
-surely meant; an example only shows the form.
+A proposal marked as ``fix`` replaces the rejected characters and has the intended meaning;
+an example only shows the form.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Piece(NamedTuple):
     place: int
 
     def elements(self) -> Iterator[Piece]:
-        """Yield what commas part."""
+        """Yield the parts between commas."""
         place = self.place
         for text in self.text.split(","):
             yield Piece(text, place)
@@ -56,14 +56,14 @@ class Piece(NamedTuple):
 def refuse(
     code: str, field: str, piece: Piece, reason: str, *, fix: str = "", example: str = ""
 ) -> FieldParseError:
-    """Build a refusal that knows its character.
+    """Return an error with a character position.
 
     Args:
         code: as in the posix grammar.
         field: expression, second, minute, hour, day, month or weekday.
-        piece: what is refused.
-        reason: what is wrong, readable after ``<field> field``.
-        fix: what to write in place of the piece.
+        piece: the rejected text.
+        reason: the error, readable after ``<field> field``.
+        fix: the replacement for the piece.
         example: a form that is accepted.
     """
     reason = f"{reason} (character {piece.place + 1})"
@@ -144,7 +144,7 @@ def wrong_name(piece: Piece, field: Field) -> FieldParseError:
 
 
 def sharing_star(element: Piece, field: Field) -> FieldParseError:
-    """Refuse a star in a list, which it makes pointless."""
+    """Reject a star in a list, because the other elements have no effect then."""
     reason = "must have * alone, it names everything already"
     return refuse("FORMAT", field.name, element, reason)
 

@@ -1,4 +1,4 @@
-"""The errors people see: the reason a grammar gave, and what to write instead."""
+"""The errors that users see: the reason from the grammar, and the replacement."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _ZONE_HINT = 'give the time zone by the key "timezone", not in the expression'
 def refusal(
     expression: Any, error: FieldParseError, dialect: str = "posix"
 ) -> InvalidCronExpressionError:
-    """Turn the refusal of a field into that of the whole expression.
+    """Turn the error of a field into the error of the whole expression.
 
     The message shows the beginning of a long expression; ``details`` has all of it.
-    The reason code is in the attribute ``code``, the character it points at, from 0, in
-    ``position``, and what to write there in ``fix``; the posix grammar knows only the first.
+    The reason code is in the attribute ``code``, its character, from 0, in ``position``, and
+    the replacement in ``fix``; the posix grammar sets only the first.
 
     Args:
-        expression: what was given, of any type.
-        error: what the grammar said about it.
-        dialect: whose grammar that was.
+        expression: the given value, of any type.
+        error: the error of the grammar.
+        dialect: the dialect of the grammar.
     """
     reason = error.message
     hint = _hint(expression, error.code, dialect)
@@ -62,7 +62,7 @@ def _readable(expression: Any) -> str:
     try:
         text = str(expression)
     except Exception:
-        # str() runs foreign code here, and whatever that does, the refusal must get out.
+        # str() runs foreign code here; the error must be reported even if that raises.
         text = f"<{type(expression).__name__}>"
     return text
 

@@ -1,7 +1,7 @@
-"""The posix grammar: five fields of numbers, ranges and lists, and nothing else.
+"""The posix grammar: five fields of numbers, ranges and lists.
 
-Source: 001 Cron Language Specification. Every extension of other crons is refused, each
-with its own reason code, so that messages, checks and hints can tell them apart.
+Source: 001 Cron Language Specification. Every extension of other crons is rejected, each
+with its own reason code, so that messages, checks and hints can distinguish them.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _SHOWN = 40
 
 
 def refuse(code: str, field: str, value: str, reason: str) -> FieldParseError:
-    """Build the refusal of a field, with the reason code that tells its kind.
+    """Return the error of a field, with its reason code.
 
     Args:
         code: TYPE, LENGTH, EMPTY, COUNT, MACRO, STEP, NAME, QUARTZ, RANGE, SUN7, WRAP, FORMAT,
             DECIMAL or NEVER.
         field: expression, minute, hour, day, month or weekday.
-        value: the text at fault.
-        reason: what is wrong, readable after ``<field> field``.
+        value: the invalid text.
+        reason: the error, readable after ``<field> field``.
     """
     error = FieldParseError(reason, value, field)
     vars(error)["code"] = code
@@ -79,7 +79,7 @@ def shown(text: str) -> str:
 class Parsed(NamedTuple):
     """The content of an expression: its values, and which fields are restricted.
 
-    ``remarks`` tell what is surprising in a text that is accepted.
+    ``remarks`` describe surprising properties of an accepted text.
     """
 
     masks: Masks
@@ -166,7 +166,7 @@ _READ: Final = (
 
 
 def _bounded(digits: str, field: Field) -> int:
-    # Any number of digits may come, so the length is judged before int() is asked.
+    # Check the length before int(), as the number of digits is not limited.
     significant = digits.lstrip("0") or "0"
     number = int(significant) if len(significant) <= 2 else field.high + 8
     if field.low <= number <= field.high:

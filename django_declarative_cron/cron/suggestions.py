@@ -29,18 +29,18 @@ _ELEMENT = re.compile(
 
 
 class _Unclear(Exception):
-    """Raised when crons disagree on what a text means, or when it means nothing."""
+    """Raised when cron programs disagree on a text, or when it has no meaning."""
 
 
 def posix_equivalent(text: str) -> str | None:
     """Spell out steps, names, macros, weekday 7 and wrap-around ranges.
 
     Args:
-        text: an expression that the posix dialect refuses.
+        text: an expression that the posix dialect rejects.
 
     Returns:
-        The POSIX text that means the same in ordinary cron, or None when the text is fine as
-        it is, or when crons disagree on what it means.
+        The POSIX text with the same meaning in ordinary cron, or None when the text is valid
+        already, or when cron programs disagree on its meaning.
     """
     if _accepts(text):
         return None

@@ -1,7 +1,7 @@
 """The wall clock of a time zone, cut into spans of constant offset from UTC.
 
-zoneinfo answers "what is the offset at this instant" and lists no transitions, so they
-are found by probing and bisection, once per zone and year, and kept.
+zoneinfo returns the offset at an instant and lists no transitions, so they are found by
+probing and bisection, once per zone and year, and cached.
 
 Seconds in this module and in its users count from ordinal day 0 of the proleptic
 Gregorian calendar: ``second // SECONDS_PER_DAY`` is the ordinal ``date.fromordinal`` takes.
@@ -42,9 +42,9 @@ class Span(NamedTuple):
     Args:
         start: its first second.
         end: the first second after it.
-        offset: what to add to UTC to get local time, in seconds.
-        before: the offset just before ``start``; equal where nothing happens at ``start``.
-        first_pass: until here local times repeat what the span before has shown.
+        offset: local time minus UTC, in seconds.
+        before: the offset just before ``start``; equal without a transition at ``start``.
+        first_pass: until here local times repeat those of the previous span.
     """
 
     start: int
@@ -86,7 +86,7 @@ class Timeline:
         self._blocks: dict[int, tuple[Span, ...]] = {}
 
     def at(self, second: int) -> Span:
-        """Return the span that holds a second of UTC."""
+        """Return the span that contains a second of UTC."""
         index = second // BLOCK
         spans = self._blocks.get(index) or self._build(index)
         if second < spans[0].start:
@@ -97,7 +97,7 @@ class Timeline:
         return spans[-1]
 
     def spans(self, low: int, high: int) -> Iterator[Span]:
-        """Yield the spans that meet the seconds from ``low`` to ``high``, both included."""
+        """Yield the spans that overlap the seconds from ``low`` to ``high``, both included."""
         while low <= high:
             span = self.at(low)
             yield span
@@ -180,7 +180,7 @@ _RELOADED: set[bool] = set()
 
 
 def reload_timelines() -> None:
-    """Forget every timeline: from now on a zone means what is installed under its name."""
+    """Clear the cache of timelines, so that the installed time zone data are read again."""
     ZoneInfo.clear_cache()
     timeline_of.cache_clear()
     _RELOADED.add(True)

@@ -45,7 +45,7 @@ def describe(
     try:
         words = _describe(_canonical(expression), _locale(locale))
     except Exception:
-        # The library is there for comfort: whatever it stumbles over, the page must stand.
+        # The library is optional, so the page must render even if it raises.
         return expression.text
     if names is None:
         return words
@@ -58,7 +58,7 @@ def _locale(locale: str) -> str:
 
 
 def _canonical(expression: CronExpression) -> tuple[str, ...]:
-    """Write what an expression means as one text, or as the texts an OR joins."""
+    """Return the meaning of an expression as one text, or as the texts that an OR joins."""
     seconds = _seconds(expression)
     minutes = _stepped(expression, expression.minutes, 60)
     hours = _stepped(expression, expression.hours, 24)

@@ -1,4 +1,4 @@
-"""Time zone names people may write, and the transitions of a zone."""
+"""Valid time zone names, and the transitions of a zone."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class UnknownZoneError(ValueError):
     """Refuse a name that is no IANA time zone.
 
     Args:
-        name: what was given.
-        suggestion: the nearest name that is one.
+        name: the given name.
+        suggestion: the nearest valid name.
     """
 
     def __init__(self, name: object, suggestion: str) -> None:
@@ -74,10 +74,10 @@ class Transition(NamedTuple):
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """Return the names people may write, read once from the installed database.
+    """Return the valid names, read once from the installed database.
 
-    Those without a slash are left out except ``UTC``: ``EST`` and its like are abbreviations
-    that say nothing of daylight saving.
+    Names without a slash are excluded except ``UTC``: ``EST`` and similar names are
+    abbreviations without daylight saving.
     """
     return frozenset(name for name in available_timezones() if name == "UTC" or "/" in name)
 
@@ -102,14 +102,14 @@ def validate_zone(name: str) -> ZoneInfo:
     Raises:
         UnknownZoneError: anything else; ``suggestion`` has the nearest name, fit for a message.
     """
-    # The name is looked up before zoneinfo sees it: a foreign text never becomes a path.
+    # Look up the name before calling zoneinfo, so that foreign text never becomes a path.
     if not isinstance(name, str) or name not in zone_names():
         raise UnknownZoneError(name, nearest_zone(name))
     return ZoneInfo(name)
 
 
 def nearest_zone(name: object) -> str:
-    """Return the name a text is most likely meant for, ``UTC`` when nothing comes near."""
+    """Return the name that is most similar to a text, or ``UTC`` if no name is similar."""
     if not isinstance(name, str) or len(name) > _SHOWN:
         return "UTC"
     wanted = name.strip().lower().replace(" ", "_")
@@ -138,11 +138,11 @@ def _most_alike(wanted: str) -> str | None:
 
 
 def is_shown_twice(instant: datetime, zone: tzinfo) -> bool:
-    """Return whether the clocks of a zone show the time of an instant at another one, too.
+    """Return whether the local time of an instant occurs twice in a zone.
 
     Args:
         instant: aware.
-        zone: whose clocks.
+        zone: the time zone.
     """
     local = instant.astimezone(zone)
     return local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()

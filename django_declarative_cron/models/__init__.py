@@ -51,7 +51,7 @@ class Origin(models.TextChoices):
 
 
 class SchedulerState(models.Model):
-    """One deployment: who leads it and which registration set is active."""
+    """One deployment: its leader and its active registration set."""
 
     deployment = NameField(_("deployment"), max_length=255, unique=True)
     identifier = models.UUIDField(_("identifier"), default=uuid.uuid4, editable=False)
@@ -342,11 +342,11 @@ class TaskRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["scheduler", "task_name", "-id"], name="ddc_run_history"),
-            # Only waiting runs name a queue, so it is as short as what waits.
+            # Only waiting runs name a queue, so the index stays as short as the queue.
             models.Index(fields=["scheduler", "waits_in", "id"], name="ddc_run_waiting"),
-            # Each idle look asks for the runs of its instance that are to end.
+            # Each idle tick queries the runs of its instance that have to end.
             models.Index(fields=["instance", "cancel_requested_at"], name="ddc_run_to_end"),
-            # What failed lately, however long the history is.
+            # For recent failures, independent of the length of the history.
             models.Index(fields=["scheduler", "outcome", "finished_at"], name="ddc_run_outcome"),
         ]
 

@@ -1,4 +1,4 @@
-"""Who may call the HTTP binding."""
+"""Access tokens for the HTTP binding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..fields import ColumnTypes, InstantField, NameField
 
 
 class AccessToken(models.Model):
-    """One bearer token of the HTTP binding; what it is made of is not stored."""
+    """One bearer token of the HTTP binding; only its public part and a digest are stored."""
 
     scheduler = models.ForeignKey(
         "SchedulerState",

@@ -1,4 +1,4 @@
-"""What people do to tasks, kept apart from what is declared."""
+"""Operator actions on tasks, stored separately from the declarations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TaskOverride(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What a person did."""
+        """The kind of an operator action."""
 
         PAUSE = "pause", _("paused")
         RESUME = "resume", _("resumed")

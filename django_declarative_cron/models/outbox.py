@@ -9,7 +9,7 @@ from ..fields import ColumnTypes, InstantField, NameField
 
 
 class OutboxEvent(models.Model):
-    """One event that is to be posted; it was written together with what it tells."""
+    """One event to post; it is written in the transaction of the change that it reports."""
 
     scheduler = models.ForeignKey(
         "SchedulerState",
@@ -37,7 +37,7 @@ class OutboxEvent(models.Model):
         ordering = ["id"]
         default_permissions = ("view",)
         constraints = [ColumnTypes(name="ddc_outbox_types")]
-        # A task's events go out one after another: the oldest of each is looked for.
+        # A task's events are posted in order, so the query selects the oldest of each task.
         indexes = [models.Index(fields=["scheduler", "task_name", "id"], name="ddc_outbox_order")]
 
     def __str__(self) -> str:

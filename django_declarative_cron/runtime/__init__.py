@@ -1,1 +1,1 @@
-"""What runs: clocks, the loop, signs of life, and the runners that call callbacks."""
+"""The running parts: clocks, the loop, heartbeats, and the runners that call callbacks."""

@@ -72,7 +72,7 @@ class Moment(NamedTuple):
 
 
 def moment(clock: Clock) -> Moment:
-    """Read both clocks together: a halt between the readings would look like a step."""
+    """Read both clocks together: a pause between the readings would be detected as a step."""
     for _ in range(_READINGS):
         read = Moment(clock.monotonic(), clock.now())
         if clock.monotonic() - read.monotonic < TOGETHER:

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class TransactionLeftOpenError(RuntimeError):
-    """Report that a callback returned inside a transaction, whose writes are lost."""
+    """Raised when a callback returns inside a transaction; its writes are lost."""
 
 
 def refresh() -> None:
@@ -49,7 +49,7 @@ def limit_connecting(alias: str) -> None:
 
 
 def leave_pool(alias: str) -> None:
-    """Let this thread connect outside the project's pool, so that no callback delays it."""
+    """Connect this thread outside the project's pool, so that no callback delays it."""
     connection = connections[alias]
     options = connection.settings_dict.get("OPTIONS", {})
     if not options.get("pool") or connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""The run whose callback is being called here: for user code, log formatters, and its log."""
+"""The current run: for user code, log formatters, and its log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _run: ContextVar[Run | None] = ContextVar("declarative_cron_run", default=None)
 
 
 def current_run() -> Run | None:
-    """Return the run whose callback is being called here; ``None`` outside of one.
+    """Return the current run, or ``None`` outside of a callback.
 
     It is known in all functions and coroutines that the callback calls, and in
     ``asyncio.to_thread`` and ``sync_to_async``, but not in threads that the callback starts.
@@ -120,7 +120,7 @@ class NameRun(logging.Filter):
     """Add ``scheduled_task`` and ``scheduled_run`` to log records, both empty outside of runs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add the current run to a record, and let it pass.
+        """Add the current run to a record, and accept it.
 
         Args:
             record: the log record.
@@ -228,7 +228,7 @@ def _take(taking: _Taking, record: logging.LogRecord) -> None:
 
 
 def _bounded(record: logging.LogRecord) -> logging.LogRecord:
-    """Return a copy whose text is cut before it is formatted."""
+    """Return a copy with its text cut before it is formatted."""
     short = copy(record)
     short.msg, short.args = shortened(record.getMessage(), LINE_LENGTH), None
     if record.exc_info and record.exc_info[1] is not None:

@@ -1,4 +1,4 @@
-"""One pass of the scheduler: record results, poll, claim, publish, call, say when to look again."""
+"""One tick of the scheduler: record results, poll, claim, publish, call, plan the next tick."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STANDBY_INTERVAL = timedelta(seconds=0.5)
 
 @dataclass(slots=True, eq=False)
 class View:
-    """What an instance knows of its deployment, for as long as it holds one registration set."""
+    """An instance's knowledge of its deployment, while it holds one registration set."""
 
     member: Member
     declarations: dict[str, Declaration]
@@ -74,7 +74,7 @@ class Engine:
 
     Args:
         clock: the only source of time.
-        owner: the scheduler whose callbacks it calls.
+        owner: the scheduler that it polls for.
         options: of that scheduler.
         runner: calls every callback; the runner of each task unless given.
     """
@@ -113,7 +113,7 @@ class Engine:
                 considered = None
                 if view.is_to_claim(now, self.window.watched):
                     considered = self._start_due_tasks(view, now)  # steps 3 to 5
-                following = self._next_pass(view, now, considered)  # step 6: when to look again
+                following = self._next_pass(view, now, considered)  # step 6: the next tick
         except BaseException as error:
             # Any error may hide that a start was committed: the answer of the database may be lost.
             self._is_in_doubt = True
@@ -211,11 +211,11 @@ class Engine:
     def _poll(self, view: View, now: datetime) -> None:
         if self._is_in_doubt:
             self._call_unanswered(view)
-        if not view.is_due(now):  # Else the claim shows all that a look would.
+        if not view.is_due(now):  # Otherwise the claim returns the same data as a poll.
             self._look(view)
 
     def _look(self, view: View) -> None:
-        """Query who leads and when the next task is due."""
+        """Query the leader and the time of the next due task."""
         view.seen = seen = peek(view.member)
         if seen is None or view is not self._view:
             return
@@ -273,7 +273,7 @@ class Engine:
 
     @property
     def candidacy(self) -> Candidacy:
-        """Return the grounds on which it leads; it gives up the lead when it is to stop."""
+        """Return its candidacy for leadership; it gives up leadership when it has to stop."""
         return Candidacy(self.window.watched, lambda: not self.stopping.is_set())
 
     def adopt(self, member: Member, declarations: Sequence[Declaration], role: Role) -> None:
@@ -295,7 +295,7 @@ class Engine:
         self.woken.set()
 
     def write_down_stop(self, now: datetime) -> None:
-        """Give up the lead, once; where the database refuses, the next call tries again."""
+        """Give up leadership, once; after a database error, the next call retries."""
         if self.member is not None and not self._is_stop_written:
             with suppress(DatabaseError):
                 liveness.stop_requested(self.member, now)

@@ -218,7 +218,7 @@ class SinkThread:
         self._woken.set()
         self._thread.join(max(left, 0.0))
         self._is_ended = True
-        # A thread that waits for an answer ends later, and gives its events back.
+        # A thread that waits for a response ends later, and returns its events to the queue.
         self._thread.join(_JOIN)
 
     def _wake(self, **_: object) -> None:

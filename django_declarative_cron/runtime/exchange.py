@@ -50,7 +50,7 @@ class _Answer(HTTPResponse):
 
 
 class _Bounded:
-    """A connection whose responses have the rest of the total timeout."""
+    """A connection that limits its responses to the rest of the total timeout."""
 
     def getresponse(self) -> Any:
         here: Any = self
@@ -76,7 +76,7 @@ class _SafePool(HTTPSConnectionPool):
 
 
 class Exchanges(urllib3.PoolManager):
-    """A pool of connections whose total timeouts are deadlines."""
+    """A pool of connections that treats total timeouts as deadlines."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(retries=False, **options)

@@ -34,8 +34,8 @@ class Executor:
     Args:
         clock: dates the end of a run that could not be called.
         runners: call the runs.
-        owner: the scheduler whose runs these are.
-        fence: tells, in any thread, whether a run is still to be called.
+        owner: the scheduler of these runs.
+        fence: returns, in any thread, whether a run may still be called.
         ended: called at each end.
     """
 
@@ -57,13 +57,13 @@ class Executor:
 
     @property
     def running(self) -> int:
-        """Count the runs whose callback has not ended."""
+        """Return the number of unfinished callbacks."""
         with self._changed:
             return len(self._running)
 
     @property
     def unfinished(self) -> int:
-        """Count the runs whose result is not recorded."""
+        """Return the number of runs without a recorded result."""
         with self._changed:
             return len(self._running) + len(self._waiting)
 
@@ -80,7 +80,7 @@ class Executor:
 
     @property
     def unrecorded(self) -> set[str]:
-        """Return the tasks whose results the last batch left for the next one."""
+        """Return the tasks with results that the last batch left for the next one."""
         return {each.task_name for each in self.waiting} if self.is_behind else set()
 
     # --- calling ---
@@ -176,7 +176,7 @@ class Executor:
         return bool(batch)
 
     def record_all(self, member: Member, now: datetime) -> None:
-        """Write every result that is waiting; those whose rows are locked stay waiting.
+        """Write every waiting result; results for locked rows stay waiting.
 
         Raises:
             django.db.Error: the results are kept.
@@ -188,13 +188,13 @@ class Executor:
         self.is_behind = False
 
     def gather(self, seconds: float) -> None:
-        """Wait for the results of the runs whose callbacks have ended already."""
+        """Wait for the results of ended callbacks."""
         with self._changed:
             over = [run for run, work in self._running.items() if work.ending.is_over]
             self._changed.wait_for(lambda: self._running.keys().isdisjoint(over), seconds)
 
     def recorded(self, batch: list[Result], held: list[Result]) -> None:
-        """Drop the oldest results; those whose rows were locked wait again."""
+        """Drop the oldest results; results for locked rows wait again."""
         with self._changed:
             del self._waiting[: len(batch)]
             self._waiting += held

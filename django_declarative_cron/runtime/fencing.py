@@ -50,10 +50,10 @@ def this_process(options: Options) -> Process:
 
 
 class LeaseValidity:
-    """When the newest heartbeat that the database confirmed began.
+    """The start of the newest heartbeat that the database confirmed.
 
     Args:
-        clock: gives both kinds of time.
+        clock: the source of wall-clock and monotonic time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -81,16 +81,16 @@ class LeaseValidity:
 
 
 class Fence:
-    """Admit runs to their call; query the database where the lease may have run out.
+    """Admit runs to their call; query the database if the lease may have expired.
 
     A run may have waited for a free thread, or its process may have been stopped between the
     commit of the claim and the call, for so long that another instance has taken the run over.
-    A later heartbeat says nothing about runs that were claimed before.
+    A later heartbeat does not validate runs that were claimed before.
 
     Args:
-        clock: by which it waits.
+        clock: the clock for its waits.
         validity: of the heartbeats of this process.
-        refused: takes a refusal of the database.
+        refused: called with a database error.
     """
 
     def __init__(self, clock: Clock, validity: LeaseValidity, refused: Refused) -> None:

@@ -24,9 +24,9 @@ class Heartbeat:
     """Write a heartbeat every ``renew``, even while the loop is busy.
 
     Args:
-        clock: by which it waits.
+        clock: the clock for its waits.
         member: returns this instance, ``None`` before the first initialisation.
-        watchdog: is told of each heartbeat.
+        watchdog: receives each heartbeat.
         validity: is renewed by each heartbeat.
         window: is written with each heartbeat.
     """

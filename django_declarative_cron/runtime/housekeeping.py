@@ -35,11 +35,11 @@ _AGES = timedelta(minutes=10)
 
 
 class Housekeeping:
-    """Prune by age and by number, follow steps of the clock and updates of the zones.
+    """Prune by age and by number; detect clock steps and time zone updates.
 
     Args:
-        options: say how much history is kept.
-        clock: by which pruning is fitted between the starts.
+        options: set the age and number of the runs to keep.
+        clock: used to prune between the starts.
     """
 
     def __init__(self, options: Options, clock: Clock) -> None:

@@ -1,7 +1,7 @@
 """States of a scheduler and of its polling, and the order of initialisations and shutdowns.
 
 A stop that is requested during an initialisation is published immediately and taken as a step
-when the initialisation has ended, whatever its outcome: the state Running is skipped then.
+when the initialisation has ended with any outcome; the state Running is skipped then.
 
 Source: 001 Scheduler State Model, 001 Polling State Model; semantics 2.
 """
@@ -133,7 +133,7 @@ class Lifecycle:
             return event
 
     def give_back(self) -> None:
-        """Give the turn to the next one."""
+        """Pass the turn to the next caller."""
         with self._changed:
             self._taken = False
             self._changed.notify_all()
@@ -225,7 +225,7 @@ _passages: ContextVar[tuple[_Passage, ...]] = ContextVar("declarative_cron_insid
 
 @contextmanager
 def inside(owner: object, *, alone: bool = False) -> Iterator[None]:
-    """Let calls that are made meanwhile count as made by the scheduler itself.
+    """Count calls within this block as made by the scheduler itself.
 
     Args:
         owner: the scheduler.

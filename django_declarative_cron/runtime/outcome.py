@@ -23,7 +23,7 @@ Why = Literal["timed_out", "cancelled"]
 
 
 class Ending:
-    """The request that a run should end; the first request gives the reason.
+    """The request to end a run; the first request sets the reason.
 
     After the end of the callback, requests have no effect.
     """
@@ -151,7 +151,7 @@ def cancelled(work: Work, at: datetime) -> Result:
 
 
 def storable(text: str, length: int) -> str:
-    """Cut a text, keeping its end, and escape what a database refuses."""
+    """Cut a text, keeping its end, and escape characters that a database rejects."""
     clean = escaped(text)
     return clean if len(clean) <= length else "…" + clean[-length:]
 
@@ -163,7 +163,7 @@ def worded(error: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape what a database refuses."""
+    """Escape characters that a database rejects."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 

@@ -42,12 +42,12 @@ class Scheduler:
     ``initialize`` and ``stop`` may be called at any time by any thread, callback or receiver.
 
     Args:
-        clock: source of time; the machine's unless a simulation brings its own.
+        clock: source of time; by default the system's.
         runner: calls every callback; the runner of each task unless given.
         background: run the loop and the heartbeat in threads; a simulation ticks by hand.
         options: returns the options; those of ``DECLARATIVE_CRON`` unless given.
-        declare: understands registrations; by the project's settings unless given.
-        watchdog: the watchdog process beside this one, if there is one.
+        declare: parses registrations; by default with the project's settings.
+        watchdog: the watchdog process, if there is one.
         force: replace a registration set of a newer release too.
     """
 
@@ -70,7 +70,7 @@ class Scheduler:
         self._renew()
 
     def _renew(self) -> None:
-        """Make another instance: the row of the one that has stopped stays as it is."""
+        """Make another instance; the row of the stopped one is not changed."""
         self.id = uuid.uuid4()
         self._engine = engine = Engine(self.clock, self._life, self._options(), self._given_runner)
         self._loop = Loop(self.clock, self.tick, engine.woken, engine.longest_sleep)
@@ -92,7 +92,7 @@ class Scheduler:
 
     @property
     def running(self) -> int:
-        """Return the number of runs whose callback has not ended."""
+        """Return the number of unfinished callbacks."""
         return self._engine.executor.running
 
     @property
@@ -216,7 +216,7 @@ class Scheduler:
             if is_running and _is_active(engine, member):
                 engine.replace(declarations)
                 return 0
-            # A run whose callback has ended does not count as running for the new set.
+            # A run with an ended callback does not count as running for the new set.
             engine.record(self.clock.now())
             done = self._swap(member, declarations, self.clock.now(), self._terms)
         except ScheduleTaskError:
@@ -234,7 +234,7 @@ class Scheduler:
     def _swap(
         self, member: Member, declarations: Sequence[Declaration], now: datetime, terms: Terms
     ) -> reconcile.Reconciled:
-        """Reconcile the rows and let the engine adopt the set, with no pass in between."""
+        """Reconcile the rows and make the engine adopt the set, with no tick in between."""
         engine, process = self._engine, this_process(self._options())
         with engine.gate:
             began = engine.validity.moment()

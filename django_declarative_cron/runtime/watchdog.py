@@ -42,10 +42,10 @@ class Watch:
     """The loop of a watchdog process.
 
     Args:
-        member: the scheduler, whose instance comes through the pipe.
-        clock: by which lines are overdue.
-        pipe: where a line comes after each heartbeat.
-        is_there: returns whether the scheduler's process is there.
+        member: the scheduler; its instance is read from the pipe.
+        clock: the time source for overdue lines.
+        pipe: receives a line after each heartbeat.
+        is_there: returns whether the scheduler's process exists.
         do: calls a function within so many seconds, and returns whether it succeeded.
     """
 
@@ -131,7 +131,7 @@ def run_watchdog(member: Member, clock: Clock, *, pipe: int, parent: int) -> NoR
     code = 1
     try:
         pipe = _leave_what_was_inherited(pipe)
-        # The kernel gives a process whose parent is gone another parent.
+        # The kernel assigns another parent to a process when its parent has ended.
         Watch(member, clock, pipe, lambda: os.getppid() == parent, do_in_child).keep()
         code = 0
     finally:

@@ -1,7 +1,7 @@
-"""Watchers: monitors and notifications that hear events in each process that has runs.
+"""Watchers: monitors and notifications that receive events in each process that has runs.
 
-A watcher is begun by a scheduler with a loop, by ``cron run`` and by a worker of a task queue,
-not by a simulation.
+A scheduler with a loop, ``cron run`` and a worker of a task queue start watchers; a simulation
+does not.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Whose = Callable[[], "Member | None"]
 
 
 class Watcher(Protocol):
-    """Hear events, and send messages."""
+    """Receive events, and send messages."""
 
     def begin(self, declarations: Sequence[Declaration] | None, whose: Whose) -> None:
-        """Hear events from now on; called again with another registration set."""
+        """Receive events from now on; called again with another registration set."""
 
     def end(self, seconds: float) -> None:
-        """Send the messages that wait, and hear no more events."""
+        """Send the waiting messages, and receive no more events."""
 
 
 _watchers: list[Watcher] = []

@@ -68,11 +68,11 @@ class Work:
         target: the callback and its arguments.
         done: takes the result, from any thread, exactly once.
         owner: the scheduler, which recognises calls of its own callbacks.
-        admit: tells, right before the call, whether the run is still to be called; it may
+        admit: returns, right before the call, whether the run may still be called; it may
             query the database.
         declaration: of the task, where there is one.
-        ending: asks the run to end.
-        tail: takes the log lines of the run.
+        ending: requests the end of the run.
+        tail: receives the log lines of the run.
         forget: drops the run, because another process calls and records it.
         member: the instance, where the writes and the success are one transaction.
         trace: headers of the span that started it.
@@ -213,7 +213,7 @@ async def _clean_up(own: ThreadSensitiveContext, seconds: float | None) -> None:
 
 
 def _consumed(value: Any) -> Any:
-    """Return a value; raise for one whose code runs only when it is iterated over or awaited."""
+    """Return a value; raise for generators and coroutines, which have not run any code yet."""
     # A context manager made of a generator keeps it as `gen`.
     kept = getattr(value, "gen", None)
     lazy = kept if inspect.isgenerator(kept) or inspect.isasyncgen(kept) else value

@@ -1,4 +1,4 @@
-"""Test schedules: what is declared by itself, or with the real engine on a virtual clock.
+"""Test schedules: the declarations alone, or with the real engine on a virtual clock.
 
 >>> assert_schedule_valid()
 >>> assert_fires("a", between=("2024-01-01", "2024-01-02"), at=["2024-01-01 07:00"])
@@ -9,8 +9,8 @@
 >>> sim.advance_to("2024-01-01T11:30Z")
 >>> sim.starts("a")  # 11:00, and the retry at 11:05
 
-Nothing here starts a thread or waits: time passes when a test says so. The names are
-imported when first asked for, so that pytest can load its plugin before Django is set up.
+Nothing here starts a thread or waits: only the test advances time. The names are imported
+on first access, so that pytest can load its plugin before Django is set up.
 """
 
 from __future__ import annotations

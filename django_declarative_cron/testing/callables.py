@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class SimulatedFailure(Exception):
-    """What a simulated job raises when its outcome is ``fail``."""
+    """Raised by a simulated job with the outcome ``fail``."""
 
 
 class SimulatedCrash(BaseException):
-    """Let the process of the instance that is at work be gone, wherever this is raised.
+    """Kill the process of the working instance at the place where this is raised.
 
     A callback may raise it, or a wrapper around the database's statements.
     """
@@ -37,7 +37,7 @@ class Job:
 
     Args:
         outcomes: ``ok``, ``fail`` or an exception to raise; the last one repeats.
-        duration: how long each run takes.
+        duration: the duration of each run.
     """
 
     outcomes: Sequence[str | BaseException] = ("ok",)
@@ -45,7 +45,7 @@ class Job:
     runs: list[Run] = field(default_factory=list)
 
     def __call__(self, run: Run) -> None:
-        """Begin one run; raise what its outcome says."""
+        """Begin one run; raise the exception of its outcome."""
         outcome = self.outcomes[min(len(self.runs), len(self.outcomes) - 1)]
         self.runs.append(run)
         if isinstance(outcome, BaseException):
@@ -59,11 +59,11 @@ class End:
     """The planned end of a run.
 
     Args:
-        at: when.
+        at: its instant.
         order: of the start, so that ends of one instant keep their order.
         owner: the instance that runs it.
         work: the run.
-        error: what it raises, ``None`` for a success.
+        error: the exception that it raises, ``None`` for a success.
     """
 
     at: datetime
@@ -81,7 +81,7 @@ class End:
 
 
 class Queue:
-    """The runner of one instance: keeps what was claimed until the tick is over."""
+    """The runner of one instance: keeps claimed runs until the tick is over."""
 
     def __init__(self) -> None:
         self.waiting: list[Work] = []
@@ -98,7 +98,7 @@ class Queue:
         """Do nothing: virtual time needs no preparation."""
 
     def look(self) -> None:
-        """Do nothing: nobody waits in virtual time."""
+        """Do nothing: virtual time needs no waiting."""
 
     @property
     def load(self) -> Load:
@@ -106,7 +106,7 @@ class Queue:
         return Load("simulation", 0, 0, len(self.waiting))
 
     def close(self) -> None:
-        """Forget what was never called."""
+        """Drop the runs that were never called."""
         self.waiting.clear()
 
 
@@ -117,7 +117,7 @@ def outcome(work: Work) -> BaseException | None:
         work: a claimed run.
 
     Returns:
-        what it raised, if anything.
+        the exception that it raised, if any.
     """
     try:
         with inside(work.owner):

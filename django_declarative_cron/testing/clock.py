@@ -83,7 +83,7 @@ class _VirtualNow(Value):
         return super().as_sql(compiler, connection)
 
     def as_mysql(self, compiler: Any, connection: Any) -> Any:
-        # A literal comes back as text there, unless it is said to be a time.
+        # The database returns a literal as text there, unless it is cast to a time.
         sql, params = self.as_sql(compiler, connection)
         return f"CAST({sql} AS datetime(6))", params
 

@@ -16,7 +16,7 @@ def in_zone(value: Instant, zone: ZoneInfo) -> datetime:
         zone: of the task.
 
     Raises:
-        ValueError: it is none, it does not exist there, or it happens twice.
+        ValueError: it is invalid, it does not exist there, or it occurs twice.
     """
     read = datetime.fromisoformat(value) if isinstance(value, str) else value
     if read.tzinfo is not None:
@@ -32,7 +32,7 @@ def in_zone(value: Instant, zone: ZoneInfo) -> datetime:
 
 
 def shown(instant: datetime, zone: ZoneInfo) -> str:
-    """Write an instant for people.
+    """Return an instant in readable form.
 
     Args:
         instant: aware.
@@ -44,10 +44,10 @@ def shown(instant: datetime, zone: ZoneInfo) -> str:
 
 
 def offset(instant: datetime, zone: ZoneInfo) -> str:
-    """Write the distance of a zone from UTC, as ISO 8601 does.
+    """Return the UTC offset of a zone in ISO 8601 format.
 
     Args:
         instant: aware.
-        zone: whose.
+        zone: the time zone.
     """
     return instant.astimezone(zone).isoformat(timespec="minutes")[len("2024-01-01T00:00") :]

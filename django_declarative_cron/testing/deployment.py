@@ -1,25 +1,25 @@
-"""What the theory, which knows one scheduler, sees of a deployment of several instances.
+"""Map a deployment of several instances to the theory, which knows one scheduler.
 
-The theory's crash ends every run and its stop waits for all of them, while an instance that
-goes takes only its own runs with it. So a trace of several instances is told for one task at a
-time: at most one instance runs it, and each event of an instance either concerns the task
-through and through or not at all.
+In the theory a crash ends every run and a stop waits for all of them, but an instance that
+ends affects only its own runs. So a trace of several instances is built for one task at a
+time: at most one instance runs it, and each event of an instance concerns the task either
+completely or not at all.
 
 =======================================  =====================================================
-what an instance does                    what the task sees
+Event of an instance                     Events of the task
 =======================================  =====================================================
 initialises, or goes back to its own     ``IS`` and ``IEs``: the deployment was initialised
-set as nobody holds the active one
+set as no other holds the active one
 stops, the last to hold the active set   ``SS``, and ``SE`` once its own run has ended: runs of
-                                         other tasks are nothing to it, so L3 says nothing
+                                         other tasks are ignored, so L3 does not apply
 stops otherwise                          nothing: the others go on
-crashes while it runs the task           ``Crash``; where others hold the active set, at once
-                                         ``IS`` and ``IEs`` too: they take over, and how long
-                                         they need for it is measured by L1
+crashes while it runs the task           ``Crash``; where others hold the active set, then
+                                         immediately ``IS`` and ``IEs``: they take over, and L1
+                                         measures the time that they need
 crashes, the last to hold the set        ``Crash``
-crashes otherwise                        nothing: who takes over serves within L1 what is due
-stops or crashes, the last to hold the   nothing before that run has ended: no run may be said to
-set, while another one runs the task     end, and nothing is owed while it goes on
+crashes otherwise                        nothing: the next leader starts due tasks within L1
+stops or crashes, the last to hold the   nothing before that run has ended: no run may end in the
+set, while another one runs the task     trace, and nothing is pending while it goes on
 =======================================  =====================================================
 """
 
@@ -32,7 +32,7 @@ from .trace import Entry, Record
 
 
 def seen_by(task: str, entries: Iterable[Entry]) -> list[Record]:
-    """Tell the trace of a deployment as one task sees it.
+    """Return the trace of a deployment for one task.
 
     Args:
         task: its name.
@@ -56,7 +56,7 @@ class _View:
         self._is_active = False
 
     def follow(self, entry: Entry) -> None:
-        """Tell the next entry, if the task sees it."""
+        """Add the next entry, if it concerns the task."""
         kind, instance = entry.record["event"], entry.instance
         record = self._of_the_task(entry.record)
         match kind:
@@ -104,7 +104,7 @@ class _View:
             self._end_activity(record["at"], instance)
 
     def _end_activity(self, at: datetime, instance: int | None) -> None:
-        """Tell of a stop, as nobody holds the active set any more."""
+        """Add a stop, as no instance holds the active set any more."""
         if self._is_held or not self._is_active:
             return
         self._is_active = False
@@ -143,5 +143,5 @@ class _View:
         return self._runner not in (None, instance)
 
     def _unsay(self, asked: Record | None) -> None:
-        """Strike out the beginning of what a process did not live to end."""
+        """Remove the begin of an action that a process did not survive."""
         self.told = [record for record in self.told if record is not asked]

@@ -67,7 +67,7 @@ class Instance:
         self._became_active(listed, began)
 
     def poll(self) -> None:
-        """Do one pass at the present instant, and call what it starts."""
+        """Poll once at the present instant, and call the runs that it starts."""
         if self.scheduler is None or self.is_hanging:
             return
         if self.scheduler.state in (State.RUNNING, State.STOPPING):
@@ -104,7 +104,7 @@ class Instance:
     def stop(self) -> None:
         """Stop this instance; the clock runs on to the end of its last run.
 
-        Called by a job, it only asks for the stop, as ``Scheduler.stop`` does there.
+        Called by a job, it only requests the stop, as ``Scheduler.stop`` does there.
         """
         if self.scheduler is None:
             return
@@ -129,9 +129,9 @@ class Instance:
             self._simulation.stir()
 
     def crash(self) -> None:
-        """Let the process be gone at once, with all it was doing.
+        """Kill the process immediately, with all its activities.
 
-        The end of a run whose result was not recorded is gone with it (semantics 8).
+        The end of a run without a recorded result is lost with it (semantics 8).
         """
         if self.scheduler is None:
             return
@@ -146,11 +146,11 @@ class Instance:
         self._simulation.stir()
 
     def hang(self) -> None:
-        """Let the process live and do nothing: no pass, no heartbeat; its callbacks go on."""
+        """Freeze the process: no tick, no heartbeat; its callbacks go on."""
         self.is_hanging = self.scheduler is not None
 
     def recover(self) -> None:
-        """Let a process that hung go on, as if nothing had been."""
+        """Resume a frozen process."""
         self.is_hanging = False
         self._simulation.stir()
 
@@ -162,8 +162,8 @@ class Instance:
 
     @property
     def unrecorded(self) -> set[int]:
-        """Return the ids of its runs whose callback has ended and whose result is not written."""
-        # What is read here was just written, which a replica may not have yet.
+        """Return the ids of its runs that have ended but have no recorded result."""
+        # These rows were just written, and a replica may not have them yet.
         rows = TaskRun.objects.using(alias())
         open_rows = rows.filter(pk__in=self._ends, outcome=TaskRun.Outcome.RUNNING)
         return set(open_rows.values_list("pk", flat=True))
@@ -179,7 +179,7 @@ class Instance:
 
     @contextmanager
     def _mortal(self) -> Iterator[None]:
-        """Let the process be gone where something inside says so."""
+        """Kill the process where the code inside requests it."""
         try:
             yield
         except SimulatedCrash:
@@ -195,7 +195,7 @@ class Instance:
         self._leads_anew = True
 
     def _note_return(self) -> None:
-        """Tell of a set that nobody initialised again but its scheduler (semantics 9)."""
+        """Record the return of a scheduler to its own set (semantics 9)."""
         if self._leads_anew and self._registered != self._simulation.registered:
             self._act("IS", **self._registered)
             self._became_active(self._registered, self._simulation.now)

@@ -1,4 +1,4 @@
-"""A plugin for pytest: fixtures that are there to be asked for, and one option.
+"""A plugin for pytest: fixtures and one option.
 
 It does nothing that a test does not ask for, and loads nothing of Django before one does:
 projects configure Django while pytest starts, and pytest loads plugins before that.
@@ -30,8 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def cron_simulation(db: None) -> Callable[..., Simulation]:
     """Begin a simulation of the declared tasks: ``cron_simulation("2027-01-01T06:00Z")``.
 
-    ``tasks=`` gives others; further arguments are those of ``Simulation``, whose
-    ``time_zone`` is the project's unless given. The test gets pytest-django's ``db``.
+    ``tasks=`` replaces them; further arguments are those of ``Simulation``. Its
+    ``time_zone`` defaults to the project's. The test gets pytest-django's ``db``.
     """
     # Asked for by name in the signature: pytest-django makes test databases for those tests
     # only of which it knows before the first one runs, and others would get the project's own.
@@ -44,8 +44,8 @@ def cron_simulation(db: None) -> Callable[..., Simulation]:
 def cron_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Compare a year of the schedule with a file: ``cron_snapshot("schedule.txt")``.
 
-    A relative path is one beside the test's file. ``--cron-snapshot-rewrite`` writes it.
-    ``tasks=`` gives others than ``SCHEDULED_TASKS``.
+    A relative path is relative to the test's directory. ``--cron-snapshot-rewrite`` writes it.
+    ``tasks=`` replaces ``SCHEDULED_TASKS``.
     """
     rewrite = bool(request.config.getoption("--cron-snapshot-rewrite"))
 

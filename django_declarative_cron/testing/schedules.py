@@ -177,7 +177,7 @@ def _due(declaration: Declaration, begin: datetime, end: datetime) -> list[datet
     for instant in schedule.upcoming(begin - _INSTANT):
         if instant >= end:
             break
-        # Elsewhere a calendar that gives no answer excludes nothing; here it is an error.
+        # The scheduler ignores a failing calendar; in a test it is an error.
         schedule.calendar_at(instant)
         found.append(instant)
         if len(found) > MOST:

@@ -68,7 +68,7 @@ class Simulation:
         self._order = itertools.count()
         self._trace = Trace()
         self._stirred_at: datetime | None = None
-        # It is held weakly: the simulation stops listening when nobody knows it any more.
+        # A weak reference: the simulation stops listening when it is garbage-collected.
         SIGNALS["leadership_gained"].connect(self._note_leader)
 
     def __getitem__(self, index: int) -> Instance:
@@ -97,7 +97,7 @@ class Simulation:
         """
         return Job(list(outcomes), duration)
 
-    # --- what happens ---
+    # --- events ---
 
     def initialize(self, registrations: object) -> None:
         """Initialise every instance, then poll once.
@@ -156,7 +156,7 @@ class Simulation:
         self.poll()
         self.stir()
 
-    # --- what is seen ---
+    # --- observations ---
 
     def starts(self, name: str) -> list[datetime]:
         """Return the starts of a task, oldest first.
@@ -206,7 +206,7 @@ class Simulation:
         """Return the sorted names of all tasks that were registered or run."""
         return self._trace.task_names()
 
-    # --- how it works: what users have no use of ---
+    # --- internals, not for users ---
 
     def actions(self) -> list[Entry]:
         """Return all that happened so far, each with the index of the instance it happened to."""
@@ -214,11 +214,11 @@ class Simulation:
 
     @property
     def in_flight(self) -> set[int]:
-        """Return the ids of the runs whose end is still to come."""
+        """Return the ids of the runs that have not ended."""
         return {end.work.id for end in self._ends}
 
     def new_scheduler(self, queue: Queue) -> Scheduler:
-        """Make a scheduler on this clock that calls nothing in threads."""
+        """Make a scheduler on this clock that does not use threads."""
         return Scheduler(
             clock=self.clock,
             runner=queue,
@@ -228,7 +228,7 @@ class Simulation:
         )
 
     def _options(self) -> conf.Options:
-        """Return options by which nothing is forgotten, and no lease ends unless it was to."""
+        """Return options that prune nothing, and expire leases only if the simulation has one."""
         lease = self._lease or _FOR_EVER
         return replace(
             conf.options(),
@@ -241,13 +241,13 @@ class Simulation:
 
     @property
     def pace_of_heartbeats(self) -> timedelta | None:
-        """Return how often an instance says that it lives; never where leases do not end."""
+        """Return the heartbeat interval, or ``None`` if leases do not expire."""
         return None if self._lease is None else self._lease / 3
 
     def stir(self) -> None:
-        """Let every instance look again within a second, as its loop does.
+        """Make every instance poll again within a second, as its loop does.
 
-        For what happened to the rows behind the backs of the instances, such as a person's act.
+        For changes that the instances did not make themselves, such as operator actions.
         """
         self._stirred_at = self.now + POLL_INTERVAL
 
@@ -277,7 +277,7 @@ class Simulation:
             self._deliver_one(end)
 
     def deliver(self) -> None:
-        """Let every run end whose planned end has come."""
+        """End every run that has reached its planned end."""
         while self._ends and self._ends[0].at <= self.now:
             self._deliver_one(self._ends[0])
 
@@ -292,10 +292,10 @@ class Simulation:
             self.stir()
 
     def run_to_next_end(self) -> None:
-        """Let time pass to the end of a run in flight.
+        """Advance time to the end of a run in flight.
 
         Raises:
-            RuntimeError: none will end.
+            RuntimeError: no run will end.
         """
         if not self._ends:
             raise RuntimeError("runs are in flight that nothing will end")
@@ -309,7 +309,7 @@ class Simulation:
                 each.leads()
 
     def forget(self, owner: Instance) -> None:
-        """Let the planned ends of a process that is gone never happen."""
+        """Drop the planned ends of a dead process."""
         self._ends = [end for end in self._ends if end.owner is not owner]
         heapq.heapify(self._ends)
 
@@ -319,7 +319,7 @@ class Simulation:
         """Write an action into the trace.
 
         Args:
-            instance: who acts.
+            instance: the acting instance.
             event: its name in the theory's alphabet.
             at: its instant; the present one unless given.
             values: its other fields.
@@ -327,11 +327,11 @@ class Simulation:
         return self._trace.action(instance.index, event, at or self.now, **values)
 
     def withdraw(self, entries: Iterable[Entry]) -> None:
-        """Strike out of the trace what turned out to have been seen by nobody."""
+        """Remove from the trace entries that turned out to be unobservable."""
         self._trace.withdraw(entries)
 
     def described(self, registrations: object) -> Record:
-        """Return what a record says of a registration list, and whether it is one to accept."""
+        """Return the record of a registration list, and whether the list is valid."""
         try:
             declarations = conf.declarations(registrations, time_zone=self.time_zone)
         except DeclarativeCronError:

@@ -1,4 +1,4 @@
-"""The event records of a simulation, for the judge."""
+"""The event records of a simulation, for the checker."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One record, and whose it is.
+    """One record and its instance.
 
     Args:
-        record: for the judge.
-        instance: index of the scheduler instance; ``None`` for what happens to all of them.
+        record: for the checker.
+        instance: index of the scheduler instance; ``None`` for an event of all instances.
     """
 
     record: Record
@@ -32,10 +32,10 @@ class Trace:
         self._entries: list[Entry] = []
 
     def action(self, instance: int, event: str, at: datetime, **values: Any) -> Entry:
-        """Write down an action.
+        """Record an action.
 
         Args:
-            instance: index of who acts.
+            instance: index of the acting instance.
             event: its name in the theory's alphabet.
             at: its instant.
             values: its other fields.
@@ -45,7 +45,7 @@ class Trace:
         return entry
 
     def freeze(self, since: datetime, until: datetime) -> None:
-        """Write down that nothing could work for a while (004 Frozen).
+        """Record a time without any activity (004 Frozen).
 
         Args:
             since: its start, covered.
@@ -55,10 +55,10 @@ class Trace:
             self._entries.append(Entry({"at": since, "event": "Freeze", "until": until}))
 
     def withdraw(self, entries: Iterable[Entry]) -> None:
-        """Strike out what turned out to have been seen by nobody.
+        """Remove entries that turned out to be unobservable.
 
         Args:
-            entries: as ``action`` gave them.
+            entries: as ``action`` returned them.
         """
         gone = set(map(id, entries))
         self._entries = [entry for entry in self._entries if id(entry) not in gone]
@@ -104,7 +104,7 @@ def described(declarations: Iterable[Declaration]) -> list[Record]:
 
 
 def _operating(declaration: Declaration) -> Record:
-    """Tell of what is there only where a task asks for it."""
+    """Return the fields that are present only if the task sets them."""
     offset, operating = declaration.schedule.offset, declaration.operating
     said: Record = {"offset": offset} if offset else {}
     if operating.exclude_calendars or operating.catch_up_window is not None:

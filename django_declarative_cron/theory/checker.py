@@ -55,13 +55,13 @@ READINGS: Final[dict[Mode, Callable[[], State]]] = {"repaired": OperationalState
 
 
 class Options(TypedDict, total=False):
-    """What else may be said about the judging of a trace.
+    """Options for checking a trace.
 
     Args:
-        lag: what L1 to L3 allow for every answer, in time not frozen.
-        per_task: what they allow on top for each task of the list.
+        lag: the time that L1 to L3 allow for every response, in time not frozen.
+        per_task: the additional time for each task of the list.
         schedules: finds the schedule of a registration; by default from its cron expression.
-        pulses: whether the trace states its dues, as told in ``trace``.
+        pulses: whether the trace states its dues, as described in ``trace``.
         set_back: ``hold`` accepts records from a clock that was set back.
     """
 
@@ -123,7 +123,7 @@ def _in_order(violation: Violation) -> tuple[int, str, str]:
 
 @dataclass(slots=True)
 class _Faults:
-    """What the environment broke so far, and what may follow from it."""
+    """The environment axioms violated so far, and the possible consequences."""
 
     everything: bool = False
     liveness: bool = False
@@ -139,7 +139,7 @@ class _Faults:
             self.tasks |= {finding.task}
 
     def may_cause(self, finding: Finding) -> bool:
-        """Tell whether something the scheduler is blamed for may follow from a fault."""
+        """Return whether a violation by the scheduler may be a consequence of a fault."""
         lively = self.liveness and finding.axiom.startswith("L")
         return self.everything or lively or finding.task in self.tasks
 
@@ -162,7 +162,7 @@ class _Checker:
         self._ungoverned: dict[str, None] = {}
 
     def step(self, position: Position) -> None:
-        """Judge the next position: first what happens there, then what holds after it."""
+        """Check the next position: first its events, then the state after it."""
         self._freeze(position)
         self._object(self._environment(position))
         for watch in self._watches:

@@ -1,8 +1,8 @@
-"""The pulses a trace does not state: dues from the schedules, retries from the failures.
+"""Pulses that a trace does not state: dues from the schedules, retries from the failures.
 
-Only pulses that can change a verdict are made: of a task's dues the first one after each of its
-starts and after each coming of its schedule. So effort and memory grow with the runs and not with
-the time between them.
+Only pulses that can change a verdict are derived: the first due of a task after each of its
+starts and after each registration of its schedule. So effort and memory grow with the number of
+runs and not with the time between them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from .operators import BEFORE, Moment
 
 
 class Schedule(Protocol):
-    """Say when a task is due. All instants are aware UTC."""
+    """The due times of a task. All instants are aware UTC."""
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Give the first due strictly after an instant, ``None`` for never."""
+        """Return the first due strictly after an instant, or ``None``."""
 
     def latest_at_or_before(self, instant: datetime) -> datetime | None:
-        """Give the newest due not later than an instant, ``None`` for none."""
+        """Return the newest due not later than an instant, or ``None``."""
 
 
 Schedules = Callable[[Registration], Schedule | None]
 
 
 def schedule_of(registration: Registration) -> Schedule | None:
-    """Give the schedule that a registration names, ``None`` where it names none.
+    """Return the schedule of a registration, or ``None`` if it has none.
 
     Raises:
-        DeclarativeCronError: its expression is none.
-        ValueError: its zone or its dialect is none.
+        DeclarativeCronError: its expression is invalid.
+        ValueError: its zone or its dialect is invalid.
     """
     if registration.cron is None:
         return None
@@ -75,7 +75,7 @@ class Dues:
         self._noted: dict[tuple[str, str | None], Moment] = {}
 
     def fault(self, registrations: Iterable[Registration]) -> str | None:
-        """Say what is wrong with the schedules of a list (001 Registration Validation)."""
+        """Describe the error in the schedules of a list (001 Registration Validation)."""
         for each in registrations:
             try:
                 self._schedules(each)
@@ -84,7 +84,7 @@ class Dues:
         return None
 
     def makes(self, registration: Registration | None) -> bool:
-        """Tell whether the dues of a task are made here and not stated."""
+        """Return whether the dues of a task are derived and not stated."""
         return registration is not None and registration in self._known
 
     def register(
@@ -98,7 +98,7 @@ class Dues:
 
         Args:
             registrations: the list.
-            overridden: tasks that another one of their name takes the place of.
+            overridden: tasks that are replaced by another one with the same name.
             came: those of the list that were not registered before.
             at: the instant of the registration, from which ``@every`` counts.
         """
@@ -121,10 +121,10 @@ class Dues:
         return self._schedules(registration)
 
     def look_ahead(self, registration: Registration, at: datetime) -> bool:
-        """See to the next due of a task; tell whether it was due before and never will be again.
+        """Plan the next due of a task; return whether it was due before and never will be again.
 
         Args:
-            registration: what is registered.
+            registration: the registered task.
             at: now.
         """
         schedule = self._known.get(registration)
@@ -138,7 +138,7 @@ class Dues:
         return False
 
     def next_at(self) -> datetime | None:
-        """Give the instant of the next due."""
+        """Return the instant of the next due."""
         while self._queue:
             at, _, registration = self._queue[0]
             if self._coming.get(registration) == at:
@@ -147,10 +147,10 @@ class Dues:
         return None
 
     def take(self, at: datetime) -> list[Event]:
-        """Give the dues of the next instant.
+        """Return the dues of the next instant.
 
         Args:
-            at: as ``next_at`` gave it.
+            at: as returned by ``next_at``.
         """
         taken = []
         while self.next_at() == at:
@@ -171,7 +171,7 @@ class Dues:
         self._noted[event.task, event.cron] = moment
 
     def newest(self, registration: Registration, at: datetime) -> Moment | None:
-        """Give the newest due of a task, whether it was known by then or not.
+        """Return the newest due of a task, even one that was not known at that time.
 
         Args:
             registration: the task.
@@ -193,23 +193,23 @@ class Retries:
         self._order = count()
 
     def expect(self, registration: Registration, retry_at: datetime) -> None:
-        """See to the pulse of a failure.
+        """Plan the pulse of a failure.
 
         Args:
-            registration: what failed.
+            registration: the failed task.
             retry_at: when its retry is due.
         """
         heapq.heappush(self._queue, (retry_at, next(self._order), registration))
 
     def next_at(self) -> datetime | None:
-        """Give the instant of the next pulse."""
+        """Return the instant of the next pulse."""
         return self._queue[0][0] if self._queue else None
 
     def take(self, at: datetime) -> list[Event]:
-        """Give the pulses of the next instant.
+        """Return the pulses of the next instant.
 
         Args:
-            at: as ``next_at`` gave it.
+            at: as returned by ``next_at``.
         """
         taken = []
         while self.next_at() == at:

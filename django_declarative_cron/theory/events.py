@@ -1,4 +1,4 @@
-"""Event records of a trace: what they may say, read into events.
+"""Event records of a trace: their format, and the conversion to events.
 
 A record is a mapping: ``{"at": datetime, "event": "RS", "task": "a"}``.
 
@@ -9,12 +9,12 @@ A record is a mapping: ``{"at": datetime, "event": "RS", "task": "a"}``.
 - Pulses: ``Due`` and ``RetryDue`` with ``task``, ``Tick``.
 - ``position`` on consecutive records with one ``at`` puts them at one position.
 
-Optional: ``valid`` on ``IEs`` and ``IEf`` says whether the list was one to accept, where the
+Optional: ``valid`` on ``IEs`` and ``IEf`` states whether the list was valid, where the
 record does not show it (a callback that cannot be imported); ``cause: "storage"`` on ``IEf``;
 ``retry_at`` on ``REf`` for a backoff, ``None`` for no retry; ``handed`` on ``RS``, ``REs`` and
-``REf`` of a run that a worker took over from the scheduler; ``cron`` on ``Due`` where two
-schedules of one name are told apart; ``dialect``, ``gap``, ``fold``, ``overlap_policy``,
-``offset`` and ``leaves_out`` in a registration. Other keys are left alone.
+``REf`` of a run that a worker took over from the scheduler; ``cron`` on ``Due`` to distinguish
+two schedules of one name; ``dialect``, ``gap``, ``fold``, ``overlap_policy``,
+``offset`` and ``leaves_out`` in a registration. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _LONGEST_NAME: Final = 255
 
 
 class TraceError(ValueError):
-    """Refuse a record; the message says which one and how to mend it.
+    """An invalid record; the message names the record and the fix.
 
     Args:
         index: of the record in the trace, from 0.
-        reason: what is wrong and how to mend it.
+        reason: the error and its fix.
     """
 
     def __init__(self, index: int, reason: str) -> None:
@@ -58,7 +58,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A task as the theory knows it; equal where name, schedule and retry delay are.
+    """A task of the theory; equal if name, schedule and retry delay are equal.
 
     Args:
         name: its identifier.
@@ -66,12 +66,12 @@ class Registration:
         timezone: IANA name.
         retry_delay: ``None`` where the trace states the retries.
         dialect: of the expression.
-        gap: what becomes of a local minute that does not exist.
+        gap: the handling of a local minute that does not exist.
         fold: which passes of a local minute that happens twice count.
         overlap_policy: the theory governs ``coalesce``.
-        retry: ``policy`` where a policy dates the retries; the theory knows fixed delays.
-        offset: by how much its occurrences are later than the expression says.
-        leaves_out: ``yes`` where occurrences are left out that the theory would owe.
+        retry: ``policy`` if a policy sets the retries; the theory only has fixed delays.
+        offset: the delay of its occurrences after those of the expression.
+        leaves_out: ``yes`` where occurrences are excluded that are pending in the theory.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Registration:
 
     @property
     def governed(self) -> bool:
-        """Tell whether the theory says anything about this task (semantics 6)."""
+        """Return whether the theory governs this task (semantics 6)."""
         by_policy = self.retry == "policy" or bool(self.leaves_out)
         return self.overlap_policy == "coalesce" and not by_policy
 
@@ -110,14 +110,14 @@ class Event:
         task: name of the task, where it has one.
         registration: that task, as the trace knew it then.
         registrations: the list of an initialisation.
-        fault: why that list is none to accept, ``None`` for a valid one.
-        storage_failed: the storage was away; the cause of an ``IEf`` inside a freeze.
+        fault: the error in that list, ``None`` for a valid one.
+        storage_failed: the storage was unavailable; the cause of an ``IEf`` inside a freeze.
         until: end of a freeze.
-        cron: which schedule of the name a stated due is of.
-        retry_at: when the retry of a failure is due; of a pulse, when it was to come.
-        retry_stated: the record said ``retry_at`` itself.
-        governed: ``False`` for a task the theory says nothing about.
-        handed: of a run that was taken over by a process that is not the scheduler's.
+        cron: the schedule of a stated due, if the name has several.
+        retry_at: the due time of the retry of a failure; for a pulse, its planned time.
+        retry_stated: the record has ``retry_at``.
+        governed: ``False`` for a task that the theory does not govern.
+        handed: the run was taken over by a process outside the scheduler.
     """
 
     kind: Kind
@@ -136,13 +136,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A record that was read.
+    """A parsed record.
 
     Args:
         index: of the record.
         at: its instant, aware UTC.
         label: of its position, where it states one.
-        event: what happened.
+        event: its event.
     """
 
     index: int
@@ -159,7 +159,7 @@ def read(index: int, record: Record) -> Read:
         record: a mapping as described above.
 
     Raises:
-        TraceError: it is none.
+        TraceError: it is invalid.
     """
     if not isinstance(record, Mapping):
         raise TraceError(index, f"must be a mapping, not {type(record).__name__}")

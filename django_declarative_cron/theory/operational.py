@@ -1,20 +1,21 @@
 """The theory as this scheduler reads it, where its literal formulas cannot be satisfied.
 
-- R1: a boot obligation stays until the start; for one position no two could be met.
+- R1: a boot obligation stays until the start; two at one position could not be satisfied.
 - R2: one retry per task, that of its newest failure; any start clears it. Literally, old pulses
   contradict S2.
-- R3: a crash orphans what runs, and nothing else. Literally, old interruptions come back.
+- R3: a crash orphans the runs in flight, and nothing else. Literally, old interruptions come back.
 - R4: while a stop is outstanding an initialisation does not activate.
-- R5: a stop is awaited from the first quiescent position on, whatever ran before.
-- R6: a task is its name. Another cron, zone or delay is an override: nothing is owed for the
-  past, a run in flight goes on. What it still does (fail, be interrupted) is of no consequence.
-- R7: dues skip the second pass of a repeated local minute: the schedule sees to it.
-- R8: a first coming wins over pulses at its position.
+- R5: a stop is awaited from the first quiescent position on, regardless of earlier runs.
+- R6: a task is its name. Another cron, zone or delay is an override: nothing is pending for the
+  past, and a run in flight goes on. Its failure or interruption has no consequence.
+- R7: dues skip the second pass of a repeated local minute: the schedule ensures it.
+- R8: a first registration takes precedence over pulses at its position.
 - R9: an initialisation may fail when the storage does.
-- R10: a run that was handed over is its worker's. Neither a stop nor a crash of the scheduler ends
-  it, and no stop waits for it; while it is in flight nothing else of its task may start.
+- R10: a run that was handed over belongs to its worker. Neither a stop nor a crash of the
+  scheduler ends it, and no stop waits for it; while it is in flight, no other run of its task may
+  start.
 
-Nobody has to start, at its coming, a task that succeeded in the very minute (semantics 9).
+A task that succeeded in the minute of its registration need not start again (semantics 9).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .trace import Position
 
 
 class _Task:
-    """What is remembered of one name."""
+    """The state of one task name."""
 
     __slots__ = (
         *("boot", "changed", "due", "excused", "of_the_past", "orphaned"),
@@ -47,18 +48,18 @@ class _Task:
         self.changed: tuple[str, Moment] | None = None
 
     def clear(self) -> None:
-        """Owe nothing."""
+        """Clear all obligations."""
         self.due = self.retry = self.orphaned = self.boot = self.excused = False
         self.retry_at = None
 
     @property
     def is_pending(self) -> bool:
-        """Give ``Pending_x``."""
+        """Return ``Pending_x``."""
         return not self.running and (self.due or self.retry or self.orphaned or self.boot)
 
     @property
     def is_owed(self) -> bool:
-        """Give ``Pending_x`` without what may be left out."""
+        """Return ``Pending_x`` without the optional obligations."""
         return self.is_pending and not (self.boot and self.excused and not self._by_pulse)
 
     @property
@@ -66,7 +67,7 @@ class _Task:
         return self.due or self.retry or self.orphaned
 
     def pending(self) -> dict[str, bool]:
-        """Give the four parts of ``Pending_x``."""
+        """Return the four parts of ``Pending_x``."""
         idle = not self.running
         return {
             "DuePending": self.due and idle,
@@ -77,7 +78,7 @@ class _Task:
 
 
 class OperationalState:
-    """What holds at a position in the repaired reading."""
+    """The state at a position in the repaired reading."""
 
     def __init__(self) -> None:
         self.mode: Mode = "repaired"
@@ -93,37 +94,37 @@ class OperationalState:
         self._in_flight: dict[str, None] = {}
         self._ungoverned = Ungoverned(self.is_elsewhere)
 
-    # --- what the axioms ask ---
+    # --- queries of the axioms ---
 
     @property
     def quiescent(self) -> bool:
-        """Say whether no run of the scheduler's own is in flight."""
+        """Return whether no run of the scheduler's own is in flight."""
         return not self._in_flight and not self._ungoverned
 
     @property
     def stop_waits_for_nothing(self) -> bool:
-        """Say whether a stop was called and no run of the scheduler's own is in flight."""
+        """Return whether a stop was called and no run of the scheduler's own is in flight."""
         return self._stopping and self.quiescent
 
     def task_of(self, event: Event) -> Task:
-        """Give what an event is about, as this reading tells tasks apart."""
+        """Return the subject of an event, as this reading identifies tasks."""
         assert event.task is not None
         return event.task
 
     def task_named(self, registration: Registration) -> Task:
-        """Give the task of a registration, as this reading tells tasks apart."""
+        """Return the task of a registration, as this reading identifies tasks."""
         return registration.name
 
     def may_start(self, task: Task) -> bool:
-        """Say whether a start would be allowed just after this position."""
+        """Return whether a start would be allowed just after this position."""
         return self.active and task in self._members and self._of(task).is_pending
 
     def obliged(self, task: Task) -> bool:
-        """Say whether a start is demanded."""
+        """Return whether a start is required."""
         return self.active and task in self._members and self._of(task).is_owed
 
     def running(self, task: Task) -> bool:
-        """Say whether a run of the task is in flight."""
+        """Return whether a run of the task is in flight."""
         return self._of(task).running
 
     def in_flight(self) -> list[str]:
@@ -131,15 +132,15 @@ class OperationalState:
         return [*self._in_flight, *self._ungoverned.names()]
 
     def is_elsewhere(self, event: Event) -> bool:
-        """Say whether the run of an event is no longer the scheduler's (R10)."""
+        """Return whether the run of an event was handed over to a worker (R10)."""
         return event.handed
 
     def started(self, task: Task) -> Moment | None:
-        """Tell when the newest run of a task started."""
+        """Return the start of the newest run of a task."""
         return self._of(task).started
 
     def why(self, task: Task) -> Why:
-        """Tell what an obligation of a task is made of."""
+        """Explain the obligation of a task."""
         of = self._of(task)
         parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
         return Why(parts, of.changed)
@@ -237,7 +238,7 @@ class OperationalState:
             self._comes(each, each.name not in before, position)
 
     def _comes(self, registration: Registration, is_first: bool, position: Position) -> None:
-        """Follow a first coming or an override: only the current minute may be owed."""
+        """Update with a first registration or override: only the current minute may be pending."""
         task = self._of(registration.name)
         mountain = registration in position.mountains and not task.running
         succeeded = task.succeeded is not None and task.succeeded.at >= position.minute

@@ -13,11 +13,11 @@ _NOTHING = timedelta(0)
 
 
 class Moment(NamedTuple):
-    """When and where in a trace; moments compare in the order of the trace.
+    """An instant and position in a trace; moments compare in the order of the trace.
 
     Args:
         at: the instant.
-        position: its number, ``BEFORE`` for what happened before any action at ``at``.
+        position: its number, ``BEFORE`` for events before any action at ``at``.
     """
 
     at: datetime
@@ -25,7 +25,7 @@ class Moment(NamedTuple):
 
     @classmethod
     def long_ago(cls) -> Moment:
-        """Give a moment before all others."""
+        """Return a moment before all others."""
         return cls(datetime.min.replace(tzinfo=UTC), BEFORE)
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Mountain:
         self._stated = at
 
     def minute_of(self, at: datetime) -> datetime:
-        """Give the newest minute start.
+        """Return the newest minute start.
 
         Args:
             at: not earlier than any minute start fed in.
@@ -67,7 +67,7 @@ class Mountain:
         return minute if self._stated is None else max(minute, self._stated)
 
     def holds(self, due: Moment | None, at: datetime) -> bool:
-        """Tell whether the minute that began with a due is still in progress.
+        """Return whether the minute that began with a due is still in progress.
 
         Args:
             due: the newest one of the task.
@@ -98,7 +98,7 @@ class RSucc:
         self._pending.clear()
 
     def succeed(self) -> list[tuple[Moment, Moment | None]]:
-        """Take note of a success and give the starts that led to it."""
+        """Record a success and return the starts that led to it."""
         succeeded, self._pending = self._pending, []
         return succeeded
 
@@ -112,7 +112,7 @@ class AtMostOne:
         self.last: Moment | None = None
 
     def allows(self, moment: Moment, newest_b: Moment | None) -> bool:
-        """Take note of an A and tell whether it may be.
+        """Record an A and return whether it is allowed.
 
         Args:
             moment: of the A.
@@ -123,7 +123,7 @@ class AtMostOne:
 
 
 class FrozenTime:
-    """``compute``, as far as a trace knows it: how much time was frozen so far.
+    """``compute``, as far as a trace shows it: the total frozen time.
 
     A freeze covers its start and not its end; freezes may overlap.
     """
@@ -149,12 +149,12 @@ class FrozenTime:
         self._since, self._until = since, until
 
     def thaw(self, at: datetime) -> None:
-        """End the freeze in force: an action showed that it was none."""
+        """End the freeze in force: an action disproved it."""
         if self.covers(at):
             self._until = at
 
     def covers(self, at: datetime) -> bool:
-        """Tell whether a freeze is in force.
+        """Return whether a freeze is in force.
 
         Args:
             at: not earlier than the newest freeze.
@@ -164,7 +164,7 @@ class FrozenTime:
         )
 
     def total(self, at: datetime) -> timedelta:
-        """Give the frozen time up to an instant.
+        """Return the frozen time up to an instant.
 
         Args:
             at: not earlier than the newest freeze.

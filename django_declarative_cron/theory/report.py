@@ -17,10 +17,10 @@ class Finding(NamedTuple):
 
     Args:
         axiom: its name.
-        moment: where it is broken.
+        moment: the position of the violation.
         task: the task concerned, if any.
-        owner: who is to blame, by itself.
-        explanation: for people.
+        owner: the party that violated it.
+        explanation: a text for the reader.
     """
 
     axiom: str
@@ -42,7 +42,7 @@ class Violation:
         owner: ``scheduler``, ``environment`` or ``recorder``; ``conditional`` if it may follow from
             an earlier fault of the environment; ``inconclusive`` if the trace ends too early.
         mode: the reading of the theory.
-        explanation: the reason, for people.
+        explanation: the reason, for the reader.
     """
 
     axiom: str
@@ -61,7 +61,7 @@ class Late:
     Args:
         axiom: L1, L2 or L3.
         task: the task concerned, if any.
-        since: when the answer was asked for.
+        since: the start of the obligation.
         at: when it came.
         frozen: how much of that time was frozen.
     """
@@ -85,13 +85,13 @@ class Verdict:
     Args:
         mode: the reading.
         violations: in the order of the trace.
-        open_obligations: what nothing had answered when the trace ended; owner ``inconclusive``.
-        late: answers that came late because of the environment.
+        open_obligations: unanswered when the trace ended; owner ``inconclusive``.
+        late: responses that were late because of the environment.
         worst_start_latency: the longest time from an obligation to its start, ``None`` without
             any. The specifications' one minute is a target, no axiom.
         starts: number of runs that started.
-        ungoverned: tasks whose overlap policy is not ``coalesce``; of them only the ends that a
-            stop waits for were judged.
+        ungoverned: tasks with an overlap policy other than ``coalesce``; of them only the ends
+            that a stop waits for were checked.
     """
 
     mode: Mode

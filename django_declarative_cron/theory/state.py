@@ -1,7 +1,7 @@
 """The interface between the axioms and a reading of the theory.
 
-Between two positions a state answers for the earlier one: what the axioms write with the
-operator Y is asked before ``step``, everything else after it.
+Between two positions a state describes the earlier one: query terms with the operator Y
+before ``step``, and all others after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Task = Registration | str
 
 
 class State(Protocol):
-    """What holds at a position."""
+    """The state at a position."""
 
     @property
     def mode(self) -> Mode:
@@ -44,7 +44,7 @@ class State(Protocol):
 
     @property
     def swept(self) -> Iterable[Task]:
-        """The tasks whose obligation may have changed here."""
+        """Return the tasks with an obligation that may have changed here."""
 
     @property
     def quiescent(self) -> bool:
@@ -52,53 +52,53 @@ class State(Protocol):
 
     @property
     def stop_waits_for_nothing(self) -> bool:
-        """From here on L3 asks for the end of a stop."""
+        """From here on L3 requires the end of a stop."""
 
     def step(self, position: Position) -> None:
         """Move to the next position."""
 
     def task_of(self, event: Event) -> Task:
-        """Give the task of an event, as this reading tells tasks apart."""
+        """Return the task of an event, as this reading identifies tasks."""
 
     def task_named(self, registration: Registration) -> Task:
-        """Give a registered task, as this reading tells tasks apart."""
+        """Return a registered task, as this reading identifies tasks."""
 
     def may_start(self, task: Task) -> bool:
-        """``Obligation_x``, as S1 asks for it."""
+        """``Obligation_x``, as S1 uses it."""
 
     def obliged(self, task: Task) -> bool:
-        """``Obligation_x``, as L1 asks for it."""
+        """``Obligation_x``, as L1 uses it."""
 
     def running(self, task: Task) -> bool:
         """``Running_x``."""
 
     def in_flight(self) -> list[str]:
-        """Give the names of all running tasks a stop waits for, removed ones too."""
+        """Return the names of all running tasks that a stop waits for, including removed ones."""
 
     def is_elsewhere(self, event: Event) -> bool:
-        """Say whether the run of an event goes on without the scheduler."""
+        """Return whether the run of an event goes on without the scheduler."""
 
     def started(self, task: Task) -> Moment | None:
-        """Give the newest start of a task."""
+        """Return the newest start of a task."""
 
     def why(self, task: Task) -> Why:
-        """Say which parts of its obligation are true, and what changed them last."""
+        """Return the true parts of its obligation, and the last event that changed them."""
 
 
 def name_of(task: Task) -> str:
-    """Give the name of a task.
+    """Return the name of a task.
 
     Args:
-        task: however it is told apart.
+        task: in the identification of any reading.
     """
     return task if isinstance(task, str) else task.name
 
 
 class Ungoverned:
-    """Runs of tasks that the theory does not govern: a stop waits for them all the same.
+    """Runs of tasks that the theory does not govern; a stop waits for them as well.
 
     Args:
-        is_elsewhere: tells of an event whether its run goes on without the scheduler.
+        is_elsewhere: returns whether the run of an event goes on without the scheduler.
     """
 
     def __init__(self, is_elsewhere: Callable[[Event], bool]) -> None:
@@ -129,12 +129,12 @@ class Ungoverned:
         return bool(self._running)
 
     def names(self) -> list[str]:
-        """Give the names of those that run."""
+        """Return the names of the running tasks."""
         return list(self._running)
 
 
 class Why(NamedTuple):
-    """Why a task was owed or was not; put into words only where somebody asks.
+    """The reasons for a task's obligation; formatted only on request.
 
     Args:
         parts: of its obligation, each with its truth.

@@ -1,22 +1,22 @@
-"""Traces: event records, and the pulses they leave out, as numbered positions.
+"""Traces: event records, and the pulses that they omit, as numbered positions.
 
-How stated and made pulses meet:
+How stated and derived pulses are combined:
 
 - *Dues.* A trace that states a ``Due`` of any task registered with a cron expression states all
-  dues itself, and none is made. Any other trace has the dues of its registrations made from their
-  cron expressions; a registration without ``cron`` has those the trace states. ``derived_events``
-  (``"stated"``, ``"made"``) says so beforehand, then the trace is read only once.
+  dues itself, and none is derived. For any other trace the dues are derived from the cron
+  expressions of its registrations; a registration without ``cron`` has the stated dues.
+  ``derived_events`` (``"stated"``, ``"made"``) sets this in advance; then the trace is read once.
 - *Retries* follow from the failures: the end of a failed run and the retry delay of its task. A
   stated ``RetryDue`` only gives the pulse its position; it counts by itself where the task has no
   ``retry_delay``.
-- *Minute starts* are known from the clock; a stated ``Tick`` gives one a position, and a ``Tick``
-  at the end says where the trace ends.
-- A made pulse has its own instant and its own position, before any record that is not earlier;
-  where records that are pulses only state that instant, it joins them. All pulses made for one
-  instant share a position.
+- *Minute starts* are derived from the clock; a stated ``Tick`` gives one a position, and a
+  ``Tick`` at the end marks the end of the trace.
+- A derived pulse has its own instant and its own position, before any record that is not earlier.
+  If that instant has only records of pulses, it shares their position. All pulses derived for
+  one instant share a position.
 
-Timestamps never decrease. A record up to a millisecond earlier than the one before takes place at
-that one's instant: recorders move actions by microseconds to keep their instants apart.
+Timestamps never decrease. A record up to a millisecond earlier than its predecessor gets the
+predecessor's instant: recorders move actions by microseconds to keep their instants distinct.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Position:
     Args:
         number: from 0.
         at: its instant, aware UTC.
-        events: what happens there, pulses that were made first.
+        events: its events, derived pulses first.
         kinds: their kinds.
         minute: the newest ``MinuteStart``.
         came: at an ``IEs``, the tasks the list before did not have, with their newest due.
@@ -63,20 +63,20 @@ class Position:
 
     @property
     def moment(self) -> Moment:
-        """Give when and where it is."""
+        """Return its instant and position."""
         return Moment(self.at, self.number)
 
     @property
     def actions(self) -> list[Event]:
-        """Give the actions among its events."""
+        """Return the actions among its events."""
         return [event for event in self.events if event.kind in ACTIONS]
 
     def has(self, kind: str) -> bool:
-        """Tell whether an event of a kind happens there."""
+        """Return whether it has an event of a kind."""
         return kind in self.kinds
 
     def each(self, *kinds: str) -> list[Event]:
-        """Give the events of some kinds; of tasks, those the theory governs."""
+        """Return the events of some kinds; for tasks, only those that the theory governs."""
         if self.kinds.isdisjoint(kinds):
             return []
         return [event for event in self.events if event.kind in kinds and event.governed]
@@ -89,17 +89,17 @@ def positions(
     pulses: Pulses = "auto",
     set_back: SetBack = "refuse",
 ) -> Iterator[Position]:
-    """Give the positions of a trace, in order.
+    """Yield the positions of a trace, in order.
 
     Args:
         records: event records, oldest first.
         schedules: finds the schedule of a registration.
-        pulses: whether dues are stated or made, as told above.
-        set_back: ``hold`` lets a record that is earlier than the one before take place at that
-            one's instant, as no minute is lived twice; otherwise it is refused.
+        pulses: whether dues are stated or derived, as described above.
+        set_back: ``hold`` moves a record that is earlier than its predecessor to the
+            predecessor's instant, as no minute occurs twice; otherwise it is rejected.
 
     Raises:
-        TraceError: a record is none, or out of order.
+        TraceError: a record is invalid or out of order.
     """
     if pulses == "auto":
         records = list(records)
@@ -159,7 +159,7 @@ def _grouped(records: Iterable[Read]) -> Iterator[list[Read]]:
 
 
 class _Stream:
-    """What has to be remembered between positions."""
+    """The state between positions."""
 
     def __init__(self, dues: Dues) -> None:
         self._dues = dues
@@ -172,7 +172,7 @@ class _Stream:
         self._run_as: dict[str, Registration] = {}
 
     def follow(self, group: list[Read]) -> Iterator[Position]:
-        """Give the pulses up to a record, then its own position."""
+        """Yield the pulses up to a record, then its own position."""
         at, stated = group[0].at, [found.event for found in group]
         pulses_only = all(event.kind in PULSES for event in stated)
         joined: list[Event] = []
@@ -245,10 +245,10 @@ class _Stream:
             return [event.registration]
         return []
 
-    # --- whose event it is ---
+    # --- the owner of an event ---
 
     def _resolved(self, event: Event, at: datetime) -> Event:
-        """Say which task, as the trace knew it then, an event is of."""
+        """Return an event with its task, as registered at that time."""
         if event.kind in OF_A_LIST:
             return self._judged(event, at)
         if event.task is None:
@@ -269,7 +269,7 @@ class _Stream:
         )
 
     def _judged(self, event: Event, at: datetime) -> Event:
-        """Say whether a list is one to accept, and whether the storage was there to do so."""
+        """Return an event with the validity of its list and the availability of the storage."""
         frozen = self._frozen_until is not None and at < self._frozen_until
         return replace(
             event,
@@ -278,7 +278,7 @@ class _Stream:
         )
 
     def _due(self, event: Event, task: Registration) -> Event:
-        """Find the task of a stated due, unless its dues are made."""
+        """Find the task of a stated due, unless its dues are derived."""
         if self._dues.makes(task) or event.cron not in (None, task.cron):
             return event
         return replace(event, registration=task, governed=task.governed)

@@ -200,6 +200,6 @@ def digest_of(text: str) -> str:
 
 
 def digest_of_set(declarations: Iterable[Declaration]) -> str:
-    """Return a short text that changes whenever a registration set does, whatever its order."""
+    """Return a short text that changes with a registration set, independent of its order."""
     lines = [f"{each.name}\0{each.digest}" for each in declarations]
     return digest_of("\n".join(sorted(lines)))

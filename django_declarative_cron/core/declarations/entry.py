@@ -80,7 +80,7 @@ def _unknown(key: str, known: tuple[str, ...]) -> str:
 
 
 def well_typed(item: Item) -> dict[str, Any]:
-    """Return the keys whose values have the right type; report the others and those missing."""
+    """Return the keys with values of the right type; report the others and missing keys."""
     for key in REQUIRED:
         if key not in item.given:
             item.refuse_field(Check.KEY_VALUE, key, None, "is missing", f'Write "{key}": "…".')
@@ -165,7 +165,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
 def read_entry(item: Item) -> Declared | None:
     """Read a dict entry; mistakes are reported to the item.
 
-    Order: known keys, types, name, what runs, duplicate, cron, zone, retry, the rest.
+    Order: known keys, types, name, callable, duplicate, cron, zone, retry, the rest.
     """
     name = item.given.get("name")
     flaw = _flaw_of_name(name) if isinstance(name, str) else None
@@ -197,7 +197,7 @@ def read_entry(item: Item) -> Declared | None:
 
 
 def _options(item: Item, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with the tags of the entry, which has them beside or in ``options``."""
+    """Return the options with the tags, which an entry has in ``options`` or as its own key."""
     options, tags = dict(typed.get("options", {})), typed.get("tags")
     if tags is None:
         return options

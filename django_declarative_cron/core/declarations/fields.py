@@ -1,4 +1,4 @@
-"""The parts that both forms of an item have: name, cron expression, delay, what runs."""
+"""The parts that both forms of an item have: name, cron expression, delay, callable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NEVER_HINT = "Name a day that at least one of the months has."
 
 
 def plain_text(text: str) -> str:
-    """Return a text without what subclasses of ``str`` add to it (enum members do)."""
+    """Return a text as plain ``str``, without the additions of subclasses (enum members)."""
     return str.__str__(text)
 
 

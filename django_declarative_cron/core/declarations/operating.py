@@ -37,7 +37,7 @@ class Operating:
     Args:
         spread: its occurrences are delayed by less than this.
         catch_up_window: how late an occurrence may start, ``None`` for any time.
-        exclude_calendars: names of the calendars whose days have no occurrences.
+        exclude_calendars: names of the calendars; on their days there are no occurrences.
         pause_after_failures: how many failures in a row pause it, ``None`` for never.
     """
 

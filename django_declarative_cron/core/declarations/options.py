@@ -1,4 +1,4 @@
-"""Read the object ``options`` of a dict entry (002), and the keys that say how it is operated."""
+"""Read the object ``options`` of a dict entry (002), and the keys for its operation."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def read_runner(
     """Return the runner of an entry; keys that it does not support are reported.
 
     A coroutine and a process can be ended from outside, a thread cannot. So a synchronous
-    callback whose runs may have to be ended runs in a process, if a process can import it.
+    callback with runs that may have to be ended gets a process, if a process can import it.
     """
     if target is None:
         return THREAD

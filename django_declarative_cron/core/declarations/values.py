@@ -1,4 +1,4 @@
-"""The limits of what one task may declare: as a database stores it, and as people read it.
+"""The limits of one task's declaration, set by databases and by readability.
 
 Settings, the HTTP binding and the importers all read declarations through ``core``, so they
 share these limits.
@@ -102,7 +102,7 @@ _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def in_short(value: Any) -> str:
-    """Show a value that was refused, whatever it is."""
+    """Return a short representation of a rejected value of any type."""
     try:
         return reprlib.repr(value)
     except Exception:
@@ -125,7 +125,7 @@ def seconds_of(value: Any) -> float | None:
 
 
 def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
-    """Return what keeps a text from being stored, or ``None``."""
+    """Return the reason why a text cannot be stored, or ``None``."""
     if text.isprintable():
         return None
     found = (_CONTROL if one_line else _UNSTORABLE).search(text)
@@ -136,7 +136,7 @@ def flaw_of_text(text: str, *, one_line: bool = False) -> str | None:
 
 
 def flaw_of_data(value: Any, place: str = "") -> str | None:
-    """Return what keeps a value from being JSON-native and where, or ``None``."""
+    """Return the reason why a value is not JSON-native, with its place, or ``None``."""
     if place.count("[") > _DEEPEST:
         return f"is nested more than {_DEEPEST} deep, or contains itself"
     match value:
@@ -209,8 +209,8 @@ def read_duration(text: str) -> timedelta:
     """Read a duration.
 
     Raises:
-        ValueError: it is none, with the reason and what to write, readable after the name
-            of what it is for.
+        ValueError: it is invalid, with the reason and the fix, readable after the name of
+            its key.
     """
     match = _FORM.fullmatch(text)
     if match is None:

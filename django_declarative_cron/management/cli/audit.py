@@ -23,7 +23,7 @@ def add_author(parser: ArgumentParser) -> None:
 
 
 def act(options: Options, at: datetime) -> Act:
-    """Return who acts, when and why.
+    """Return the operator, the time and the reason of an action.
 
     Raises:
         CommandError: a text cannot be stored, with exit code 2.

@@ -1,4 +1,4 @@
-"""``cron cancel``: ask runs in progress to end, and end those that wait."""
+"""``cron cancel``: request the end of runs in progress, and end waiting runs."""
 
 from __future__ import annotations
 

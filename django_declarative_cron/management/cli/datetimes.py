@@ -1,4 +1,4 @@
-"""Instants, durations and zones that people type."""
+"""Parse instants, durations and zones from the command line."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Scope:
 
 
 def add_selection(parser: ArgumentParser) -> None:
-    """Let a subcommand act on named tasks, on those of a tag, or on all."""
+    """Add arguments to select named tasks, those of a tag, or all."""
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("names", nargs="*", default=[], metavar="NAME", help="names of tasks")
     group.add_argument("--all", action="store_true", help="every task")
@@ -121,7 +121,7 @@ def selected(scope: Scope, options: Options) -> list[str]:
 
 
 def tasks_if_any(*names: str) -> list[ScheduledTask]:
-    """Return rows of tasks, none where the database does not answer."""
+    """Return rows of tasks, or none if the database is unavailable."""
     try:
         using = database.alias()
         if flaw_of_tables(using) is not None:

@@ -86,7 +86,7 @@ def removal_report(
 
 
 def sentence_of(why: Answer, zone: ZoneInfo) -> str:
-    """Return an answer as a sentence; commands speak English."""
+    """Return an answer as a sentence; commands are in English."""
     with translation.override(None):
         return sentence(why, zone)
 

@@ -172,7 +172,7 @@ def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
 
 
 def _undelivered(events: Backlog | None) -> str:
-    """Return the events that their receiver refuses, empty for events that are on their way."""
+    """Return the events that their receiver rejects, empty for events in delivery."""
     if events is None:
         return ""
     sentences = []

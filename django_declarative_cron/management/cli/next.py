@@ -109,7 +109,7 @@ class Occurrences:
             terminal.say(text)
 
     def _other_zones(self) -> list[str]:
-        """Return the zones shown beside that of the schedule: the reader's, and UTC."""
+        """Return the zones shown in addition to the schedule's: the reader's, and UTC."""
         viewer = self.found.viewer.key
         reader = [] if viewer == self.found.schedule.zone.key else [viewer]
         return list(dict.fromkeys([*reader, "UTC"]))

@@ -1,4 +1,4 @@
-"""``cron pause``: nothing of a task runs until it is resumed, or for some time."""
+"""``cron pause``: start no run of a task until it is resumed, or for some time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cron plan``: what starting a scheduler would change, without changing it."""
+"""``cron plan``: show the changes that a scheduler start would make (dry run)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cron prune``: delete old history now, in small batches that block nobody."""
+"""``cron prune``: delete old history now, in small batches that do not block others."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def find_schedule(options: Options, now: datetime) -> FoundSchedule:
     """Return the schedule of a declared task, of a registered task, or of an expression.
 
     Raises:
-        CommandError: the text is none of them, with exit code 2 and a suggestion.
+        CommandError: the text matches none of them, with exit code 2 and a suggestion.
     """
     text, viewer = options["what"], zone_of(options["timezone"])
     declared, problems = conf.survey(conf.registrations())

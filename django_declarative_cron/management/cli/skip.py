@@ -1,4 +1,4 @@
-"""``cron skip``: leave the next occurrence out; the one after it runs."""
+"""``cron skip``: skip the next occurrence; later ones run."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Subcommand:
 
 
 class Report(Protocol):
-    """An answer, for programs and for people."""
+    """The result of a command, for programs and for people."""
 
     def as_dict(self) -> Any: ...
 
@@ -44,7 +44,7 @@ class Report(Protocol):
 
 
 def write(context: Context, options: Options, report: Report) -> None:
-    """Write a report in the format that was asked for."""
+    """Write a report in the requested format."""
     if options["format"] == "json":
         context.terminal.data(report.as_dict())
     else:

@@ -28,7 +28,7 @@ def cells(*texts: str) -> list[Cell]:
 
 
 def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
-    """Return the lines of a table; a text that is too long goes on in the next line."""
+    """Return the lines of a table; a text that is too long is wrapped."""
     if not rows:
         return []
     widths = _widths(rows, width)

@@ -96,7 +96,7 @@ class Terminal:
         return [heading, *body] if header else body
 
     def verbatim(self, text: str) -> None:
-        """Write a text for another program, whose lines must not change."""
+        """Write a text for another program without wrapping its lines."""
         self._write(self._out, text.rstrip("\n"))
 
     def data(self, value: Any) -> None:
@@ -125,6 +125,6 @@ def _escaped(cell: Cell) -> Cell:
 
 
 def abandon(stream: OutputWrapper | TextIO) -> None:
-    """Discard all further output of a stream whose reader has gone."""
+    """Discard all further output of a stream after its reader has closed it."""
     with suppress(OSError, AttributeError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -97,7 +97,7 @@ def _history(scope: Scope, context: Context, since: str | None) -> History | Non
 
 
 def _over_http(scope: Scope) -> Sequence[str]:
-    """Return the tasks whose earlier declarations are not stored, so that they are not checked."""
+    """Return the unchecked tasks: their earlier declarations are not stored."""
     names = scope.tasks.filter(origin=Origin.HTTP).order_by("name").values_list("name", flat=True)
     return [str(name) for name in names]
 

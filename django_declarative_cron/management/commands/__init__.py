@@ -1,1 +1,1 @@
-"""What Django finds here, it offers as commands."""
+"""The management commands; Django discovers the modules of this package."""

@@ -1,7 +1,7 @@
-"""Look at scheduled tasks and act on them.
+"""Show scheduled tasks and act on them.
 
-Exit codes: 0 fine; 1 the answer is bad, such as a failed run; 2 wrong use, such as
-an unknown name, refused settings or an unmigrated database.
+Exit codes: 0 success; 1 a negative result, such as a failed run; 2 wrong use, such as
+an unknown name, invalid settings or an unmigrated database.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Command(BaseCommand):
     clock: Clock = system_clock
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Return the parser, whose help has the subcommands in two groups."""
+        """Return the parser, with the subcommands in two groups in its help."""
         return super().create_parser(
             prog_name, subcommand, formatter_class=_HelpFormatter, **kwargs
         )

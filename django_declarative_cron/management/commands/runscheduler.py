@@ -1,7 +1,7 @@
 """Run the declared tasks until SIGTERM, SIGINT or SIGHUP.
 
-Exit codes: 0 stopped as asked; 1 the scheduler failed; 2 wrong use, such as an
-unmigrated database or registrations with a mistake; 128 + N ended at once by a
+Exit codes: 0 clean shutdown; 1 the scheduler failed; 2 wrong use, such as an
+unmigrated database or invalid registrations; 128 + N ended immediately by a
 second signal N.
 """
 
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         _add_ports(parser)
 
     def handle(self, *args: Any, **given: Any) -> None:
-        """Run until asked to stop; the exit code says how it went."""
+        """Run until a shutdown is requested; the exit code reports the result."""
         if given["fork_server"] is not None:
             fork_server.main(given["fork_server"])
             return
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         self._check_settings()
         _show_events(given["verbosity"])
         options = _options(given)
-        # It may wait for rows that somebody holds; whoever asks it to end waits for the grace.
+        # It may wait for locked rows; a shutdown request then waits for the grace period.
         self._longest_start = min(max(options.GRACE, _FAREWELL), _LONGEST_START_AFTER_SIGNAL)
         # A process that only calls the command has a life, and threads, of its own.
         is_alone = getattr(self, "_called_from_command_line", False)
@@ -117,10 +117,10 @@ class Command(BaseCommand):
         )
         self._run(scheduler, shutdown, options, given)
         if shutdown.received is not None and is_hangup(shutdown.received):
-            # Python would end with an error for what it cannot write to a closed terminal.
+            # Python would exit with an error if it cannot flush output to a closed terminal.
             abandon(self.stdout)
             abandon(self.stderr)
-        # Not after an error: whoever ends without a farewell is counted as dead.
+        # Not after an error: an instance without a clean shutdown is counted as dead.
         if watchdog is not None:
             watchdog.dismiss()
 
@@ -154,7 +154,7 @@ class Command(BaseCommand):
             raise CommandError(AWAY, returncode=1) from error
 
     def _check_settings(self) -> None:
-        """Refuse settings with mistakes, all of them at once."""
+        """Reject invalid settings; report all mistakes together."""
         try:
             self.check()
         except SystemCheckError as error:
@@ -164,7 +164,7 @@ class Command(BaseCommand):
         try:
             scheduler.initialize(conf.registrations())
         except ScheduleTaskError as error:
-            # Who was asked to end meanwhile has ended as asked.
+            # An exit after a shutdown request counts as clean.
             code = 1 if shutdown.received is None else 0
             raise CommandError(error.message, returncode=code) from error
         except DeclarativeCronError as error:
@@ -231,8 +231,8 @@ class Command(BaseCommand):
     def _require_descriptors(self) -> None:
         """End the process where a callback has closed descriptors of the scheduler.
 
-        The next file that is opened gets such a number: whatever is written for the database or a
-        log from now on, a farewell too, may go into another file.
+        The next opened file gets such a number, so data for the database or a log, also during
+        the shutdown, may be written to another file.
         """
         if not self._sentinel.is_intact:
             self._sentinel.say(_CLOSED)
@@ -262,7 +262,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def _before_anything_runs(greet: Callable[[], None]) -> Iterator[None]:
-    """Let the banner come after the initialisation within, and before the first run of it."""
+    """Print the banner after the initialisation within, and before its first run."""
 
     def greet_once(**_: object) -> None:
         completed.disconnect(greet_once)
@@ -278,7 +278,7 @@ def _before_anything_runs(greet: Callable[[], None]) -> Iterator[None]:
 
 
 def _keep_for_good() -> None:
-    """Spare the collector what stays as long as the process: many tasks would hold starts up."""
+    """Freeze long-lived objects, so that garbage collection does not delay starts."""
     gc.collect()
     gc.freeze()
 

@@ -1,9 +1,9 @@
 """Runners: they call the callbacks of claimed runs.
 
 A run is claimed (``store.claims``), submitted to a runner, admitted right before its call,
-called, and its result passed to ``work.done``, exactly once. Meanwhile it may be asked to end
-(``Work.ending``): by its time limit, by an operator, by the next run of its task. A thread is
-told then, a coroutine is cancelled, a process is ended.
+called, and its result passed to ``work.done``, exactly once. Meanwhile its end may be requested
+(``Work.ending``): by its time limit, by an operator, by the next run of its task. Then a thread
+is notified, a coroutine is cancelled, and a process is ended.
 """
 
 from __future__ import annotations

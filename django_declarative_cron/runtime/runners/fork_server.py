@@ -149,7 +149,7 @@ def be_run(conversation: socket.socket) -> int:
 
 
 def _told(talk: Talk, result: Result) -> int:
-    """Send the result; the exit code says so where it could not be sent."""
+    """Send the result; a failure to send it is reported by the exit code."""
     with suppress(OSError):
         talk.break_line()
     return 0 if talk.say(ended=pack_result(result)) or talk.is_ours else UNHEARD

@@ -199,7 +199,7 @@ class Server:
     """A fork server, from the first run that needs it to the last.
 
     Args:
-        clock: measures how long it says nothing.
+        clock: measures the time without a message from it.
     """
 
     def __init__(self, clock: Clock = system_clock) -> None:

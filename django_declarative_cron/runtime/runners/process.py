@@ -253,7 +253,7 @@ class ProcessRunner(Pool):
         self.server = Server()
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
-        """Let the server load the callbacks."""
+        """Make the server load the callbacks."""
         targets = [each.target for each in declarations if each.runner == "process"]
         if targets:
             try:
@@ -279,7 +279,7 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
 
     Raises:
         ProcessesUnavailableError: this process cannot start others.
-        OSError: the system lacks what it needs for another process.
+        OSError: the system lacks the resources for another process.
     """
     for _ in range(_CALLS):
         result = _called(work, clock, server)

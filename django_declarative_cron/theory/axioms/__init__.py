@@ -1,7 +1,7 @@
 """The axioms, one each, named as in the theory (004).
 
-Functions look at one position, or at one event of it; classes remember a little per task. S1 and
-S4 ask with the operator Y, so they are judged before the state moves to the position.
+Functions check one position, or one event of it; classes keep a little state per task. S1 and
+S4 use the operator Y, so they are checked before the state moves to the position.
 """
 
 from .environment import (

@@ -1,6 +1,6 @@
-"""Axioms EA1 to EA6 about the environment: broken, they make a trace inadmissible.
+"""Axioms EA1 to EA6 about the environment; a violation makes a trace inadmissible.
 
-What breaks them in practice is whoever wrote the trace down (004 Environment Axioms).
+In practice the author of the trace violates them (004 Environment Axioms).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..trace import Position
 
 
 def ea1_busy_crashing(position: Position) -> Iterator[Finding]:
-    """Demand that a crash shares its position with no action (EA1).
+    """Require that a crash shares its position with no action (EA1).
 
     Args:
-        position: where to look.
+        position: the position to check.
     """
     if position.has("Crash") and position.actions:
         reason = f"a crash together with {_kinds(position)}"
@@ -28,10 +28,10 @@ def ea1_busy_crashing(position: Position) -> Iterator[Finding]:
 def ea2_actions_require_work(
     position: Position, frozen: FrozenTime, state: State
 ) -> Iterator[Finding]:
-    """Demand that nothing acts inside a freeze (EA2); an action shows that it was none.
+    """Require that there is no action inside a freeze (EA2); an action disproves the freeze.
 
     Args:
-        position: where to look.
+        position: the position to check.
         frozen: the freezes so far.
         state: the reading; repaired, an initialisation may fail inside (R9).
     """
@@ -45,10 +45,10 @@ def ea2_actions_require_work(
 
 
 def ea3_no_simultaneous_actions(position: Position) -> Iterator[Finding]:
-    """Demand one action per position at most (EA3).
+    """Require at most one action per position (EA3).
 
     Args:
-        position: where to look.
+        position: the position to check.
     """
     if len(position.events) > 1 and len(position.actions) > 1:
         reason = f"{_kinds(position)} at one position"
@@ -56,19 +56,19 @@ def ea3_no_simultaneous_actions(position: Position) -> Iterator[Finding]:
 
 
 def ea4_unlimited_freeze(position: Position) -> Iterator[Finding]:
-    """Object to nothing: no finite trace shows or refutes endless freezing (EA4).
+    """Report nothing: no finite trace shows or refutes endless freezing (EA4).
 
     Args:
-        position: where one could look.
+        position: not used.
     """
     yield from ()
 
 
 def ea5_unlimited_dues(position: Position) -> Iterator[Finding]:
-    """Demand that what is due once is due again (EA5): a property of the cron layer.
+    """Require that a task that was due once becomes due again (EA5), a property of the cron layer.
 
     Args:
-        position: where to look.
+        position: the position to check.
     """
     for registration in position.exhausted:
         reason = f"{registration.cron!r} was due and never is again"
@@ -76,12 +76,12 @@ def ea5_unlimited_dues(position: Position) -> Iterator[Finding]:
 
 
 def ea6_crash_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
-    """Demand a start between a crash and the next end (EA6).
+    """Require a start between a crash and the next end (EA6).
 
     Args:
         event: an REs or REf.
-        position: where it is.
-        state: what holds there; repaired, a worker outlives the scheduler's crash (R10).
+        position: its position.
+        state: the state at it; repaired, a worker outlives the scheduler's crash (R10).
     """
     if state.is_elsewhere(event):
         return

@@ -1,8 +1,8 @@
-"""Liveness axioms L1 to L3: what must happen in time (004 Liveness Axioms).
+"""Liveness axioms L1 to L3: responses that must happen in time (004 Liveness Axioms).
 
-The theory bounds by granted compute, with witnesses that some scheduler has; so by the letter no
-finite trace breaks them, and what nothing answered is only listed. The repaired reading takes a
-bound for them: a lag and a little per task, in time that was not frozen.
+The theory bounds responses by granted compute, with witnesses that some scheduler has. Literally,
+no finite trace violates them, so unanswered obligations are only listed. The repaired reading
+uses a bound instead: a lag plus a small time per task, in time that was not frozen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..trace import Position
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How long an answer may take.
+    """The maximum duration of a response.
 
     Args:
         lag: for every one: a poll and some slack.
@@ -30,7 +30,7 @@ class Bound:
     per_task: timedelta = timedelta(milliseconds=6)
 
     def of(self, tasks: int) -> timedelta:
-        """Give the bound for a list.
+        """Return the bound for a list.
 
         Args:
             tasks: its length.
@@ -51,7 +51,7 @@ class _Asked:
 
 
 class _Watch:
-    """What waits for an answer, oldest first."""
+    """The unanswered obligations, oldest first."""
 
     def __init__(self, axiom: str, bound: Bound | None, frozen: FrozenTime) -> None:
         self.axiom = axiom
@@ -62,7 +62,7 @@ class _Watch:
         self._in_time: dict[Hashable, _Asked] = {}
 
     def waits_for(self, key: Hashable) -> bool:
-        """Tell whether an answer is waited for."""
+        """Return whether an obligation is open."""
         return key in self._asked
 
     def ask(
@@ -76,7 +76,7 @@ class _Watch:
             self._asked[key] = self._in_time[key] = asked
 
     def answer(self, key: Hashable, position: Position) -> timedelta | None:
-        """Take an answer; give how long it took, ``None`` where nothing was asked."""
+        """Close an obligation; return its duration, or ``None`` if none was open."""
         asked = self._asked.pop(key, None)
         if asked is None:
             return None
@@ -94,10 +94,10 @@ class _Watch:
             self.answer(key, position)
 
     def overdue(self, at: datetime) -> Iterator[Finding]:
-        """Object to what was not answered within its bound, once each.
+        """Report each obligation that was not answered within its bound, once.
 
         Args:
-            at: now; an answer at this very instant comes too late as well.
+            at: now; an answer at this very instant is too late as well.
         """
         for key, asked in list(self._until(at)):
             unfrozen = (at - asked.moment.at) - (self._frozen.total(at) - asked.frozen)
@@ -108,7 +108,7 @@ class _Watch:
                 yield Finding(self.axiom, asked.moment, asked.task, "scheduler", reason)
 
     def _until(self, at: datetime) -> Iterator[tuple[Hashable, _Asked]]:
-        """Give what has waited longest; the rest cannot be overdue yet."""
+        """Return the oldest obligations; the others cannot be overdue yet."""
         if self._bound is not None:
             for key, asked in self._in_time.items():
                 if at - asked.moment.at <= self._bound.lag:
@@ -116,24 +116,24 @@ class _Watch:
                 yield key, asked
 
     def open(self) -> Iterator[Finding]:
-        """Give what still waits."""
+        """Return the open obligations."""
         for asked in self._asked.values():
             yield Finding(self.axiom, asked.moment, asked.task, "inconclusive", f"{asked.why}")
 
 
 class L1ObligationFulfillment:
-    """Demand a start, or the end of the activity, after each obligation (L1)."""
+    """Require a start, or the end of the activity, after each obligation (L1)."""
 
     def __init__(self, bound: Bound | None, frozen: FrozenTime) -> None:
         self.watch = _Watch("L1", bound, frozen)
         self.worst_start_latency: timedelta | None = None
 
     def judge(self, position: Position, state: State) -> None:
-        """Follow a position.
+        """Update with one position.
 
         Args:
-            position: where to look.
-            state: what holds there.
+            position: the position to check.
+            state: the state at it.
         """
         started = {state.task_of(event) for event in position.each("RS")}
         for task in started:
@@ -157,17 +157,17 @@ class L1ObligationFulfillment:
 
 
 class L2InitializationCompletes:
-    """Demand the end of each initialisation, or a crash (L2)."""
+    """Require the end of each initialisation, or a crash (L2)."""
 
     def __init__(self, bound: Bound | None, frozen: FrozenTime) -> None:
         self.watch = _Watch("L2", bound, frozen)
 
     def judge(self, position: Position, state: State) -> None:
-        """Follow a position.
+        """Update with one position.
 
         Args:
-            position: where to look.
-            state: what holds there.
+            position: the position to check.
+            state: the state at it.
         """
         for event in position.each("IS"):
             tasks = len(event.registrations)
@@ -179,17 +179,17 @@ class L2InitializationCompletes:
 
 
 class L3StopCompletes:
-    """Demand the end of a stop once nothing runs any more, or a crash (L3)."""
+    """Require the end of a stop after all runs have ended, or a crash (L3)."""
 
     def __init__(self, bound: Bound | None, frozen: FrozenTime) -> None:
         self.watch = _Watch("L3", bound, frozen)
 
     def judge(self, position: Position, state: State) -> None:
-        """Follow a position.
+        """Update with one position.
 
         Args:
-            position: where to look.
-            state: what holds there.
+            position: the position to check.
+            state: the state at it.
         """
         registered = state.registered or ()
         key = registered if state.mode == "letter" else None

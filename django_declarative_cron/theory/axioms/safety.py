@@ -1,4 +1,4 @@
-"""Safety axioms S1 to S5: what must never happen (004 Safety Axioms)."""
+"""Safety axioms S1 to S5: events that must never happen (004 Safety Axioms)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..trace import Position
 
 
 def s1_start_safety(event: Event, position: Position, state: State) -> Iterator[Finding]:
-    """Demand an obligation at the position before a start (S1).
+    """Require an obligation at the position before a start (S1).
 
     Args:
         event: an RS.
-        position: where it is.
-        state: what held before it.
+        position: its position.
+        state: the state before it.
     """
     task = state.task_of(event)
     if not state.may_start(task):
@@ -28,7 +28,7 @@ def s1_start_safety(event: Event, position: Position, state: State) -> Iterator[
 class S2ConservationOfStarts:
     """Allow one successful start per due (S2): ``AtMostOne(Due_x, RSucc_x)``.
 
-    Judged when the success comes, dated at the start. The first one is free.
+    Checked at the success, dated at the start. The first success is always allowed.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class S2ConservationOfStarts:
         self._elsewhere: set[Task] = set()
 
     def judge(self, position: Position, state: State) -> Iterator[Finding]:
-        """Judge a position.
+        """Check a position.
 
         Args:
-            position: where to look.
-            state: tells tasks apart.
+            position: the position to check.
+            state: identifies tasks.
         """
         self._note_dues(position, state)
         for event in position.each("RS"):
@@ -87,28 +87,28 @@ class S2ConservationOfStarts:
 
 
 def s3_stop_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
-    """Demand that nothing runs when a stop returns (S3); removed tasks count.
+    """Require that nothing runs when a stop returns (S3); removed tasks count.
 
-    Repaired, what workers call does not: they go on without the scheduler (R10).
+    Repaired, runs on external workers do not count: they go on without the scheduler (R10).
 
     Args:
         event: an SE.
-        position: where it is.
-        state: what holds there.
+        position: its position.
+        state: the state at it.
     """
     for name in state.in_flight():
         yield Finding("S3", position.moment, name, "scheduler", "still runs as stop returns")
 
 
 def s4_ends_follow_starts(event: Event, position: Position, state: State) -> Iterator[Finding]:
-    """Demand a run in flight at the position before an end (S4).
+    """Require a run in flight at the position before an end (S4).
 
-    An end of a run that the scheduler never claimed since the last crash is none of its doing.
+    The scheduler does not cause the end of a run that it has not claimed since the last crash.
 
     Args:
         event: an REs or REf.
-        position: where it is.
-        state: what held before it.
+        position: its position.
+        state: the state before it.
     """
     task = state.task_of(event)
     if not state.running(task):
@@ -122,7 +122,7 @@ def s4_ends_follow_starts(event: Event, position: Position, state: State) -> Ite
 def s5_registration_consistency(
     event: Event, position: Position, state: State
 ) -> Iterator[Finding]:
-    """Demand that valid lists are accepted and others are not (S5).
+    """Require that valid lists are accepted and others are not (S5).
 
     Args:
         event: an IEs or IEf.
