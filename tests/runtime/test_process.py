@@ -25,7 +25,7 @@ from django_declarative_cron.models import (
 )
 
 from ..process import Process
-from ..store.conftest import Stranger, stranger
+from ..store.conftest import WAITING, Stranger, stranger
 from .conftest import TIMEOUT
 from .process_settings import SCHEDULED_TASKS
 
@@ -243,7 +243,7 @@ def _wait_for_a_lock() -> None:
     pause = threading.Event()
     for _ in range(int(TIMEOUT * 20)):
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            cursor.execute(WAITING["postgresql"])
             if cursor.fetchone()[0]:
                 return
         pause.wait(0.05)

@@ -24,9 +24,13 @@ from django_declarative_cron.store.liveness import Process
 
 from ..timeouts import TIMEOUT
 
+# The databases of all workers are on one server, so each looks at its own.
 WAITING = {
-    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
-    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    "postgresql": "SELECT count(*) FROM pg_stat_activity"
+    " WHERE wait_event_type = 'Lock' AND datname = current_database()",
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx"
+    " JOIN information_schema.processlist ON id = trx_mysql_thread_id"
+    " WHERE trx_state = 'LOCK WAIT' AND db = DATABASE()",
 }
 _MUCH = 2000
 
