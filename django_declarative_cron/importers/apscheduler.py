@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.apps import apps
@@ -14,16 +11,9 @@ from django.core.management.base import CommandError
 
 from ..exceptions import words_of
 from . import cron_fields
-from .calls import call_keys
-from .result import (
-    NO_RETRY,
-    Difference,
-    ImportedTask,
-    ImportResult,
-    UntranslatableError,
-    named,
-)
-from .sources import Request, imported, readable, zone_difference
+from .calls import add_call
+from .result import NO_RETRY, Difference, ImportedTask, ImportResult, UntranslatableError
+from .sources import Request, imported, zone_difference
 
 GENERAL: Final = (
     Difference(
@@ -46,127 +36,15 @@ _MONDAY_FIRST: Final = {
     name: n for n, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))
 }
 _WEEKDAY: Final = cron_fields.Grammar(0, 6, _MONDAY_FIRST, open_steps=True)
+_DAY: Final = cron_fields.DAY._replace(open_steps=True)
+_FIELDS: Final = {
+    "second": cron_fields.MINUTE,
+    "minute": cron_fields.MINUTE,
+    "hour": cron_fields.HOUR,
+    "month": cron_fields.MONTH,
+}
 _NTH: Final = re.compile(r"(1st|2nd|3rd|4th|5th|last) (mon|tue|wed|thu|fri|sat|sun)")
 _WHICH: Final = {"1st": "#1", "2nd": "#2", "3rd": "#3", "4th": "#4", "5th": "#5", "last": "L"}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One job; a trigger that is neither ``cron`` nor ``interval`` is in words."""
-
-    name: str
-    func: str
-    trigger: str
-    cron: Mapping[str, str] = field(default_factory=dict)
-    length: timedelta | None = None
-    zone: str = "UTC"
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    paused: bool = False
-    misfire_grace: float | None = 1
-    max_instances: int = 1
-    coalesce: bool = True
-    jitter: float | None = None
-    starts: str = ""
-    ends: str = ""
-
-
-def convert(job: Job) -> ImportedTask:
-    try:
-        when, schedule = _schedule(job)
-        if not job.func:
-            raise UntranslatableError("no dotted path leads to its function")
-        keys, calls = call_keys(job.func.replace(":", "."), job.args, job.kwargs)
-    except UntranslatableError as error:
-        return ImportedTask(job.name, None).refused(str(error))
-    entry: dict[str, Any] = {**when, **keys}
-    if job.max_instances > 1:
-        entry["overlap_policy"] = "allow"
-        calls.append(Difference("overlap", _overlap(job.max_instances)))
-    if job.misfire_grace is not None:
-        entry["catch_up_window"] = job.misfire_grace
-    entry["options"] = {"retry": dict(NO_RETRY)}
-    if job.paused:
-        entry["enabled"] = False
-        calls.append(Difference("enabled", "it was paused, and is switched off"))
-    return ImportedTask(job.name, entry, (*schedule, *calls, *_lateness(job), *_limits(job)))
-
-
-def _overlap(most: int) -> str:
-    return f"at most {most} of its runs overlapped; there is no such number here"
-
-
-def _lateness(job: Job) -> list[Difference]:
-    if job.coalesce:
-        return []
-    text = "each of several missed times had a run of its own; here the latest one has"
-    return [Difference("catch-up", text)]
-
-
-def _limits(job: Job) -> list[Difference]:
-    found = []
-    if job.jitter:
-        text = (
-            f"was put off by up to {job.jitter:g} s by chance; it begins at its time now "
-            "(`spread` puts tasks apart)"
-        )
-        found.append(Difference("schedule", text))
-    if job.starts:
-        found.append(Difference("ends", f"it was to begin at {job.starts}; it begins at once now"))
-    if job.ends:
-        found.append(Difference("ends", f"it was to end at {job.ends}; it has no end now"))
-    return found
-
-
-def _schedule(job: Job) -> tuple[dict[str, Any], list[Difference]]:
-    if job.trigger == "interval" and job.length is not None:
-        counts = "counts from when the task is first registered, and from then on without a break"
-        return {"cron": cron_fields.every(job.length)}, [Difference("schedule", counts)]
-    if job.trigger != "cron":
-        raise UntranslatableError(f"{job.trigger} is no schedule of a clock or calendar")
-    texts = {name: job.cron.get(name, "*").lower() for name in _FIELDS}
-    for name in ("year", "week"):
-        if texts[name] != "*":
-            raise UntranslatableError(f"`{name}={texts[name]}` cannot be said here")
-    days, differences = _days(texts["day"], texts["day_of_week"])
-    second, minute, hour, month = (
-        cron_fields.field(grammar.read(texts[name]), grammar._replace(open_steps=False))
-        for name, grammar in _FIELDS.items()
-        if grammar is not None and name not in ("day", "day_of_week")
-    )
-    front = [] if second == "0" else [second]
-    cron = " ".join([*front, minute, hour, days[0], month, days[1]])
-    return {"cron": cron, "timezone": job.zone}, differences
-
-
-_FIELDS: Final[Mapping[str, cron_fields.Grammar | None]] = {
-    "second": cron_fields.SECOND._replace(open_steps=True),
-    "minute": cron_fields.MINUTE._replace(open_steps=True),
-    "hour": cron_fields.HOUR._replace(open_steps=True),
-    "month": cron_fields.MONTH._replace(open_steps=True),
-    "day": cron_fields.DAY._replace(open_steps=True),
-    "day_of_week": _WEEKDAY,
-    "year": None,
-    "week": None,
-}
-
-
-def _days(day: str, weekday: str) -> tuple[tuple[str, str], list[Difference]]:
-    differences = []
-    if any(character.isdigit() for character in weekday.replace("*/", "")):
-        differences.append(Difference("weekday", f"`{weekday}` counted from Monday as 0"))
-    if day == "last" and weekday == "*":
-        return ("L", "*"), differences
-    position = _NTH.fullmatch(day)
-    if position is not None and weekday == "*":
-        return ("*", f"{position[2].upper()}{_WHICH[position[1]]}"), differences
-    named_days = cron_fields.from_monday(_WEEKDAY.read(weekday))
-    found = cron_fields.both_days(cron_fields.DAY._replace(open_steps=True).read(day), named_days)
-    if "*" not in (day, weekday):
-        differences.append(
-            Difference("days", "both day fields had to match; the entry says the same")
-        )
-    return found, differences
 
 
 def read(request: Request) -> ImportResult:
@@ -182,8 +60,7 @@ def read(request: Request) -> ImportResult:
         text = f"{request.source!r} has no jobs: name a scheduler or a job store"
         raise CommandError(text, returncode=2)
     zone = request.project_zone
-    jobs, unread = readable(every(), lambda each: _job(each, defaults, zone), attrgetter("id"))
-    tasks = (*named(map(convert, jobs)), *unread)
+    tasks = [convert(job, defaults, zone) for job in every()]
     return ImportResult("apscheduler", source, tasks, (zone_difference(zone), *GENERAL))
 
 
@@ -222,42 +99,98 @@ def _instantiated(found: Any, path: str) -> Any:
         raise CommandError(text, returncode=2) from error
 
 
-def _job(found: Any, defaults: Mapping[str, Any], zone: str) -> Job:
+def convert(job: Any, defaults: Mapping[str, Any], zone: str) -> ImportedTask:
+    """Convert a job, whose options may be those of its scheduler."""
+
     def option(name: str, otherwise: Any) -> Any:
-        return getattr(found, name, defaults.get(name, otherwise))
+        return getattr(job, name, defaults.get(name, otherwise))
 
-    trigger, kind = found.trigger, type(found.trigger).__name__
-    known = {"CronTrigger": "cron", "IntervalTrigger": "interval"}
-    return Job(
-        name=str(found.id),
-        func=str(getattr(found, "func_ref", None) or ""),
-        trigger=known.get(kind, _words(trigger, kind)),
-        cron={each.name: str(each) for each in getattr(trigger, "fields", ())},
-        length=getattr(trigger, "interval", None),
-        zone=_zone(trigger, zone),
-        args=tuple(found.args),
-        kwargs=dict(found.kwargs),
-        paused=getattr(found, "next_run_time", trigger) is None,
-        misfire_grace=option("misfire_grace_time", 1),
-        max_instances=option("max_instances", 1),
-        coalesce=option("coalesce", True),
-        jitter=getattr(trigger, "jitter", None),
-        starts=_instant(trigger, "start_date") if kind == "CronTrigger" else "",
-        ends=_instant(trigger, "end_date"),
+    task = ImportedTask(str(job.id))
+    with task.refusing():
+        trigger = job.trigger
+        _add_schedule(task, trigger, zone)
+        path = getattr(job, "func_ref", None)
+        if not path:
+            raise UntranslatableError("no dotted path leads to its function")
+        add_call(task, str(path).replace(":", "."), tuple(job.args), dict(job.kwargs))
+        most, grace = option("max_instances", 1), option("misfire_grace_time", 1)
+        if most > 1:
+            task.entry["overlap_policy"] = "allow"
+            text = f"at most {most} of its runs overlapped; there is no such number here"
+            task.differ("overlap", text)
+        if grace is not None:
+            task.entry["catch_up_window"] = grace
+        task.entry["options"] = NO_RETRY
+        if getattr(job, "next_run_time", trigger) is None:
+            task.entry["enabled"] = False
+            task.differ("enabled", "it was paused, and is switched off")
+        if not option("coalesce", True):
+            text = "each of several missed times had a run of its own; here the latest one has"
+            task.differ("catch-up", text)
+        _add_limits(task, trigger)
+    return task
+
+
+def _add_limits(task: ImportedTask, trigger: Any) -> None:
+    if jitter := getattr(trigger, "jitter", None):
+        text = (
+            f"was put off by up to {jitter:g} s by chance; it begins at its time now "
+            "(`spread` puts tasks apart)"
+        )
+        task.differ("schedule", text)
+    start, end = (getattr(trigger, name, None) for name in ("start_date", "end_date"))
+    # An interval begins at its `start_date` whether or not one was given.
+    if start and type(trigger).__name__ == "CronTrigger":
+        text = f"it was to begin at {start:%Y-%m-%d %H:%M}; it begins at once now"
+        task.differ("ends", text)
+    if end:
+        task.differ("ends", f"it was to end at {end:%Y-%m-%d %H:%M}; it has no end now")
+
+
+def _add_schedule(task: ImportedTask, trigger: Any, zone: str) -> None:
+    kind = type(trigger).__name__
+    if kind == "IntervalTrigger":
+        task.entry["cron"] = cron_fields.every(trigger.interval)
+        text = "counts from when the task is first registered, and from then on without a break"
+        task.differ("schedule", text)
+    elif kind == "CronTrigger":
+        task.entry |= {"cron": _cron(task, trigger), "timezone": _zone(trigger, zone)}
+    else:
+        is_date = kind == "DateTrigger"
+        words = (
+            f"one date, {trigger.run_date:%Y-%m-%d %H:%M}," if is_date else f"the trigger {kind}"
+        )
+        raise UntranslatableError(f"{words} is no schedule of a clock or calendar")
+
+
+def _cron(task: ImportedTask, trigger: Any) -> str:
+    texts = {each.name: str(each).lower() for each in trigger.fields}
+    for name in ("year", "week"):
+        if texts[name] != "*":
+            raise UntranslatableError(f"`{name}={texts[name]}` cannot be said here")
+    day, weekday = _days(task, texts["day"], texts["day_of_week"])
+    second, minute, hour, month = (
+        cron_fields.field(grammar._replace(open_steps=True).read(texts[name]), grammar)
+        for name, grammar in _FIELDS.items()
     )
+    front = "" if second == "0" else f"{second} "
+    return f"{front}{minute} {hour} {day} {month} {weekday}"
 
 
-def _words(trigger: Any, kind: str) -> str:
-    if kind == "DateTrigger":
-        return f"one date, {trigger.run_date:%Y-%m-%d %H:%M},"
-    return f"the trigger {kind}"
+def _days(task: ImportedTask, day: str, weekday: str) -> tuple[str, str]:
+    if any(character.isdigit() for character in weekday.replace("*/", "")):
+        task.differ("weekday", f"`{weekday}` counted from Monday as 0")
+    if day == "last" and weekday == "*":
+        return "L", "*"
+    position = _NTH.fullmatch(day)
+    if position is not None and weekday == "*":
+        return "*", f"{position[2].upper()}{_WHICH[position[1]]}"
+    names = cron_fields.from_monday(_WEEKDAY.read(weekday))
+    if "*" not in (day, weekday):
+        task.differ("days", "both day fields had to match; the entry says the same")
+    return cron_fields.both_days(_DAY.read(day), names)
 
 
 def _zone(trigger: Any, otherwise: str) -> str:
     zone = getattr(trigger, "timezone", None)
     return str(getattr(zone, "key", None) or getattr(zone, "zone", None) or zone or otherwise)
-
-
-def _instant(trigger: Any, name: str) -> str:
-    at = getattr(trigger, name, None)
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"

@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from ..core.declarations.values import flaw_of_data
 from ..exceptions import class_of, words_of
-from .result import Difference, UntranslatableError
+from .result import ImportedTask, UntranslatableError
 
 CALL: Final = "django_declarative_cron.importers.callables.call"
 CALL_DO: Final = "django_declarative_cron.importers.callables.call_do"
@@ -18,46 +18,32 @@ SHELL: Final = "django_declarative_cron.importers.callables.shell"
 
 PRINTED: Final = 'what it prints goes where runscheduler prints, and "runner": "process" keeps it'
 
-Keys = tuple[dict[str, Any], list[Difference]]
 
-
-def call_keys(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Keys:
-    """Return the keys that name the function and its arguments.
+def add_call(task: ImportedTask, path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Add the keys that name the function and its arguments.
 
     Raises:
         UntranslatableError: the arguments are not JSON-native, or there is no such function.
     """
-    _require_json(args, kwargs)
     positional = bind(path, args, kwargs)
     if positional is None:
-        return keys_by_name(path, args, kwargs)
-    found: dict[str, Any] = {"callback": path}
+        task.entry |= {"callback": CALL, "args": _json([path, args, kwargs])}
+        task.differ("arguments", f"has arguments by name: `{CALL}` hands them on to `{path}`")
+        return
+    task.entry["callback"] = path
     if positional:
-        found["args"] = _plain(positional)
-    if not kwargs:
-        return found, []
-    text = f"{', '.join(sorted(kwargs))} had a name, and is an argument by its place now"
-    return found, [Difference("arguments", text)]
+        task.entry["args"] = _json(positional)
+    if kwargs:
+        names = ", ".join(sorted(kwargs))
+        task.differ("arguments", f"{names} had a name, and is an argument by its place now")
 
 
-def keys_by_name(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Keys:
-    """Return the keys that call a function with arguments by name.
-
-    Raises:
-        UntranslatableError: the arguments are not JSON-native.
-    """
-    _require_json(args, kwargs)
-    text = f"has arguments by name: `{CALL}` hands them on to `{path}`"
-    keys = {"callback": CALL, "args": [path, _plain(args), _plain(kwargs)]}
-    return keys, [Difference("arguments", text)]
-
-
-def _require_json(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    flaw = flaw_of_data([_plain(args), _plain(kwargs)])
+def _json(value: Any) -> Any:
+    plain = _plain(value)
+    flaw = flaw_of_data(plain)
     if flaw is not None:
         raise UntranslatableError(f"what it is called with {flaw}: only JSON can be declared")
-    if not all(isinstance(key, str) for key in kwargs):
-        raise UntranslatableError("its arguments by name are no names")
+    return plain
 
 
 def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from operator import attrgetter, itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.core.management.base import CommandError
 
@@ -16,16 +14,9 @@ from .. import conf
 from ..fields import as_utc
 from ..formatting import format_instant
 from . import cron_fields
-from .calls import CALL, Keys, call_keys, keys_by_name
-from .result import (
-    NO_RETRY,
-    Difference,
-    ImportedTask,
-    ImportResult,
-    UntranslatableError,
-    named,
-)
-from .sources import Request, imported, readable, rows_of, zone_difference
+from .calls import add_call
+from .result import NO_RETRY, OVERLAPS, Difference, ImportedTask, ImportResult, UntranslatableError
+from .sources import Request, imported, rows_of, zone_difference
 
 GENERAL: Final = (
     Difference(
@@ -33,10 +24,7 @@ GENERAL: Final = (
         "beat made up for a time that it missed if it remembered its last run; here one run "
         "always makes up for the latest missed one",
     ),
-    Difference(
-        "overlap",
-        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
-    ),
+    OVERLAPS,
     Difference(
         "retry", "the policy of one attempt keeps that beat retries nothing; leave it out for three"
     ),
@@ -52,124 +40,16 @@ STILL_SENT: Final = Difference(
 )
 
 # Celery numbers weekdays as cron does, goes over the end of a range, and has no 7.
-_MINUTE: Final = cron_fields.MINUTE._replace(wraps=True)
-_HOUR: Final = cron_fields.HOUR._replace(wraps=True)
-_DAY: Final = cron_fields.DAY._replace(wraps=True)
-_MONTH: Final = cron_fields.MONTH._replace(wraps=True)
-_WEEKDAY: Final = cron_fields.Grammar(0, 6, cron_fields.SUNDAY_FIRST, wraps=True)
-_OF_SENDING: Final = ("queue", "exchange", "routing_key", "priority", "headers", "expires")
-
-
-class Crontab(NamedTuple):
-    """The fields of a crontab of Celery, as texts."""
-
-    minute: str = "*"
-    hour: str = "*"
-    day_of_month: str = "*"
-    month_of_year: str = "*"
-    day_of_week: str = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """One entry; a schedule that is no crontab and no interval is in words."""
-
-    name: str
-    task: str
-    when: Crontab | timedelta | str
-    zone: str = "UTC"
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    enabled: bool = True
-    description: str = ""
-    one_off: bool = False
-    starts: str = ""
-    ends: str = ""
-
-
-def convert(beat: Beat, *, keep_workers: bool = False) -> ImportedTask:
-    try:
-        when, schedule = _schedule(beat)
-        keys, calls = _sent(beat) if keep_workers else _called(beat)
-    except UntranslatableError as error:
-        return ImportedTask(beat.name, None).refused(str(error))
-    entry: dict[str, Any] = {**when, **keys, "overlap_policy": "allow"}
-    entry["options"] = {"retry": dict(NO_RETRY)}
-    if beat.description:
-        entry["description"] = beat.description
-    if not beat.enabled:
-        entry["enabled"] = False
-        schedule.append(Difference("enabled", "it was switched off, and is"))
-    return ImportedTask(beat.name, entry, (*schedule, *calls, *_limits(beat)))
-
-
-def _limits(beat: Beat) -> list[Difference]:
-    found = []
-    if beat.starts:
-        found.append(Difference("ends", f"it was to begin at {beat.starts}; it begins at once now"))
-    if beat.ends:
-        found.append(Difference("ends", f"it was to expire at {beat.ends}; it has no end now"))
-    return found
-
-
-def _schedule(beat: Beat) -> tuple[dict[str, Any], list[Difference]]:
-    if beat.one_off:
-        raise UntranslatableError("it runs once: run it by hand or by `cron run` when it is time")
-    if isinstance(beat.when, str):
-        raise UntranslatableError(f"{beat.when} is no time of a clock or calendar")
-    if isinstance(beat.when, timedelta):
-        text = "counts from when the task is first registered, not from its last run"
-        return {"cron": cron_fields.every(beat.when)}, [Difference("schedule", text)]
-    return {"cron": cron_of(beat.when), "timezone": beat.zone}, _days(beat.when)
-
-
-def _days(when: Crontab) -> list[Difference]:
-    if "*" in (when.day_of_month, when.day_of_week):
-        return []
-    text = "both day fields had to match in Celery; the entry says the same by `weekday#week`"
-    return [Difference("days", text)]
-
-
-def cron_of(when: Crontab) -> str:
-    """Return the expression that names the same minutes.
-
-    Raises:
-        UntranslatableError: there is none.
-    """
-    named_days = _WEEKDAY.read(when.day_of_week)
-    day, weekday = cron_fields.both_days(_DAY.read(when.day_of_month), named_days)
-    minute = cron_fields.field(_MINUTE.read(when.minute), cron_fields.MINUTE)
-    hour = cron_fields.field(_HOUR.read(when.hour), cron_fields.HOUR)
-    month = cron_fields.field(_MONTH.read(when.month_of_year), cron_fields.MONTH)
-    return f"{minute} {hour} {day} {month} {weekday}"
-
-
-def _called(beat: Beat) -> Keys:
-    keys, differences = call_keys(beat.task, beat.args, beat.kwargs)
-    queue = beat.options.get("queue")
-    if queue:
-        differences.append(Difference("queue", f"was sent to the queue {queue!r} of Celery"))
-    for key in _OF_SENDING[1:]:
-        if beat.options.get(key) not in (None, "", {}):
-            differences.append(Difference("queue", f"`{key}` says nothing where nothing is sent"))
-    return keys, differences
-
-
-def _sent(beat: Beat) -> Keys:
-    options = {key: value for key, value in beat.options.items() if value not in (None, "", {})}
-    if not options and not beat.kwargs:
-        return call_keys(f"{beat.task}.delay", beat.args, {})
-    path, args = f"{beat.task}.apply_async", [list(beat.args), dict(beat.kwargs)]
-    if not options:
-        return call_keys(path, args, {})
-    keys, _ = keys_by_name(path, args, options)
-    return keys, [Difference("arguments", f"`{CALL}` hands its options on to `{path}`")]
-
-
-_OWN = "celery.backend_cleanup"
-_SETTINGS = ("CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "beat_schedule")
-_OPTIONS = ("queue", "exchange", "routing_key", "priority")
+_GRAMMARS: Final = {
+    "minute": cron_fields.MINUTE._replace(wraps=True),
+    "hour": cron_fields.HOUR._replace(wraps=True),
+    "day_of_month": cron_fields.DAY._replace(wraps=True),
+    "month_of_year": cron_fields.MONTH._replace(wraps=True),
+    "day_of_week": cron_fields.Grammar(0, 6, cron_fields.SUNDAY_FIRST, wraps=True),
+}
+_OF_SENDING: Final = ("exchange", "routing_key", "priority", "headers", "expires")
+_OWN: Final = "celery.backend_cleanup"
+_SETTINGS: Final = ("CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "beat_schedule")
 
 
 def read(request: Request) -> ImportResult:
@@ -179,21 +59,21 @@ def read(request: Request) -> ImportResult:
         CommandError: the source is no app of Celery, with exit code 2.
     """
     app, entries, zone, source = _source(request)
-    rows = {row.name: row for row in _rows()}
-    beats, unread_rows = readable(rows.values(), lambda row: _of_row(row, app), attrgetter("name"))
+    kept = request.keep_workers
+    related = ("interval", "crontab", "solar", "clocked")
+    rows = rows_of("django_celery_beat", "PeriodicTask", *related)
+    tasks = [of_row(row, app, keep_workers=kept) for row in rows if row.task != _OWN]
     # A row replaces the entry of its name, as in django-celery-beat.
-    others = [each for each in entries if each[0] not in rows]
-    declared, unread = readable(
-        others, lambda each: _of_entry(each[0], each[1], zone, app), itemgetter(0)
-    )
+    replaced = {row.name for row in rows}
+    tasks += [
+        of_entry(name, entry, zone, app, keep_workers=kept)
+        for name, entry in entries
+        if name not in replaced and name != _OWN
+    ]
     if rows:
         source = f"{source} and the tables of django-celery-beat"
-    kept = request.keep_workers
-    tasks = named(
-        convert(beat, keep_workers=kept) for beat in (*beats, *declared) if beat.task != _OWN
-    )
     general = (zone_difference(zone), *GENERAL, STILL_SENT if kept else IN_PROCESS)
-    return ImportResult("celery-beat", source, (*tasks, *unread_rows, *unread), general)
+    return ImportResult("celery-beat", source, tasks, general)
 
 
 def _source(request: Request) -> tuple[Any, list[tuple[str, Any]], str, str]:
@@ -218,87 +98,134 @@ def _of_app(app: Any) -> list[tuple[str, Any]]:
     return list((app.conf.beat_schedule or {}).items())
 
 
-def _rows() -> Iterable[Any]:
-    related = ("interval", "crontab", "solar", "clocked")
-    return rows_of("django_celery_beat", "PeriodicTask", *related)
+def of_entry(
+    name: str, entry: Mapping[str, Any], zone: str, app: Any, *, keep_workers: bool = False
+) -> ImportedTask:
+    """Convert an item of ``beat_schedule``."""
+    task = ImportedTask(str(name))
+    with task.refusing():
+        _add_schedule(task, entry.get("schedule"), zone)
+        path = _path(str(entry.get("task", "")), app)
+        call = (path, entry.get("args") or (), entry.get("kwargs") or {})
+        _add_call(task, *call, entry.get("options") or {}, keep_workers)
+    return task
 
 
-def _of_entry(name: str, entry: Mapping[str, Any], zone: str, app: Any) -> Beat:
-    return Beat(
-        name=str(name),
-        task=_path(str(entry.get("task", "")), app),
-        when=_when(entry.get("schedule")),
-        zone=_zone(entry.get("schedule"), zone),
-        args=entry.get("args") or (),
-        kwargs=entry.get("kwargs") or {},
-        options={**(entry.get("options") or {})},
-    )
-
-
-def _of_row(row: Any, app: Any) -> Beat:
-    options = {key: getattr(row, key) for key in _OPTIONS if getattr(row, key)}
-    if row.expire_seconds:
+def of_row(row: Any, app: Any, *, keep_workers: bool = False) -> ImportedTask:
+    """Convert a ``PeriodicTask`` of django-celery-beat."""
+    task = ImportedTask(row.name)
+    with task.refusing():
+        _add_schedule_of_row(task, row)
+        options = {key: getattr(row, key) for key in ("queue", *_OF_SENDING[:3])}
         options["expires"] = row.expire_seconds
-    return Beat(
-        name=row.name,
-        task=_path(row.task, app),
-        when=_when_of_row(row),
-        zone=str(row.crontab.timezone) if row.crontab else "UTC",
-        args=json.loads(row.args or "[]"),
-        kwargs=json.loads(row.kwargs or "{}"),
-        options=options,
-        enabled=row.enabled,
-        description=" ".join((row.description or "").split()),
-        one_off=row.one_off,
-        starts=_utc(row.start_time),
-        ends=_utc(row.expires),
-    )
+        call = (_path(row.task, app), json.loads(row.args or "[]"), json.loads(row.kwargs or "{}"))
+        _add_call(task, *call, options, keep_workers)
+        if row.description:
+            task.entry["description"] = " ".join(row.description.split())
+        if not row.enabled:
+            task.entry["enabled"] = False
+            task.differ("enabled", "it was switched off, and is")
+        if row.start_time:
+            task.differ("ends", f"it was to begin at {_utc(row.start_time)}; it begins at once now")
+        if row.expires:
+            task.differ("ends", f"it was to expire at {_utc(row.expires)}; it has no end now")
+    return task
 
 
-def _when_of_row(row: Any) -> Crontab | timedelta | str:
-    if row.crontab:
-        return Crontab(**{name: getattr(row.crontab, name) for name in Crontab._fields})
-    if row.interval:
-        return timedelta(**{row.interval.period: row.interval.every})
-    if row.solar:
-        return f"{row.solar.event} at {row.solar.latitude}, {row.solar.longitude}"
-    if row.clocked:
-        return f"once, at {_utc(row.clocked.clocked_time)},"
-    return "nothing"
-
-
-def _utc(at: datetime | None) -> str:
-    # Without USE_TZ the rows of others have local times.
-    return "" if at is None else format_instant(as_utc(at), UTC)
-
-
-def _when(schedule: Any) -> Crontab | timedelta | str:
-    if isinstance(schedule, timedelta):
-        return schedule
+def _add_schedule(task: ImportedTask, schedule: Any, zone: str) -> None:
     if isinstance(schedule, int | float) and not isinstance(schedule, bool):
-        return timedelta(seconds=schedule)
+        schedule = timedelta(seconds=schedule)
+    length = getattr(schedule, "run_every", schedule)
     if hasattr(schedule, "_orig_minute"):
-        return Crontab(*(_field(getattr(schedule, f"_orig_{name}")) for name in Crontab._fields))
-    if isinstance(getattr(schedule, "run_every", None), timedelta):
-        length: timedelta = schedule.run_every
-        return length
-    if hasattr(schedule, "event"):
-        return f"{schedule.event} at {schedule.lat}, {schedule.lon}"
-    return f"a schedule of the kind {type(schedule).__name__}"
+        # Every crontab has an attribute `tz`; only of these it is not the one of some app.
+        own = type(schedule).__name__ == "TzAwareCrontab"
+        texts = [_text(getattr(schedule, f"_orig_{name}")) for name in _GRAMMARS]
+        _add_crontab(task, texts, str(schedule.tz) if own else zone)
+    elif isinstance(length, timedelta):
+        _add_interval(task, length)
+    elif hasattr(schedule, "event"):
+        _refuse(f"{schedule.event} at {schedule.lat}, {schedule.lon}")
+    else:
+        _refuse(f"a schedule of the kind {type(schedule).__name__}")
 
 
-def _zone(schedule: Any, otherwise: str) -> str:
-    # Every crontab has an attribute `tz`; only of these it is not the one of some app.
-    own = type(schedule).__name__ == "TzAwareCrontab"
-    return str(schedule.tz) if own else otherwise
+def _add_schedule_of_row(task: ImportedTask, row: Any) -> None:
+    if row.one_off:
+        raise UntranslatableError("it runs once: run it by hand or by `cron run` when it is time")
+    if row.clocked:
+        _refuse(f"once, at {_utc(row.clocked.clocked_time)},")
+    elif row.crontab:
+        texts = [getattr(row.crontab, name) for name in _GRAMMARS]
+        _add_crontab(task, texts, str(row.crontab.timezone))
+    elif row.interval:
+        _add_interval(task, timedelta(**{row.interval.period: row.interval.every}))
+    elif row.solar:
+        _refuse(f"{row.solar.event} at {row.solar.latitude}, {row.solar.longitude}")
+    else:
+        _refuse("nothing")
 
 
-def _field(given: Any) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Iterable):
+def _refuse(words: str) -> None:
+    raise UntranslatableError(f"{words} is no time of a clock or calendar")
+
+
+def _add_interval(task: ImportedTask, length: timedelta) -> None:
+    task.entry["cron"] = cron_fields.every(length)
+    task.differ("schedule", "counts from when the task is first registered, not from its last run")
+
+
+def _add_crontab(task: ImportedTask, texts: Sequence[str], zone: str) -> None:
+    task.entry |= {"cron": cron_of(texts), "timezone": zone}
+    if "*" not in (texts[2], texts[4]):
+        text = "both day fields had to match in Celery; the entry says the same by `weekday#week`"
+        task.differ("days", text)
+
+
+def cron_of(texts: Sequence[str]) -> str:
+    """Return the expression of a crontab's fields, which are in the order of cron.
+
+    Raises:
+        UntranslatableError: there is none.
+    """
+    grammars = _GRAMMARS.values()
+    values = [grammar.read(text) for grammar, text in zip(grammars, texts, strict=True)]
+    minute, hour, _, month, _ = map(cron_fields.field, values, grammars)
+    day, weekday = cron_fields.both_days(values[2], values[4])
+    return f"{minute} {hour} {day} {month} {weekday}"
+
+
+def _text(given: Any) -> str:
+    if isinstance(given, Iterable) and not isinstance(given, str):
         return ",".join(sorted(map(str, given)))
     return str(given)
+
+
+def _add_call(
+    task: ImportedTask,
+    path: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: Mapping[str, Any],
+    keep_workers: bool,
+) -> None:
+    options = {key: value for key, value in options.items() if value not in (None, "", {})}
+    if not keep_workers:
+        add_call(task, path, args, kwargs)
+        if "queue" in options:
+            task.differ("queue", f"was sent to the queue {options['queue']!r} of Celery")
+        for key in _OF_SENDING:
+            if key in options:
+                task.differ("queue", f"`{key}` says nothing where nothing is sent")
+    elif options or kwargs:
+        add_call(task, f"{path}.apply_async", [list(args), dict(kwargs)], options)
+    else:
+        add_call(task, f"{path}.delay", args, {})
+    task.entry |= {"overlap_policy": "allow", "options": NO_RETRY}
+
+
+def _utc(at: datetime) -> str:
+    # Without USE_TZ the rows of others have local times.
+    return format_instant(as_utc(at), UTC)
 
 
 def _path(name: str, app: Any) -> str:

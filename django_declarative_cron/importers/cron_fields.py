@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..cron.interval import SHORTEST, spelled
 from ..cron.names import SHORT_NAMES
-from .result import Difference, UntranslatableError
+from .result import ImportedTask, UntranslatableError
 
 Values = frozenset[int]
 
@@ -26,24 +26,7 @@ _ITEM: Final = re.compile(r"(\*|\?|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/([0-9]+))?")
 _NAMES: Final = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _WEEKS: Final = {n: frozenset(range(7 * n - 6, min(7 * n, 31) + 1)) for n in range(1, 6)}
 
-
 MACROS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-
-AS_CRON_DOES: Final = (
-    Difference(
-        "catch-up",
-        '"catch_up_window" of 0 keeps that what was missed is left out; without it one run '
-        "makes up for the latest",
-    ),
-    Difference(
-        "overlap",
-        '"allow" keeps that runs may overlap; leave it out to skip a time during a run',
-    ),
-    Difference(
-        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
-    ),
-)
-"""Differences of all tasks that cron itself ran."""
 
 _RANDOM: Final = "~"
 _NTH_DAY: Final = re.compile(r"(?:[0-7]|[a-z]{3})#[1-5]")
@@ -100,17 +83,11 @@ class Grammar(NamedTuple):
         return number
 
 
-SECOND: Final = Grammar(0, 59)
 MINUTE: Final = Grammar(0, 59)
 HOUR: Final = Grammar(0, 23)
 DAY: Final = Grammar(1, 31)
 MONTH: Final = Grammar(1, 12, MONTHS)
 WEEKDAY: Final = Grammar(0, 7, SUNDAY_FIRST)
-
-
-def as_weekdays(values: Values) -> Values:
-    """Return weekdays with Sunday as 0, where it may be 7 too."""
-    return frozenset(value % 7 for value in values)
 
 
 def from_monday(values: Values) -> Values:
@@ -192,54 +169,53 @@ def _ranges(ordered: list[int], name: Callable[[int], str]) -> list[str]:
     return pieces
 
 
-def either_day(text: str, *, star_is_and: bool) -> tuple[str, list[Difference]]:
-    """Return the expression that names the same minutes.
+def either_day(task: ImportedTask, text: str, *, star_is_and: bool) -> str:
+    """Return the expression that names the same minutes, and tell the task what differs.
 
     Raises:
         UntranslatableError: there is none.
     """
     text = text.strip().lower()
     if text in MACROS:
-        return text, []
+        return text
     parts = text.split()
     if len(parts) != 5:
         raise UntranslatableError(f"`{text}` has {len(parts)} fields instead of five")
     if _RANDOM in text:
         reason = f"`{text}` leaves a value to chance: choose one, or let `spread` do it"
         raise UntranslatableError(reason)
-    minute, hour, day, month, weekday = parts
-    front = [
-        field(MINUTE.read(minute), MINUTE),
-        field(HOUR.read(hour), HOUR),
-    ]
-    days, differences = _days(day, weekday, star_is_and)
-    months = field(MONTH.read(month), MONTH)
-    return " ".join([*front, days[0], months, days[1]]), differences
+    minute = field(MINUTE.read(parts[0]), MINUTE)
+    hour = field(HOUR.read(parts[1]), HOUR)
+    month = field(MONTH.read(parts[3]), MONTH)
+    day, weekday = _days(task, parts[2], parts[4], star_is_and)
+    return f"{minute} {hour} {day} {month} {weekday}"
 
 
-def _days(day: str, weekday: str, star_is_and: bool) -> tuple[tuple[str, str], list[Difference]]:
+def _days(task: ImportedTask, day: str, weekday: str, star_is_and: bool) -> tuple[str, str]:
     if (beyond := _beyond_values(day, weekday)) is not None:
-        return beyond, []
+        return beyond
     days = DAY.read(day)
-    names = as_weekdays(WEEKDAY.read(weekday))
+    names = frozenset(value % 7 for value in WEEKDAY.read(weekday))
     both = (field(days, DAY), weekdays(names))
     if day in ("*", "?") or weekday in ("*", "?"):
-        return both, []
+        return both
     # croniter takes a field that names every day for a star, where the other one has a star.
     fulls = (both[0] == "*" and "*" in weekday) or (both[1] == "*" and "*" in day)
     if not star_is_and and fulls:
-        return both, []
+        return both
     if star_is_and and (day.startswith("*") or weekday.startswith("*")):
         text = f"both day fields had to match, because one of `{day}` and `{weekday}` begins with *"
+        task.differ("days", text)
         try:
-            return both_days(days, names), [Difference("days", text)]
+            return both_days(days, names)
         except UntranslatableError:
             reason = "and here either is enough: restrict one, and let the task look at the other"
             raise UntranslatableError(f"{text}, {reason}") from None
     if "*" in both:
-        # One of them names every day, so that either of them is every day.
-        return ("*", "*"), [Difference("days", "one of its day fields names every day")]
-    return both, [Difference("days", "either day field is enough, as it was")]
+        task.differ("days", "one of its day fields names every day")
+        return "*", "*"
+    task.differ("days", "either day field is enough, as it was")
+    return both
 
 
 def _beyond_values(day: str, weekday: str) -> tuple[str, str] | None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from django.core.management.base import CommandError
 
 from ..cron.zones import UnknownZoneError, validate_zone
-from .calls import SHELL
-from .cron_fields import AS_CRON_DOES, MACROS, either_day
+from .cron_fields import MACROS, either_day
 from .result import (
+    AS_CRON_DOES,
     NO_RETRY,
     Difference,
     ImportedTask,
     ImportResult,
     UntranslatableError,
-    named,
 )
-from .shell_commands import command_keys
-from .sources import Request, unreadable
+from .shell_commands import SH, add_command
+from .sources import Request
 
 GENERAL: Final = (
     *AS_CRON_DOES,
@@ -36,7 +33,6 @@ _LONGEST_LINE: Final = 10_000
 """Ten times the limit of cron itself; the expressions below would take long for more."""
 
 _OF_SYSTEM: Final = ("/etc/crontab", "/etc/cron.d")
-_SH: Final = "/bin/sh"
 _FIELD: Final = re.compile(r"[0-9*?,/LW#-]+")
 _USERS: Final = frozenset(
     ("root", "www-data", "nobody", "daemon", "postgres", "mysql", "nginx", "apache", "ubuntu")
@@ -72,32 +68,27 @@ def _text(source: str) -> str:
 
 def convert(
     text: str, zone: str, *, with_users: bool = False
-) -> tuple[tuple[ImportedTask, ...], tuple[Difference, ...]]:
+) -> tuple[list[ImportedTask], list[Difference]]:
     """Return the tasks of a crontab, and the differences that its settings make for all."""
+    tasks: list[ImportedTask] = []
     settings: list[Difference] = []
-    return named(_lines(text, zone, with_users, settings)), tuple(settings)
-
-
-def _lines(
-    text: str, zone: str, with_users: bool, settings: list[Difference]
-) -> Iterator[ImportedTask]:
-    shell = _SH
+    shell = SH
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if len(line) > _LONGEST_LINE:
-            reason = f"it has {len(line):,} characters: that is no line of a crontab"
-            yield ImportedTask(f"line {number}", None).refused(reason)
-            continue
-        setting = _SETTING.fullmatch(line)
+        setting = _SETTING.fullmatch(line) if len(line) <= _LONGEST_LINE else None
         if setting is None or line.lstrip().startswith(("*", "@")):
-            yield _guarded(line, number, zone, with_users, shell)
+            task = ImportedTask(f"line {number}")
+            with task.refusing():
+                _add_line(task, line, zone, with_users, shell)
+            tasks.append(task)
         elif setting[1] == "SHELL":
             shell = setting[2].strip("\"'")
         elif setting[1] == "CRON_TZ":
             zone = setting[2].strip("\"'")
         else:
             settings.append(_setting(setting[1], line.strip()))
+    return tasks, settings
 
 
 def _setting(name: str, line: str) -> Difference:
@@ -106,43 +97,29 @@ def _setting(name: str, line: str) -> Difference:
     return Difference("environment", f"`{line}`: set it for runscheduler, or in the command")
 
 
-def _guarded(line: str, number: int, zone: str, with_users: bool, shell: str) -> ImportedTask:
-    """Read a line; an unreadable one is listed, and the others are read."""
-    try:
-        return _line(line, number, zone, with_users, shell)
-    except (Exception, RecursionError, MemoryError) as error:
-        return unreadable(f"line {number}", error)
-
-
-def _line(line: str, number: int, zone: str, with_users: bool, shell: str) -> ImportedTask:
+def _add_line(task: ImportedTask, line: str, zone: str, with_users: bool, shell: str) -> None:
+    if len(line) > _LONGEST_LINE:
+        reason = f"it has {len(line):,} characters: that is no line of a crontab"
+        raise UntranslatableError(reason)
     match = _LINE.fullmatch(line)
     if match is None:
-        return ImportedTask(f"line {number}", None).refused(
-            f"`{line.strip()}` is no line of a crontab"
-        )
-    when, command, users = match[1], match[2], []
+        raise UntranslatableError(f"`{line.strip()}` is no line of a crontab")
+    when, command = match.groups()
     if with_users:
         user, *rest = command.split(maxsplit=1)
-        command = rest[0] if rest else ""
-        users.append(Difference("environment", f"ran as {user}"))
-    flaw = _flaw_of_command(command, with_users)
-    if flaw:
-        return ImportedTask(f"line {number}", None).refused(f"`{line.strip()}` {flaw}")
-    keys, calls = command_keys(_percent(command.strip()))
-    if keys.get("callback") == SHELL and shell != _SH:
-        keys["args"][0] = f"{shell} -c {shlex.quote(keys['args'][0])}"
-        calls.append(Difference("callback", f"`{shell}` runs it, because SHELL named it"))
-    was = _name_of(keys, command)
+        command = "".join(rest)
+        task.differ("environment", f"ran as {user}")
+    if flaw := _flaw_of_command(command, with_users):
+        raise UntranslatableError(f"`{line.strip()}` {flaw}")
+    add_command(task, _percent(command.strip()), shell)
+    place, task.was = task.was, _name_of(task, command)
     try:
-        cron, days = _when(when)
-        keys_of_zone = _zone(zone)
+        task.entry = {"cron": _cron(task, when), "timezone": _zone(zone), **task.entry}
     except UntranslatableError as error:
-        return ImportedTask(was, None).refused(f"{error} (line {number})")
-    options = {**keys.pop("options", {}), "retry": dict(NO_RETRY)}
-    overlap = keys.pop("overlap_policy", "allow")
-    entry = {"cron": cron, **keys_of_zone, **keys, "overlap_policy": overlap, "catch_up_window": 0}
-    entry["options"] = options
-    return ImportedTask(was, entry, (*days, *users, *calls))
+        raise UntranslatableError(f"{error} ({place})") from None
+    options = task.entry.pop("options", {})
+    task.entry.setdefault("overlap_policy", "allow")
+    task.entry |= {"catch_up_window": 0, "options": {**options, **NO_RETRY}}
 
 
 def _flaw_of_command(command: str, with_users: bool) -> str:
@@ -157,18 +134,18 @@ def _flaw_of_command(command: str, with_users: bool) -> str:
     return ""
 
 
-def _when(text: str) -> tuple[str, list[Difference]]:
+def _cron(task: ImportedTask, text: str) -> str:
     if text.lower() == "@reboot":
         reason = "it ran at the start of the machine; call it in the start of the project instead"
         raise UntranslatableError(reason)
     if text.startswith("@") and text.lower() not in MACROS:
         raise UntranslatableError(f"`{text}` is no time that is known here")
-    return either_day(text, star_is_and=True)
+    return either_day(task, text, star_is_and=True)
 
 
-def _zone(name: str) -> dict[str, Any]:
+def _zone(name: str) -> str:
     try:
-        return {"timezone": validate_zone(name).key}
+        return validate_zone(name).key
     except UnknownZoneError:
         raise UntranslatableError(f"CRON_TZ={name} is no IANA time zone") from None
 
@@ -179,9 +156,9 @@ def _percent(command: str) -> str:
     return "\n".join(piece.replace("\\%", "%") for piece in pieces)
 
 
-def _name_of(keys: dict[str, Any], command: str) -> str:
-    if keys.get("command"):
-        return str(keys["command"][0])
+def _name_of(task: ImportedTask, command: str) -> str:
+    if "command" in task.entry:
+        return str(task.entry["command"][0])
     words = [word for word in re.split(r"[\s;&|]+", command) if word and "=" not in word]
     heads = [word for word in words if word not in ("cd", "sudo", "bash", "sh", "test", "[", "-x")]
     return (heads[0] if heads else command).rstrip("/").rpartition("/")[2].partition(".")[0]

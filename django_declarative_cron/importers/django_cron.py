@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
-
-from django.core.management.base import CommandError
 
 from .. import conf
 from . import cron_fields
 from .calls import CALL_DO
-from .result import (
-    NO_RETRY,
-    Difference,
-    ImportedTask,
-    ImportResult,
-    UntranslatableError,
-    named,
-)
-from .sources import Request, imported, readable, zone_difference
+from .result import NO_RETRY, Difference, ImportedTask, ImportResult, UntranslatableError
+from .sources import Request, imported, zone_difference
 
 GENERAL: Final = (
     Difference(
@@ -44,115 +34,74 @@ GENERAL: Final = (
 _TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One class; intervals are in minutes, times ``HH:MM``, weekdays 0 for Monday."""
-
-    path: str
-    code: str
-    zone: str
-    every: float | None = None
-    at_times: Sequence[str] = ()
-    on_days: Sequence[int] | None = None
-    on_month_days: Sequence[int] | None = None
-    retry_after: float | None = None
-    in_parallel: bool = False
-
-
 def read(request: Request) -> ImportResult:
     """Read the classes."""
+    zone = request.project_zone
     paths = conf.foreign("CRON_CLASSES", ())
-    found, unread = readable(paths, lambda path: _read(str(path), request), _class_name)
-    tasks = named(task for tasks in found for task in tasks)
-    general = (zone_difference(request.project_zone), *GENERAL)
-    return ImportResult("django-cron", "CRON_CLASSES of the settings", (*tasks, *unread), general)
+    tasks = [task for path in paths for task in convert(str(path), zone)]
+    general = (zone_difference(zone), *GENERAL)
+    return ImportResult("django-cron", "CRON_CLASSES of the settings", tasks, general)
 
 
-def _class_name(path: object) -> str:
-    return str(path).rpartition(".")[2]
-
-
-def _read(path: str, request: Request) -> list[ImportedTask]:
-    try:
-        return convert(_job(path, imported(path), request.project_zone))
-    except CommandError as error:
-        return [ImportedTask(_class_name(path), None).refused(str(error))]
-
-
-def _job(path: str, found: Any, zone: str) -> Job:
-    schedule = found.schedule
-    return Job(
-        path=path,
-        code=str(getattr(found, "code", "")),
-        zone=zone,
-        every=schedule.run_every_mins,
-        at_times=tuple(schedule.run_at_times or ()),
-        on_days=_attribute(schedule, "run_on_days", "run_weekly_on_days"),
-        on_month_days=_attribute(schedule, "run_monthly_on_days"),
-        retry_after=schedule.retry_after_failure_mins,
-        in_parallel=bool(getattr(found, "ALLOW_PARALLEL_RUNS", False)),
-    )
-
-
-def _attribute(schedule: Any, *names: str) -> tuple[int, ...] | None:
-    found = next((getattr(schedule, name, None) for name in names if hasattr(schedule, name)), None)
-    return None if found is None else tuple(found)
-
-
-def convert(job: Job) -> list[ImportedTask]:
+def convert(path: str, zone: str) -> list[ImportedTask]:
     """Return entries of a class: several if one expression cannot name all of its times."""
-    was = job.code or _class_name(job.path)
-    try:
-        found = list(_schedules(job))
-    except UntranslatableError as error:
-        return [ImportedTask(was, None).refused(str(error))]
-    return [_task(job, was, when, differences) for when, differences in found]
+    task = ImportedTask(path.rpartition(".")[2])
+    tasks = [task]
+    with task.refusing():
+        job = imported(path)
+        task.was = str(getattr(job, "code", "")) or task.was
+        tasks = [_task(task.was, path, job, *each) for each in _schedules(job.schedule, zone)]
+    return tasks
 
 
-def _task(job: Job, was: str, when: dict[str, Any], differences: list[Difference]) -> ImportedTask:
-    entry: dict[str, Any] = {**when, "callback": CALL_DO, "args": [job.path]}
-    if job.in_parallel:
-        entry["overlap_policy"] = "allow"
-    if job.retry_after:
-        entry["retry_delay"] = timedelta(minutes=job.retry_after)
-        endless = Difference("retry", "is tried again without an end, as before")
-        differences = [*differences, endless]
+def _task(
+    was: str, path: str, job: Any, when: Mapping[str, str], differences: Sequence[Difference]
+) -> ImportedTask:
+    task = ImportedTask(was, {**when, "callback": CALL_DO, "args": [path]}, [*differences])
+    if getattr(job, "ALLOW_PARALLEL_RUNS", False):
+        task.entry["overlap_policy"] = "allow"
+    if minutes := job.schedule.retry_after_failure_mins:
+        task.entry["retry_delay"] = timedelta(minutes=minutes)
+        task.differ("retry", "is tried again without an end, as before")
     else:
-        entry["options"] = {"retry": dict(NO_RETRY)}
-    return ImportedTask(was, entry, tuple(differences))
+        task.entry["options"] = NO_RETRY
+    return task
 
 
-def _schedules(job: Job) -> Iterator[tuple[dict[str, Any], list[Difference]]]:
-    if job.every:
-        if job.on_days is not None or job.on_month_days is not None:
+def _schedules(given: Any, zone: str) -> Iterator[tuple[dict[str, str], list[Difference]]]:
+    on_days = _days(given, "run_on_days", "run_weekly_on_days")
+    on_month_days = _days(given, "run_monthly_on_days")
+    if given.run_every_mins:
+        if on_days is not None or on_month_days is not None:
             reason = "an interval on certain days is two things here: name its hours and minutes"
             raise UntranslatableError(reason)
         about = Difference("schedule", "counts from when the task is first registered")
-        yield {"cron": cron_fields.every(timedelta(minutes=job.every))}, [about]
-    days, differences = _days(job)
-    for minute, hours in _by_minute(job.at_times):
-        cron = f"{minute} {cron_fields.field(hours, cron_fields.HOUR)} {days[0]} * {days[1]}"
-        yield {"cron": cron, "timezone": job.zone}, differences
-    if not job.every and not job.at_times:
+        yield {"cron": cron_fields.every(timedelta(minutes=given.run_every_mins))}, [about]
+    elif not given.run_at_times:
         raise UntranslatableError("it names neither an interval nor a time of the day")
-
-
-def _days(job: Job) -> tuple[tuple[str, str], list[Difference]]:
-    month = cron_fields.DAY.all if job.on_month_days is None else frozenset(job.on_month_days)
-    week = frozenset(range(7)) if job.on_days is None else frozenset(job.on_days)
-    if not month or not week:
-        raise UntranslatableError("it names no day at all")
     differences = []
-    if job.on_days is not None:
+    if on_days is not None:
         text = "was counted from Monday as 0; weekdays have names here"
         differences.append(Difference("weekday", text))
-    if job.on_days is not None and job.on_month_days is not None:
-        text = "the day of the month and the weekday had to match both"
-        differences.append(Difference("days", text))
-    return cron_fields.both_days(month, cron_fields.from_monday(week)), differences
+        if on_month_days is not None:
+            text = "the day of the month and the weekday had to match both"
+            differences.append(Difference("days", text))
+    month = cron_fields.DAY.all if on_month_days is None else on_month_days
+    week = frozenset(range(7)) if on_days is None else cron_fields.from_monday(on_days)
+    day, weekday = cron_fields.both_days(month, week)
+    for minute, hours in _by_minute(given.run_at_times or ()).items():
+        hour = cron_fields.field(frozenset(hours), cron_fields.HOUR)
+        yield {"cron": f"{minute} {hour} {day} * {weekday}", "timezone": zone}, differences
 
 
-def _by_minute(times: Sequence[str]) -> Iterable[tuple[int, frozenset[int]]]:
+def _days(given: Any, *names: str) -> cron_fields.Values | None:
+    found = next((getattr(given, name) for name in names if hasattr(given, name)), None)
+    if found is not None and not found:
+        raise UntranslatableError("it names no day at all")
+    return None if found is None else frozenset(found)
+
+
+def _by_minute(times: Sequence[str]) -> dict[int, set[int]]:
     """Group the times that one expression can name."""
     hours: dict[int, set[int]] = {}
     for text in times:
@@ -160,4 +109,4 @@ def _by_minute(times: Sequence[str]) -> Iterable[tuple[int, frozenset[int]]]:
         if match is None:
             raise UntranslatableError(f"{text!r} is no time of the day")
         hours.setdefault(int(match[2]), set()).add(int(match[1]))
-    return [(minute, frozenset(found)) for minute, found in hours.items()]
+    return hours

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
+
+from django.core.management.base import CommandError
+
+from ..exceptions import class_of, words_of
 
 About = Literal[
     "zone",
@@ -29,7 +34,8 @@ About = Literal[
     "refused",
 ]
 
-NO_RETRY: Final[Mapping[str, Any]] = {"max_attempts": 1}
+NO_RETRY: Final[Mapping[str, Any]] = {"retry": {"max_attempts": 1}}
+"""The options that keep the one attempt of schedulers which retry nothing."""
 
 _LONGEST_NAME: Final = 100
 _WIDTH: Final = 96
@@ -47,19 +53,47 @@ class Difference(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+OVERLAPS: Final = Difference(
+    "overlap", '"allow" keeps that runs may overlap; leave it out to skip a time during a run'
+)
+AS_CRON_DOES: Final = (
+    Difference(
+        "catch-up",
+        '"catch_up_window" of 0 keeps that what was missed is left out; without it one run '
+        "makes up for the latest",
+    ),
+    OVERLAPS,
+    Difference(
+        "retry", "the policy of one attempt keeps that cron retries nothing; leave it out for three"
+    ),
+)
+"""Differences of all tasks that cron itself ran."""
+
+
+@dataclass(slots=True)
 class ImportedTask:
-    """One task: its old name, its entry (``None`` if nothing means the same), the differences."""
+    """One task: its old name, its entry (empty if nothing means the same), the differences."""
 
     was: str
-    entry: Mapping[str, Any] | None
-    differences: tuple[Difference, ...] = ()
+    entry: dict[str, Any] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
 
-    def differing(self, *differences: Difference) -> ImportedTask:
-        return replace(self, differences=(*self.differences, *differences))
+    def differ(self, about: About, text: str) -> None:
+        self.differences.append(Difference(about, text))
 
-    def refused(self, reason: str) -> ImportedTask:
-        return replace(self.differing(Difference("refused", reason)), entry=None)
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Leave the task without an entry, and with the reason, where the block raises."""
+        try:
+            yield
+        except (UntranslatableError, CommandError) as error:
+            self._refuse(str(error))
+        except Exception as error:
+            # Foreign code and data may raise anything; the other tasks are read.
+            self._refuse(f"it cannot be read: {class_of(error)}: {words_of(error)}")
+
+    def _refuse(self, reason: str) -> None:
+        self.entry, self.differences = {}, [Difference("refused", reason)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +102,8 @@ class ImportResult:
 
     scheduler: str
     source: str
-    tasks: tuple[ImportedTask, ...]
-    general: tuple[Difference, ...] = ()
+    tasks: Sequence[ImportedTask]
+    general: Sequence[Difference] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-native data."""
@@ -80,7 +114,7 @@ class ImportResult:
             "tasks": [
                 {
                     "was": task.was,
-                    "entry": None if task.entry is None else _native(task.entry),
+                    "entry": _native(task.entry) or None,
                     "differences": [each._asdict() for each in task.differences],
                 }
                 for task in self.tasks
@@ -92,21 +126,16 @@ class ImportResult:
         return "\n".join(_lines(self)) + "\n"
 
 
-def named(tasks: Iterable[ImportedTask]) -> tuple[ImportedTask, ...]:
+def give_names(tasks: Sequence[ImportedTask]) -> None:
     """Give every entry a unique name that a declaration accepts."""
     taken: set[str] = set()
-    found = []
     for task in tasks:
-        if task.entry is None:
-            found.append(task)
-            continue
-        name = _unique(_slug(task.was), taken)
-        taken.add(name)
-        renamed = replace(task, entry={"name": name, **task.entry})
-        if name != task.was:
-            renamed = renamed.differing(Difference("name", f"was called {task.was!r}"))
-        found.append(renamed)
-    return tuple(found)
+        if task.entry:
+            name = _unique(_slug(task.was), taken)
+            taken.add(name)
+            task.entry = {"name": name, **task.entry}
+            if name != task.was:
+                task.differ("name", f"was called {task.was!r}")
 
 
 def _slug(text: str) -> str:
@@ -137,8 +166,8 @@ def _lines(result: ImportResult) -> Iterator[str]:
         yield from _comment("What is different of every task", "")
         for each in result.general:
             yield from _comment(f"- {each.about}: {each.text}", "", hanging=True)
-    entries = [task.entry for task in result.tasks if task.entry is not None]
-    if any(isinstance(value, timedelta) for entry in entries for value in entry.values()):
+    values = (value for task in result.tasks for value in task.entry.values())
+    if any(isinstance(value, timedelta) for value in values):
         yield "from datetime import timedelta"
     yield ""
     yield "SCHEDULED_TASKS = ["
@@ -148,14 +177,14 @@ def _lines(result: ImportResult) -> Iterator[str]:
 
 
 def _task(task: ImportedTask) -> Iterator[str]:
-    if task.entry is None:
+    if not task.entry:
         yield from _comment(f"{task.was}: no entry", _INDENT)
     for each in task.differences:
         yield from _comment(f"- {each.about}: {each.text}", _INDENT, hanging=True)
-    if task.entry is not None:
+    if task.entry:
         yield f"{_INDENT}{{"
         for key, value in task.entry.items():
-            yield f"{_INDENT * 2}{literal(key)}: {literal(value)},"
+            yield f"{_INDENT * 2}{_literal(key)}: {_literal(value)},"
         yield f"{_INDENT}}},"
 
 
@@ -173,7 +202,7 @@ def _comment(text: str, indent: str, *, hanging: bool = False) -> Iterator[str]:
     )
 
 
-def literal(value: Any) -> str:
+def _literal(value: Any) -> str:
     """Return a value as Python source."""
     match value:
         case timedelta():
@@ -184,8 +213,8 @@ def literal(value: Any) -> str:
         case str():
             return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
         case list() | tuple():
-            return f"[{', '.join(map(literal, value))}]"
+            return f"[{', '.join(map(_literal, value))}]"
         case Mapping():
-            pairs = (f"{literal(key)}: {literal(each)}" for key, each in value.items())
+            pairs = (f"{_literal(key)}: {_literal(each)}" for key, each in value.items())
             return f"{{{', '.join(pairs)}}}"
     return repr(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from django.apps import apps
 from django.core.management.base import CommandError
@@ -12,9 +11,7 @@ from django.utils.module_loading import import_string
 
 from .. import conf
 from ..exceptions import class_of, words_of
-from .result import Difference, ImportedTask
-
-T = TypeVar("T")
+from .result import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +46,12 @@ def imported(path: str) -> Any:
         raise CommandError(text, returncode=2) from error
 
 
-def rows_of(app: str, model: str, *related: str) -> Iterable[Any]:
+def rows_of(app: str, model: str, *related: str) -> list[Any]:
     """Return the rows of a table, none where its app is not installed."""
     if not apps.is_installed(app):
         return []
     manager: Any = apps.get_model(app, model)._default_manager
     return list(manager.select_related(*related).order_by("pk"))
-
-
-def readable(
-    rows: Iterable[Any], read: Callable[[Any], T], name_of: Callable[[Any], object]
-) -> tuple[list[T], list[ImportedTask]]:
-    """Return the rows that can be read, and a refused task for each other row."""
-    found: list[T] = []
-    unread: list[ImportedTask] = []
-    for row in rows:
-        try:
-            found.append(read(row))
-        except (Exception, RecursionError, MemoryError) as error:
-            unread.append(unreadable(str(name_of(row)), error))
-    return found, unread
-
-
-def unreadable(name: str, error: BaseException) -> ImportedTask:
-    text = f"it cannot be read: {class_of(error)}: {words_of(error)}"
-    return ImportedTask(name, None).refused(text)
 
 
 def zone_difference(zone: str) -> Difference:

@@ -58,14 +58,14 @@ class _Field:
 class CronTrigger:
     """Fields before the first one that was given are any, those behind the last one least."""
 
-    def __init__(self, *, timezone: str = "UTC", jitter: int | None = None, **given: Any) -> None:
+    def __init__(self, *, timezone: str = "UTC", **given: Any) -> None:
         last = max(map(_FIELDS.index, given))
         self.fields = [
             _Field(name, str(given.get(name, _LEAST.get(name, "*") if number > last else "*")))
             for number, name in enumerate(_FIELDS)
         ]
-        self.timezone, self.jitter = timezone, jitter
-        self.start_date = self.end_date = None
+        self.timezone = timezone
+        self.start_date = self.end_date = self.jitter = None
 
     @classmethod
     def from_crontab(cls, text: str, timezone: str = "UTC") -> CronTrigger:
@@ -78,7 +78,9 @@ class IntervalTrigger:
 
     def __init__(self, **length: float) -> None:
         self.interval, self.timezone = timedelta(**length), "UTC"
-        self.start_date, self.end_date, self.jitter = None, None, None
+        self.start_date: Any = None
+        self.end_date: Any = None
+        self.jitter: float | None = None
 
 
 class DateTrigger:
@@ -106,6 +108,26 @@ class BackgroundScheduler:
 
     def get_jobs(self) -> list[Any]:
         return self._jobs
+
+
+def beat_row(**given: Any) -> SimpleNamespace:
+    """A row as django-celery-beat 2.9 has it."""
+    nothing = ("interval", "crontab", "solar", "clocked", "queue", "exchange", "routing_key")
+    keys: dict[str, Any] = dict.fromkeys(nothing)
+    keys |= dict.fromkeys(("priority", "expires", "expire_seconds", "start_time"))
+    keys |= {
+        "name": "a",
+        "task": "tests.management.callbacks.nothing",
+        "args": "[]",
+        "kwargs": "{}",
+    }
+    keys |= {"one_off": False, "enabled": True, "description": ""}
+    return SimpleNamespace(**{**keys, **given})
+
+
+def crontab_row(**given: str) -> SimpleNamespace:
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    return SimpleNamespace(**{**dict.fromkeys(names, "*"), "timezone": "UTC", **given})
 
 
 def modules() -> dict[str, ModuleType]:

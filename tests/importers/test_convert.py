@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -20,20 +21,20 @@ from django_declarative_cron.importers import (
     django_crontab,
     django_q,
 )
-from django_declarative_cron.importers.calls import CALL, CALL_DO, SHELL, call_keys
-from django_declarative_cron.importers.celery_beat import Beat, Crontab
-from django_declarative_cron.importers.django_q import Row
+from django_declarative_cron.importers.calls import CALL, CALL_DO, SHELL, add_call
 from django_declarative_cron.importers.result import (
     Difference,
     ImportedTask,
     ImportResult,
     UntranslatableError,
-    named,
+    give_names,
 )
-from django_declarative_cron.importers.shell_commands import command_keys
+from django_declarative_cron.importers.shell_commands import add_command
+
+from .stand_ins import CronTrigger, DateTrigger, IntervalTrigger, Schedule, beat_row, crontab_row
 
 ONE = {"retry": {"max_attempts": 1}}
-DAILY = Crontab("0", "7")
+DAILY = crontab_row(minute="0", hour="7")
 
 
 def abouts(task: ImportedTask) -> list[str]:
@@ -41,7 +42,7 @@ def abouts(task: ImportedTask) -> list[str]:
 
 
 def entry(task: ImportedTask) -> Mapping[str, Any]:
-    assert task.entry is not None, task.differences
+    assert task.entry, task.differences
     return task.entry
 
 
@@ -61,22 +62,32 @@ def functions_of_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- Celery ---
 
+AT = datetime(2027, 1, 31, 5, 30, tzinfo=UTC)
+SUNSET = SimpleNamespace(event="sunset", latitude=1, longitude=2)
+EVERY_30_S = SimpleNamespace(every=30, period="seconds")
+
+
+def beat_of(**given: Any) -> SimpleNamespace:
+    """Return a row with the daily crontab unless it has another schedule."""
+    crontab = None if "interval" in given else DAILY
+    return beat_row(**{"name": "x", "task": "a.b", "crontab": crontab, **given})
+
 
 @pytest.mark.parametrize(
     ("given", "keys", "about"),
     [
         ({}, {"cron": "0 7 * * *", "timezone": "UTC", "callback": "a.b"}, []),
-        ({"when": timedelta(seconds=30)}, {"cron": "@every 30s"}, ["schedule"]),
-        ({"zone": "Asia/Tokyo"}, {"timezone": "Asia/Tokyo"}, []),
+        ({"interval": EVERY_30_S}, {"cron": "@every 30s"}, ["schedule"]),
+        ({"crontab": crontab_row(timezone="Asia/Tokyo")}, {"timezone": "Asia/Tokyo"}, []),
         ({"enabled": False}, {"enabled": False}, ["enabled"]),
-        ({"kwargs": {"a": 1}}, {"callback": CALL, "args": ["a.b", [], {"a": 1}]}, ["arguments"]),
-        ({"options": {"queue": "q", "priority": 3}}, {"callback": "a.b"}, ["queue", "queue"]),
-        ({"starts": "then", "ends": "then"}, {"callback": "a.b"}, ["ends", "ends"]),
+        ({"kwargs": '{"a": 1}'}, {"callback": CALL, "args": ["a.b", [], {"a": 1}]}, ["arguments"]),
+        ({"queue": "q", "priority": 3}, {"callback": "a.b"}, ["queue", "queue"]),
+        ({"start_time": AT, "expires": AT}, {"callback": "a.b"}, ["ends", "ends"]),
         ({"description": "What for"}, {"description": "What for"}, []),
     ],
 )
 def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: list[str]) -> None:
-    task = celery_beat.convert(Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given}))
+    task = celery_beat.of_row(beat_of(**given), None)
     assert entry(task).items() >= {**keys, "overlap_policy": "allow", "options": ONE}.items()
     assert abouts(task) == about
 
@@ -84,27 +95,27 @@ def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: li
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"when": "sunset at 1, 2"}, "no time of a clock"),
+        ({"solar": SUNSET, "crontab": None}, "no time of a clock"),
         ({"one_off": True}, "runs once"),
-        ({"when": timedelta(milliseconds=10)}, "too fine"),
-        ({"when": Crontab("61")}, "out of 0 to 59"),
-        ({"when": Crontab(day_of_month="13", day_of_week="fri")}, "both had to match"),
-        ({"args": [datetime(2024, 1, 1, tzinfo=UTC)]}, "only JSON"),
+        ({"interval": SimpleNamespace(every=10, period="microseconds")}, "too fine"),
+        ({"crontab": crontab_row(minute="61")}, "out of 0 to 59"),
+        ({"crontab": crontab_row(day_of_month="13", day_of_week="fri")}, "both had to match"),
+        ({"args": "[NaN]"}, "only JSON"),
     ],
 )
 def test_an_entry_of_beat_without_equivalent(given: dict[str, Any], reason: str) -> None:
-    task = celery_beat.convert(Beat(**{"name": "x", "task": "a.b", "when": DAILY, **given}))
-    assert task.entry is None
+    task = celery_beat.of_row(beat_of(**given), None)
+    assert not task.entry
     assert reason in task.differences[-1].text
 
 
 def test_workers_of_celery_may_be_kept() -> None:
     beats = [
-        Beat("a", "m.f", DAILY, args=(1,)),
-        Beat("b", "m.f", DAILY, kwargs={"x": 1}),
-        Beat("c", "m.f", DAILY, args=(1,), options={"queue": "slow"}),
+        beat_of(task="m.f", args="[1]"),
+        beat_of(task="m.f", kwargs='{"x": 1}'),
+        beat_of(task="m.f", args="[1]", queue="slow"),
     ]
-    first, second, third = (celery_beat.convert(each, keep_workers=True) for each in beats)
+    first, second, third = (celery_beat.of_row(each, None, keep_workers=True) for each in beats)
     assert (entry(first)["callback"], entry(first)["args"]) == ("m.f.delay", [1])
     assert (entry(second)["callback"], entry(second)["args"]) == ("m.f.apply_async", [[], {"x": 1}])
     assert entry(third)["args"] == ["m.f.apply_async", [[1], {}], {"queue": "slow"}]
@@ -112,7 +123,14 @@ def test_workers_of_celery_may_be_kept() -> None:
 
 # --- django-q ---
 
-AT = datetime(2027, 1, 31, 6, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def q_row(**given: Any) -> SimpleNamespace:
+    """Return a row of django-q, which runs in Berlin at 6:30 on 31 January next."""
+    nothing = dict.fromkeys(("minutes", "cron", "args", "kwargs", "hook"))
+    keys = {"name": "x", "func": "a.b", "schedule_type": "D", "next_run": AT, "repeats": -1}
+    return SimpleNamespace(**{**nothing, **keys, **given})
 
 
 @pytest.mark.parametrize(
@@ -131,8 +149,8 @@ AT = datetime(2027, 1, 31, 6, 30, tzinfo=ZoneInfo("Europe/Berlin"))
     ],
 )
 def test_a_schedule_of_django_q(kind: str, cron: str, about: list[str]) -> None:
-    row = Row("x", "a.b", kind, AT, "Europe/Berlin", minutes=15, cron="*/5 * * * 1-5")
-    task = django_q.convert(row)
+    row = q_row(schedule_type=kind, minutes=15, cron="*/5 * * * 1-5")
+    task = django_q.convert(row, BERLIN)
     assert (entry(task)["cron"], abouts(task)) == (cron, about)
 
 
@@ -149,8 +167,7 @@ def test_a_schedule_of_django_q(kind: str, cron: str, about: list[str]) -> None:
     ],
 )
 def test_what_a_schedule_of_django_q_loses(given: dict[str, Any], about: list[str]) -> None:
-    keys = {"name": "", "func": "a.b", "schedule_type": "D", "next_run": AT, "zone": "UTC", **given}
-    task = django_q.convert(Row(**keys))
+    task = django_q.convert(q_row(name="", **given), BERLIN)
     assert abouts(task) == about
 
 
@@ -179,17 +196,28 @@ def test_nothing_in_them_is_evaluated(args: Any, kwargs: Any) -> None:
     ("kind", "at", "reason"), [("O", AT, "once"), ("D", None, "no next run"), ("X", AT, "'X'")]
 )
 def test_a_schedule_of_django_q_without_equivalent(kind: str, at: Any, reason: str) -> None:
-    task = django_q.convert(Row("x", "a.b", kind, at, "UTC"))
-    assert task.entry is None
+    task = django_q.convert(q_row(schedule_type=kind, next_run=at), BERLIN)
+    assert not task.entry
     assert reason in task.differences[-1].text
 
 
 # --- django-cron ---
 
 
-def test_times_that_one_expression_cannot_name_are_several_entries() -> None:
-    job = django_cron.Job("a.B", "code", "UTC", at_times=("11:30", "14:00", "23:30"))
-    first, second = named(django_cron.convert(job))
+def of_class(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], **own: Any
+) -> list[ImportedTask]:
+    job = SimpleNamespace(schedule=Schedule(**given), code="code", **own)
+    monkeypatch.setattr(django_cron, "imported", lambda path: job)
+    return django_cron.convert("a.B", "UTC")
+
+
+def test_times_that_one_expression_cannot_name_are_several_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tasks = of_class(monkeypatch, {"run_at_times": ["11:30", "14:00", "23:30"]})
+    give_names(tasks)
+    first, second = tasks
     assert (entry(first)["name"], entry(first)["cron"]) == ("code", "30 11,23 * * *")
     assert (entry(second)["name"], entry(second)["cron"]) == ("code-2", "0 14 * * *")
     assert entry(first).items() >= {"callback": CALL_DO, "args": ["a.B"], "options": ONE}.items()
@@ -198,32 +226,54 @@ def test_times_that_one_expression_cannot_name_are_several_entries() -> None:
 @pytest.mark.parametrize(
     ("given", "keys", "about"),
     [
-        ({"every": 5}, {"cron": "@every 5m"}, ["schedule"]),
-        ({"every": 5, "in_parallel": True}, {"overlap_policy": "allow"}, ["schedule"]),
+        ({"run_every_mins": 5}, {"cron": "@every 5m"}, ["schedule"]),
         (
-            {"every": 5, "retry_after": 7},
+            {"run_every_mins": 5, "retry_after_failure_mins": 7},
             {"retry_delay": timedelta(minutes=7)},
             ["schedule", "retry"],
         ),
-        ({"at_times": ("7:05",), "on_days": (0, 6)}, {"cron": "5 7 * * MON,SUN"}, ["weekday"]),
-        ({"at_times": ("7:05",), "on_month_days": (1, 15)}, {"cron": "5 7 1,15 * *"}, []),
+        (
+            {"run_at_times": ["7:05"], "run_on_days": [0, 6]},
+            {"cron": "5 7 * * MON,SUN"},
+            ["weekday"],
+        ),
+        (
+            {"run_at_times": ["7:05"], "run_monthly_on_days": [1, 15]},
+            {"cron": "5 7 1,15 * *"},
+            [],
+        ),
     ],
 )
 def test_a_class_of_django_cron(
-    given: dict[str, Any], keys: dict[str, Any], about: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any],
+    keys: dict[str, Any],
+    about: list[str],
 ) -> None:
-    (task,) = django_cron.convert(django_cron.Job("a.B", "code", "UTC", **given))
+    (task,) = of_class(monkeypatch, given)
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
 
+def test_a_class_of_django_cron_whose_runs_may_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = of_class(monkeypatch, {"run_every_mins": 5}, ALLOW_PARALLEL_RUNS=True)
+    assert entry(task)["overlap_policy"] == "allow"
+
+
 @pytest.mark.parametrize(
     "given",
-    [{}, {"at_times": ("noon",)}, {"every": 5, "on_days": (0,)}, {"every": 5, "on_days": ()}],
+    [
+        {},
+        {"run_at_times": ["noon"]},
+        {"run_every_mins": 5, "run_on_days": [0]},
+        {"run_every_mins": 5, "run_on_days": []},
+    ],
 )
-def test_a_class_of_django_cron_without_equivalent(given: dict[str, Any]) -> None:
-    (task,) = django_cron.convert(django_cron.Job("a.B", "code", "UTC", **given))
-    assert task.entry is None
+def test_a_class_of_django_cron_without_equivalent(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    (task,) = of_class(monkeypatch, given)
+    assert not task.entry
 
 
 # --- django-crontab ---
@@ -248,26 +298,31 @@ def test_an_item_of_django_crontab(
     monkeypatch: pytest.MonkeyPatch, item: tuple[Any, ...], keys: dict[str, Any], about: list[str]
 ) -> None:
     monkeypatch.setattr(calls, "bind", by_place)
-    task = django_crontab.convert(django_crontab.job_of(item, "UTC"))
+    task = django_crontab.convert(item, "UTC")
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
 
 def test_what_cron_missed_stays_left_out() -> None:
-    job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC")
-    assert entry(django_crontab.convert(job))["catch_up_window"] == 0
+    task = django_crontab.convert(("0 4 * * *", "a.b"), "UTC")
+    assert entry(task)["catch_up_window"] == 0
     (task,), _ = crontab.convert("0 0 * * * ./manage.py check\n", "UTC")
     assert entry(task)["catch_up_window"] == 0
-    late = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), misfire_grace=None)
-    assert "catch_up_window" not in entry(apscheduler.convert(late))
+    assert "catch_up_window" not in entry(of_job(misfire_grace_time=None))
 
 
 def test_locked_jobs_are_skipped() -> None:
-    job = django_crontab.job_of(("0 4 * * *", "a.b"), "UTC", locked=True)
-    assert "overlap_policy" not in entry(django_crontab.convert(job))
+    task = django_crontab.convert(("0 4 * * *", "a.b"), "UTC", locked=True)
+    assert "overlap_policy" not in entry(task)
 
 
 # --- APScheduler ---
+
+
+def of_job(trigger: Any = None, **given: Any) -> ImportedTask:
+    own = {"id": "x", "func_ref": "a:b", "args": (), "kwargs": {}, **given}
+    job = SimpleNamespace(trigger=trigger or IntervalTrigger(hours=2), **own)
+    return apscheduler.convert(job, {}, "UTC")
 
 
 @pytest.mark.parametrize(
@@ -282,45 +337,54 @@ def test_locked_jobs_are_skipped() -> None:
     ],
 )
 def test_fields_of_apscheduler(texts: dict[str, str], cron: str) -> None:
-    task = apscheduler.convert(apscheduler.Job("x", "a:b", "cron", texts))
-    assert entry(task)["cron"] == cron
+    assert entry(of_job(CronTrigger(**texts)))["cron"] == cron
 
 
 @pytest.mark.parametrize(
     ("given", "keys", "about"),
     [
         ({}, {"cron": "@every 2h", "callback": "a.b", "catch_up_window": 1}, ["schedule"]),
-        ({"paused": True}, {"enabled": False}, ["schedule", "enabled"]),
+        ({"next_run_time": None}, {"enabled": False}, ["schedule", "enabled"]),
         ({"max_instances": 3}, {"overlap_policy": "allow"}, ["schedule", "overlap"]),
         ({"coalesce": False}, {}, ["schedule", "catch-up"]),
-        ({"misfire_grace": 60}, {"catch_up_window": 60}, ["schedule"]),
-        ({"jitter": 5, "ends": "then"}, {}, ["schedule", "schedule", "ends"]),
+        ({"misfire_grace_time": 60}, {"catch_up_window": 60}, ["schedule"]),
     ],
 )
 def test_a_job_of_apscheduler(
     given: dict[str, Any], keys: dict[str, Any], about: list[str]
 ) -> None:
-    job = apscheduler.Job("x", "a:b", "interval", length=timedelta(hours=2), **given)
-    task = apscheduler.convert(job)
+    task = of_job(**given)
     assert entry(task).items() >= keys.items()
     assert abouts(task) == about
 
 
+def test_what_a_trigger_of_apscheduler_loses() -> None:
+    trigger = IntervalTrigger(hours=2)
+    trigger.start_date, trigger.end_date, trigger.jitter = AT, AT, 5
+    assert abouts(of_job(trigger)) == ["schedule", "schedule", "ends"]
+
+
 @pytest.mark.parametrize(
-    "job",
+    ("trigger", "given"),
     [
-        apscheduler.Job("x", "", "interval", length=timedelta(hours=2)),
-        apscheduler.Job("x", "a:b", "one date, 2030-01-01 00:00,"),
-        apscheduler.Job("x", "a:b", "cron", {"year": "2030"}),
-        apscheduler.Job("x", "a:b", "cron", {"week": "1"}),
-        apscheduler.Job("x", "a:b", "cron", {"day": "13", "day_of_week": "fri"}),
+        (None, {"func_ref": None}),
+        (DateTrigger(AT), {}),
+        (CronTrigger(year="2030"), {}),
+        (CronTrigger(week="1"), {}),
+        (CronTrigger(day="13", day_of_week="fri"), {}),
     ],
 )
-def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
-    assert apscheduler.convert(job).entry is None
+def test_a_job_of_apscheduler_without_equivalent(trigger: Any, given: dict[str, Any]) -> None:
+    assert of_job(trigger, **given).differences[0].about == "refused"
 
 
 # --- crontabs ---
+
+
+def command_of(line: str) -> ImportedTask:
+    task = ImportedTask("x")
+    add_command(task, line)
+    return task
 
 
 @pytest.mark.parametrize(
@@ -339,8 +403,7 @@ def test_a_job_of_apscheduler_without_equivalent(job: apscheduler.Job) -> None:
     ],
 )
 def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> None:
-    keys, _ = command_keys(line)
-    assert keys["command"] == words
+    assert command_of(line).entry["command"] == words
 
 
 @pytest.mark.parametrize(
@@ -358,19 +421,20 @@ def test_a_line_that_is_a_management_command(line: str, words: list[str]) -> Non
     ],
 )
 def test_a_line_that_needs_a_shell(line: str) -> None:
-    keys, told = command_keys(line)
-    assert keys == {"callback": SHELL, "args": [line], "runner": "process"}
-    assert [each.about for each in told] == ["callback"]
+    task = command_of(line)
+    assert task.entry == {"callback": SHELL, "args": [line], "runner": "process"}
+    assert abouts(task) == ["callback"]
 
 
 def test_nothing_is_promised_of_output_that_a_thread_does_not_keep() -> None:
-    keys, (told,) = command_keys("python manage.py check >> check.log")
-    assert "runner" not in keys
+    task = command_of("python manage.py check >> check.log")
+    (told,) = task.differences
+    assert "runner" not in task.entry
     assert told.text.startswith("wrote into check.log; what it prints goes where runscheduler")
 
 
 def test_wrappers_become_options() -> None:
-    keys, _ = command_keys("flock -n x.lock timeout 10m python manage.py check")
+    keys = command_of("flock -n x.lock timeout 10m python manage.py check").entry
     assert keys["overlap_policy"] == "skip"
     assert keys["options"] == {"timeout": 600}
 
@@ -396,7 +460,7 @@ def test_a_crontab_line_by_line() -> None:
     assert entry(first)["timezone"] == "Europe/Berlin"
     assert (entry(second)["cron"], entry(second)["timezone"]) == ("30 4 1,15 * SUN", "Asia/Tokyo")
     reasons = [each.differences[-1].text for each in others]
-    assert [each.entry for each in others] == [None] * 3
+    assert [each.entry for each in others] == [{}] * 3
     assert "start of the machine" in reasons[0]
     assert "CRON_TZ=Nowhere" in reasons[1]
     assert "`nonsense` is no line" in reasons[2]
@@ -412,9 +476,10 @@ def test_a_crontab_of_the_system_names_users() -> None:
 
 
 def test_names_are_made_fit_and_stay_apart() -> None:
-    tasks = named(
+    tasks = [
         ImportedTask(was, {"cron": "* * * * *"}) for was in ("A b!", "a-b", "é", "a-b", "x" * 300)
-    )
+    ]
+    give_names(tasks)
     names = [entry(task)["name"] for task in tasks]
     assert names == ["a-b", "a-b-2", "task", "a-b-3", "x" * 100]
     assert [abouts(task) for task in tasks] == [["name"], ["name"], ["name"], ["name"], ["name"]]
@@ -422,17 +487,19 @@ def test_names_are_made_fit_and_stay_apart() -> None:
 
 def test_arguments_that_are_no_json_are_refused() -> None:
     with pytest.raises(UntranslatableError, match="only JSON"):
-        call_keys("a.b", [object()], {})
-    keys, _ = call_keys("a.b", [(1, (2,))], {})
-    assert keys["args"] == [[1, [2]]]
+        add_call(ImportedTask("x"), "a.b", [object()], {})
+    task = ImportedTask("x")
+    add_call(task, "a.b", [(1, (2,))], {})
+    assert task.entry["args"] == [[1, [2]]]
 
 
 def test_what_is_written_is_python_whatever_the_names() -> None:
     evil = 'x"\n__import__("os")\n\u2028\x00"""'
-    entries = {"cron": "* * * * *", "args": [evil, True, None, 1.5, {evil: [evil]}]}
+    entries: dict[str, Any] = {"cron": "* * * * *", "args": [evil, True, None, 1.5, {evil: [evil]}]}
     entries |= {"retry_delay": timedelta(seconds=90), "description": "naïve 🦊"}
-    task = ImportedTask(evil, entries, (Difference("name", evil),))
-    text = ImportResult("crontab", evil, named([task, ImportedTask(evil, None)])).as_python()
+    tasks = [ImportedTask(evil, entries, [Difference("name", evil)]), ImportedTask(evil)]
+    give_names(tasks)
+    text = ImportResult("crontab", evil, tasks).as_python()
     left: dict[str, Any] = {}
     exec(text, left)
     (found,) = left["SCHEDULED_TASKS"]
@@ -441,7 +508,7 @@ def test_what_is_written_is_python_whatever_the_names() -> None:
 
 
 def test_what_is_written_for_programs_is_json() -> None:
-    task = ImportedTask("a", {"retry_delay": timedelta(minutes=5)}, (Difference("retry", "why"),))
+    task = ImportedTask("a", {"retry_delay": timedelta(minutes=5)}, [Difference("retry", "why")])
     found = json.loads(json.dumps(ImportResult("django-cron", "here", (task,)).as_dict()))
     assert found["tasks"] == [
         {
@@ -454,6 +521,6 @@ def test_what_is_written_for_programs_is_json() -> None:
 
 def test_a_line_that_no_cron_would_take_is_not_read() -> None:
     ((long, short), _) = crontab.convert("* * * * * " + "a" * 20_000 + "\n* * * * * ls\n", "UTC")
-    assert (long.was, long.entry) == ("line 1", None)
+    assert (long.was, long.entry) == ("line 1", {})
     assert "it has 20,010 characters" in long.differences[-1].text
-    assert short.entry is not None
+    assert short.entry

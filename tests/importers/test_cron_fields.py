@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from croniter import croniter
@@ -11,9 +12,9 @@ from cronsim import CronSim
 
 from django_declarative_cron.cron import CronExpression, parse
 from django_declarative_cron.importers import apscheduler, celery_beat, cron_fields
-from django_declarative_cron.importers.apscheduler import Job
-from django_declarative_cron.importers.celery_beat import Crontab
-from django_declarative_cron.importers.result import UntranslatableError
+from django_declarative_cron.importers.result import ImportedTask, UntranslatableError
+
+from .stand_ins import CronTrigger
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -44,7 +45,7 @@ def following(expression: CronExpression, number: int) -> list[datetime]:
 @pytest.mark.parametrize("seed", range(40))
 def test_what_croniter_reads_means_the_same(seed: int) -> None:
     text = some_cron(random.Random(seed))
-    ours, _ = cron_fields.either_day(text, star_is_and=False)
+    ours = cron_fields.either_day(ImportedTask("x"), text, star_is_and=False)
     theirs = croniter(text, START)
     expected = [theirs.get_next(datetime) for _ in range(5)]
     assert following(parse(ours, "ojs"), 5) == expected, (text, ours)
@@ -53,14 +54,14 @@ def test_what_croniter_reads_means_the_same(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_what_the_cron_of_most_systems_reads_means_the_same(seed: int) -> None:
     text = some_cron(random.Random(1000 + seed))
-    theirs = CronSim(text, START)
+    theirs, task = CronSim(text, START), ImportedTask("x")
     try:
-        ours, told = cron_fields.either_day(text, star_is_and=True)
+        ours = cron_fields.either_day(task, text, star_is_and=True)
     except UntranslatableError as error:
         assert "both day fields had to match" in str(error)
         return
     expected = [next(theirs) for _ in range(5)]
-    assert following(parse(ours, "ojs"), 5) == expected, (text, ours, told)
+    assert following(parse(ours, "ojs"), 5) == expected, (text, ours, task)
 
 
 DAYS = ("*", "1-7", "8-14", "15-21", "29-31", "1-14", "13")
@@ -70,9 +71,8 @@ WEEKDAYS = ("*", "mon", "mon-fri", "0", "6", "fri-mon", "*/2")
 @pytest.mark.parametrize("day", DAYS)
 @pytest.mark.parametrize("weekday", WEEKDAYS)
 def test_both_days_match_or_there_is_no_entry(day: str, weekday: str) -> None:
-    when = Crontab("30", "22-2", day, "*", weekday)
     try:
-        expression = parse(celery_beat.cron_of(when), "ojs")
+        expression = parse(celery_beat.cron_of(("30", "22-2", day, "*", weekday)), "ojs")
     except UntranslatableError:
         assert (day, weekday) in {("13", each) for each in WEEKDAYS[1:]}
         return
@@ -112,9 +112,9 @@ def test_weekdays_of_apscheduler_begin_with_monday() -> None:
         ("mon-fri", "MON-FRI"),
         ("5-6", "SAT,SUN"),
     ):
-        texts = {"second": "0", "minute": "0", "hour": "9", "day_of_week": weekday}
-        task = apscheduler.convert(Job("a", "m:f", "cron", texts))
-        assert task.entry is not None
+        trigger = CronTrigger(second="0", minute="0", hour="9", day_of_week=weekday)
+        job = SimpleNamespace(id="a", func_ref="m:f", args=(), kwargs={}, trigger=trigger)
+        task = apscheduler.convert(job, {}, "UTC")
         assert task.entry["cron"] == f"0 9 * * {expected}"
 
 
@@ -130,13 +130,13 @@ def test_weekdays_of_apscheduler_begin_with_monday() -> None:
     ],
 )
 def test_what_has_other_words_here(text: str, ours: str) -> None:
-    assert cron_fields.either_day(text, star_is_and=False)[0] == ours
+    assert cron_fields.either_day(ImportedTask("x"), text, star_is_and=False) == ours
     parse(ours, "ojs")
 
 
 def test_chance_is_not_written_as_certainty() -> None:
     with pytest.raises(UntranslatableError, match="leaves a value to chance"):
-        cron_fields.either_day("0~59 * * * *", star_is_and=True)
+        cron_fields.either_day(ImportedTask("x"), "0~59 * * * *", star_is_and=True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from django_declarative_cron.importers.result import ImportedTask, Untranslatabl
 ANACRON = "test -x /usr/sbin/anacron || { cd / && run-parts --report /etc/cron."
 
 
-def read(text: str, *, with_users: bool = False) -> tuple[ImportedTask, ...]:
+def read(text: str, *, with_users: bool = False) -> list[ImportedTask]:
     return crontab.convert(text, "UTC", with_users=with_users)[0]
 
 
@@ -25,27 +25,27 @@ def one(text: str, *, with_users: bool = False) -> ImportedTask:
 
 def entry_of(text: str, *, with_users: bool = False) -> dict[str, Any]:
     task = one(text, with_users=with_users)
-    assert task.entry is not None, task
-    return dict(task.entry)
+    assert task.entry, task
+    return task.entry
 
 
 def refusal_of(text: str) -> str:
     task = one(text)
-    assert task.entry is None
+    assert not task.entry
     return task.differences[-1].text
 
 
 def test_the_crontab_of_debian_runs_what_each_line_ran() -> None:
     text = Path(__file__).with_name("debian_crontab.txt").read_text()
     tasks = read(text, with_users=True)
-    assert [(each.entry or {})["cron"] for each in tasks] == [
+    assert [each.entry["cron"] for each in tasks] == [
         "17 * * * *",
         "25 6 * * *",
         "47 6 * * SUN",
         "52 6 1 * *",
     ]
-    assert [(each.entry or {})["callback"] for each in tasks] == [SHELL] * 4
-    assert [(each.entry or {})["args"] for each in tasks] == [
+    assert [each.entry["callback"] for each in tasks] == [SHELL] * 4
+    assert [each.entry["args"] for each in tasks] == [
         ["cd / && run-parts --report /etc/cron.hourly"],
         [ANACRON + "daily; }"],
         [ANACRON + "weekly; }"],
@@ -95,13 +95,13 @@ def test_a_line_that_hardly_means_what_it_says_is_listed(line: str, said: str) -
 
 def test_a_shell_that_the_file_names_runs_its_commands() -> None:
     (task,) = read("SHELL=/bin/bash\n0 5 * * * source x && echo 'a b'")
-    assert (task.entry or {})["args"] == ["/bin/bash -c 'source x && echo '\"'\"'a b'\"'\"''"]
+    assert task.entry["args"] == ["/bin/bash -c 'source x && echo '\"'\"'a b'\"'\"''"]
     assert any("SHELL" in told.text for told in task.differences)
 
 
 def test_a_shell_that_the_file_names_is_given_the_input_of_a_line() -> None:
     (task,) = read("SHELL=/bin/bash\n0 5 * * * read a; [[ $a ]]%first%second")
-    assert (task.entry or {})["args"] == ["/bin/bash -c 'read a; [[ $a ]]'", "first\nsecond\n"]
+    assert task.entry["args"] == ["/bin/bash -c 'read a; [[ $a ]]'", "first\nsecond\n"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_shell_that_the_file_names_is_given_the_input_of_a_line() -> None:
 )
 def test_what_only_its_process_was_told_is_told(command: str, said: str) -> None:
     task = one(f"0 5 * * * {command}")
-    assert (task.entry or {})["command"] == ["clear"]
+    assert task.entry["command"] == ["clear"]
     assert any(f"`{said}`" in told.text for told in task.differences)
 
 
@@ -131,13 +131,13 @@ def test_arguments_that_make_the_parser_recurse_are_refused() -> None:
 def test_a_line_that_no_reader_stands_is_listed_and_the_others_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def read_command(text: str) -> Any:
+    def read_command(task: ImportedTask, text: str, shell: str) -> None:
         if "hostile" in text:
             raise RecursionError("too deep")
-        return {"command": [text]}, []
+        task.entry["command"] = [text]
 
-    monkeypatch.setattr(crontab, "command_keys", read_command)
+    monkeypatch.setattr(crontab, "add_command", read_command)
     hostile, other = read("0 5 * * * hostile\n0 5 * * * clear")
-    assert hostile.entry is None
+    assert not hostile.entry
     assert "RecursionError: too deep" in hostile.differences[-1].text
-    assert other.entry is not None
+    assert other.entry

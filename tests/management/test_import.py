@@ -19,6 +19,7 @@ from django_declarative_cron.importers import callables, calls, celery_beat, dja
 from django_declarative_cron.importers.result import UntranslatableError
 
 from ..importers import stand_ins
+from ..importers.stand_ins import beat_row, crontab_row
 from . import callbacks
 from .conftest import Cron
 
@@ -33,21 +34,6 @@ def written(answer: Any) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = left["SCHEDULED_TASKS"]
     assert [each for each in conf.problems(entries) if each.error] == []
     return entries
-
-
-def beat_row(**given: Any) -> SimpleNamespace:
-    """A row as django-celery-beat 2.9 has it."""
-    nothing = ("interval", "crontab", "solar", "clocked", "queue", "exchange", "routing_key")
-    keys: dict[str, Any] = dict.fromkeys(nothing)
-    keys |= dict.fromkeys(("priority", "expires", "expire_seconds", "start_time"))
-    keys |= {"name": "a", "task": f"{HERE}.nothing", "args": "[]", "kwargs": "{}"}
-    keys |= {"one_off": False, "enabled": True, "description": ""}
-    return SimpleNamespace(**{**keys, **given})
-
-
-def crontab_row(**given: str) -> SimpleNamespace:
-    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-    return SimpleNamespace(**{**dict.fromkeys(names, "*"), "timezone": "UTC", **given})
 
 
 def test_the_tables_of_beat_go_before_the_settings(

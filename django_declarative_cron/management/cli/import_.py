@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.core.management.base import CommandError
 
 from ... import conf
 from ...formatting import format_count
 from ...importers import apscheduler, celery_beat, crontab, django_cron, django_crontab, django_q
-from ...importers.result import Difference, ImportedTask, ImportResult
+from ...importers.result import ImportedTask, ImportResult, give_names
 from ...importers.sources import Request
 from .datetimes import zone_of
 from .subcommand import Context, Options, Subcommand
@@ -73,7 +73,9 @@ def _answer(context: Context, options: Options) -> None:
         options["system"],
         options["unpickle"],
     )
-    result = _judged(READERS[options["scheduler"]](request))
+    result = READERS[options["scheduler"]](request)
+    give_names(result.tasks)
+    _judge(result.tasks)
     if options["format"] == "json":
         context.terminal.data(result.as_dict())
     else:
@@ -82,7 +84,7 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def _report(context: Context, result: ImportResult, place: str) -> None:
-    left = [task for task in result.tasks if task.entry is None]
+    left = [task for task in result.tasks if not task.entry]
     if not result.tasks:
         raise CommandError(f"{result.source}: nothing is declared there.", returncode=1)
     entries = format_count(len(result.tasks) - len(left), "task")
@@ -92,24 +94,18 @@ def _report(context: Context, result: ImportResult, place: str) -> None:
         context.terminal.warn(f"{task.was}: {task.differences[-1].text.rstrip('.')}.")
 
 
-def _judged(result: ImportResult) -> ImportResult:
+def _judge(tasks: Sequence[ImportedTask]) -> None:
     """Refuse the entries that the settings would not accept."""
-    written = [(number, task) for number, task in enumerate(result.tasks) if task.entry is not None]
-    _, problems = conf.survey([dict(task.entry or {}) for _, task in written])
-    tasks = list(result.tasks)
+    written = [task for task in tasks if task.entry]
     refusals: dict[int, list[str]] = defaultdict(list)
-    for problem in problems:
-        number = written[problem.index or 0][0]
-        if problem.check.level == "E":
-            refusals[number].append(f"{problem.message}. {problem.hint}".strip())
+    for problem in conf.problems([task.entry for task in written]):
+        if problem.error:
+            refusals[problem.index or 0].append(f"{problem.message}. {problem.hint}".strip())
     for number, reasons in refusals.items():
-        tasks[number] = _refused(tasks[number], reasons)
-    return ImportResult(result.scheduler, result.source, tuple(tasks), result.general)
-
-
-def _refused(task: ImportedTask, reasons: list[str]) -> ImportedTask:
-    kept = f"was to be {dict(task.entry or {})}"
-    return task.differing(Difference("refused", kept)).refused(" ".join(reasons))
+        task = written[number]
+        task.differ("refused", f"was to be {task.entry}")
+        task.differ("refused", " ".join(reasons))
+        task.entry = {}
 
 
 IMPORT = Subcommand(
