@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from random import Random
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 from django_declarative_cron.cron import parse
 from django_declarative_cron.exceptions import InvalidCronExpressionError
 
+from .oracle import Walk
+
 SECOND = timedelta(seconds=1)
 _LIMITS = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 _MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
@@ -21,7 +22,7 @@ _WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 
 
 class OjsFields(NamedTuple):
-    """Hold the texts of six fields; each question reads them anew."""
+    """Hold the texts of six fields."""
 
     texts: tuple[str, ...]
 
@@ -33,47 +34,50 @@ class OjsFields(NamedTuple):
             return False
         if local.month not in _plain(month, 4):
             return False
-        by_day = local.day in self.days(local.date())
-        by_weekday = local.day in self.weekdays(local.date())
+        by_day = local.day in _days(day, local.year, local.month)
+        by_weekday = local.day in _days_on(weekday, local.year, local.month)
         if day != "*" and weekday != "*":
             return by_day or by_weekday
         return by_day and by_weekday
 
-    def days(self, today: date) -> set[int]:
-        """Return the days of a month that the day field names."""
-        length = monthrange(today.year, today.month)[1]
-        every = range(1, length + 1)
-        working = [d for d in every if today.replace(day=d).isoweekday() < 6]
-        found: set[int] = set()
-        for element in self.texts[3].split(","):
-            if element == "L":
-                found.add(length)
-            elif element == "LW":
-                found.add(working[-1])
-            elif element.endswith("W"):
-                wanted = int(element[:-1])
-                if wanted <= length:
-                    found.add(min(working, key=lambda d: abs(d - wanted)))
-            else:
-                found |= _plain(element, 3)
-        return found
 
-    def weekdays(self, today: date) -> set[int]:
-        """Return the days of a month that the weekday field names."""
-        every = range(1, monthrange(today.year, today.month)[1] + 1)
-        on = {d: today.replace(day=d).isoweekday() % 7 for d in every}
-        found: set[int] = set()
-        for element in self.texts[5].split(","):
-            if element.endswith("L"):
-                found.add([d for d in every if on[d] == _weekday(element[:-1])][-1])
-            elif "#" in element:
-                weekday, _, nth = element.partition("#")
-                same = [d for d in every if on[d] == _weekday(weekday)]
-                found |= set(same[int(nth) - 1 : int(nth)])
-            else:
-                named = {value % 7 for value in _plain(element, 5)}
-                found |= {d for d in every if on[d] in named}
-        return found
+@lru_cache(maxsize=4096)
+def _days(text: str, year: int, month: int) -> set[int]:
+    """Return the days of a month that a day field names."""
+    every = range(1, monthrange(year, month)[1] + 1)
+    working = [day for day in every if date(year, month, day).isoweekday() < 6]
+    found: set[int] = set()
+    for element in text.split(","):
+        if element == "L":
+            found.add(every[-1])
+        elif element == "LW":
+            found.add(working[-1])
+        elif element.endswith("W"):
+            wanted = int(element[:-1])
+            if wanted in every:
+                found.add(min(working, key=lambda day: abs(day - wanted)))
+        else:
+            found |= _plain(element, 3)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _days_on(text: str, year: int, month: int) -> set[int]:
+    """Return the days of a month that a weekday field names."""
+    every = range(1, monthrange(year, month)[1] + 1)
+    on = {day: date(year, month, day).isoweekday() % 7 for day in every}
+    found: set[int] = set()
+    for element in text.split(","):
+        if element.endswith("L"):
+            found.add([day for day in every if on[day] == _weekday(element[:-1])][-1])
+        elif "#" in element:
+            weekday, _, nth = element.partition("#")
+            same = [day for day in every if on[day] == _weekday(weekday)]
+            found |= set(same[int(nth) - 1 : int(nth)])
+        else:
+            named = {value % 7 for value in _plain(element, 5)}
+            found |= {day for day in every if on[day] in named}
+    return found
 
 
 def ojs_fields_of(text: str) -> OjsFields:
@@ -118,7 +122,7 @@ def _number(text: str, place: int) -> int:
     return _words(place).index(text) + (place == 4)
 
 
-class Seconds:
+class Seconds(Walk):
     """Hold every second of a window with the local time it shows.
 
     Args:
@@ -128,28 +132,10 @@ class Seconds:
     """
 
     def __init__(self, zone: tzinfo, begin: datetime, end: datetime) -> None:
-        self.begin, self.end = begin, end
         count = int((end - begin).total_seconds())
         instants = [begin + SECOND * number for number in range(count + 1)]
-        self.pairs = [(instant, instant.astimezone(zone)) for instant in instants]
-
-    def named(self, fields: OjsFields, *, gap: str, fold: str) -> list[datetime]:
-        found = {
-            instant
-            for instant, local in self.pairs
-            if fields.name(local) and (fold == "both" or not local.fold)
-        }
-        if gap == "shift":
-            found |= {instant for instant, lost in self.gaps() if any(map(fields.name, lost))}
-        return sorted(found)
-
-    def gaps(self) -> Iterator[tuple[datetime, list[datetime]]]:
-        """Yield the first second after each gap, and the local seconds the gap took."""
-        for (_, before), (instant, after) in zip(self.pairs, self.pairs[1:], strict=False):
-            missing, end = before.replace(tzinfo=None) + SECOND, after.replace(tzinfo=None)
-            if missing < end:
-                count = int((end - missing).total_seconds())
-                yield instant, [missing + SECOND * number for number in range(count)]
+        pairs = [(instant, instant.astimezone(zone)) for instant in instants]
+        super().__init__(begin, end, pairs, SECOND)
 
 
 def _random_value(random: Random, place: int) -> str:

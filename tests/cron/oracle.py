@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 MINUTE = timedelta(minutes=1)
@@ -54,7 +56,51 @@ def _values(part: str, low: int, high: int) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-class Minutes:
+class Walk:
+    """Hold every local time that a walk over a window met, with the instant it begins.
+
+    Args:
+        begin: first instant of the window.
+        end: last instant of the window.
+        pairs: each instant of the walk and its local time, in order.
+        step: from one local time to the next where no clock changes.
+    """
+
+    def __init__(
+        self,
+        begin: datetime,
+        end: datetime,
+        pairs: list[tuple[datetime, datetime]],
+        step: timedelta,
+    ) -> None:
+        self.begin, self.end, self.pairs, self.step = begin, end, pairs, step
+        # Each rule for changes of the clock asks for the same.
+        self._met = cache(self._find)
+
+    def named(self, fields: Named, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
+        found = {
+            instant for instant, local in self._met(fields) if fold == "both" or not local.fold
+        }
+        if gap == "shift":
+            found |= {instant for instant, lost in self.gaps if any(map(fields.name, lost))}
+        return sorted(found)
+
+    def _find(self, fields: Named) -> list[tuple[datetime, datetime]]:
+        return [(instant, local) for instant, local in self.pairs if fields.name(local)]
+
+    @cached_property
+    def gaps(self) -> list[tuple[datetime, list[datetime]]]:
+        """List the first local time after each gap, and the local times the gap took."""
+        found = []
+        for (_, before), (instant, after) in pairwise(self.pairs):
+            missing, end = before.replace(tzinfo=None) + self.step, after.replace(tzinfo=None)
+            if missing < end:
+                count = -((missing - end) // self.step)
+                found.append((instant, [missing + self.step * number for number in range(count)]))
+        return found
+
+
+class Minutes(Walk):
     """Hold every local minute that begins within a window, with the instant it begins.
 
     Args:
@@ -64,8 +110,7 @@ class Minutes:
     """
 
     def __init__(self, zone: tzinfo, begin: datetime, end: datetime) -> None:
-        self.begin, self.end = begin, end
-        self.pairs: list[tuple[datetime, datetime]] = []
+        super().__init__(begin, end, [], MINUTE)
         moment = begin.replace(second=0, microsecond=0) - MINUTE
         while moment <= end:
             self.pairs += sorted(self._within(moment, zone))
@@ -84,27 +129,6 @@ class Minutes:
 
     def occurrences(self, text: str, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
         return self.named(fields_of(text), gap=gap, fold=fold)
-
-    def named(self, fields: Named, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
-        found = {
-            instant
-            for instant, local in self.pairs
-            if fields.name(local) and (fold == "both" or not local.fold)
-        }
-        if gap == "shift":
-            found |= {instant for instant, lost in self.gaps() if any(map(fields.name, lost))}
-        return sorted(found)
-
-    def gaps(self) -> Iterator[tuple[datetime, list[datetime]]]:
-        """Yield the first minute after each gap, and the local minutes the gap took."""
-        for (_, local), (instant, after) in zip(self.pairs, self.pairs[1:], strict=False):
-            missing = local.replace(tzinfo=None) + MINUTE
-            lost = []
-            while missing < after.replace(tzinfo=None):
-                lost.append(missing)
-                missing += MINUTE
-            if lost:
-                yield instant, lost
 
 
 def first_after(occurrences: list[datetime], instant: datetime) -> datetime | None:

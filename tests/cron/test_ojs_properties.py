@@ -19,12 +19,10 @@ from django_declarative_cron.cron import Fold, Gap, next_transitions, parse
 
 from ..effort import IS_COMPLETE
 from .ojs_oracle import Seconds, ojs_fields_of, random_ojs_text
-from .oracle import Minutes, count_within, first_after, last_until
+from .oracle import Minutes, Walk, count_within, first_after, last_until
 from .strategies import RULES, change_instants, seeds
 from .test_properties import SAMPLE
 from .tzif import PARTS, zones, zones_to_prove
-
-Walk = Minutes | Seconds
 
 SECOND = timedelta(seconds=1)
 
@@ -230,8 +228,9 @@ def test_another_library_answers_the_same_or_for_a_known_reason_not(
     differs: dict[str, Callable[[Fields], bool]],
 ) -> None:
     random, told = Random(5), Counter[str]()
+    comparisons = 10_000 if IS_COMPLETE else 2_000
     places = [ZoneInfo(key) for key in random.sample(zones(), 25)]
-    while told.total() < 10_000:
+    while told.total() < comparisons:
         text, zone = random_ojs_text(random, seconds=random.random() < 0.3), random.choice(places)
         local = datetime(2015, 1, 1) + SECOND * random.randrange(20 * 365 * 86_400)
         instant = local.replace(tzinfo=zone).astimezone(UTC)
@@ -249,5 +248,7 @@ def test_another_library_answers_the_same_or_for_a_known_reason_not(
                 reason = next((why for why, holds in differs.items() if holds(fields)), None)
                 assert reason is not None, (text, zone, instant, ours, there)
         told[reason] += 1
-    assert set(told) == {"the same", *lacks, *differs}
+    if IS_COMPLETE:
+        # One of the reasons holds for one expression in five thousand.
+        assert set(told) == {"the same", *lacks, *differs}
     assert told["the same"] > 0.6 * told.total(), told

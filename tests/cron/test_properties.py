@@ -87,7 +87,7 @@ def _compare(
 
 def _compare_losses(text: str, zone: ZoneInfo, walk: Minutes) -> None:
     cron, fields, expected = parse(text), fields_of(text), []
-    for _, lost in walk.gaps():
+    for _, lost in walk.gaps:
         named = [local for local in lost if fields.name(local)]
         if named and cron.hour_restricted:
             expected.append((named[0], len(named)))
