@@ -20,7 +20,7 @@ from ..core.state import first_coming
 from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard
-from . import active_runs, database, operator_actions, outbox, rows
+from . import active_runs, bulk_update, database, operator_actions, outbox, rows
 from .database import chunks
 from .guard import LockedDeployment
 from .rows import ACTIVE
@@ -107,7 +107,7 @@ def _override(
                 decision = overridden(held, row, declaration, now, pause, boot_at=boot_at)
             told += decision.events
             rows.take(row, decision)
-        database.upsert(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        bulk_update.update(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, told, chunk)
     return told
 
@@ -186,7 +186,7 @@ def _update(
             told += found
         operator_actions.sign(held, unserved)
         database.insert(held.using, unserved)
-        database.upsert(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
+        bulk_update.update(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
         told = outbox.tell(held, told, chunk)
     return told
 

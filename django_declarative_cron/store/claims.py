@@ -17,7 +17,16 @@ from ..core.missed import with_causes
 from ..core.overlap import ActiveRun
 from ..models import ScheduledTask, SchedulerState, TaskRun
 from ..signals import report
-from . import active_runs, apply_plan, database, outbox, recovery, registration_sets, rows
+from . import (
+    active_runs,
+    apply_plan,
+    bulk_update,
+    database,
+    outbox,
+    recovery,
+    registration_sets,
+    rows,
+)
 from .active_runs import Claim, Started, write_starts
 from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
@@ -187,7 +196,7 @@ def _claim_tasks(
     claimed.events += active_runs.ends_of(replaced, now)
     claims = write_starts(held, decided.started, decided.unserved)
     fields = [*(rows.DECLARED_FIELDS if decided.rewrites else ()), *rows.STATE_FIELDS]
-    database.upsert(held.using, due, fields)
+    bulk_update.update(held.using, due, fields)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
     ended = [*decided.unserved, *replaced]

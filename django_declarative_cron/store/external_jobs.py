@@ -21,7 +21,7 @@ from django.db.models.expressions import BaseExpression
 from ..core import events
 from ..models import Origin, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import publish_on_commit
-from . import database, liveness, manual_runs, outbox, results
+from . import bulk_update, database, liveness, manual_runs, outbox, results
 from .guard import LockedDeployment, Member, locked, outsider
 from .liveness import Process
 from .manual_runs import Effect
@@ -120,7 +120,7 @@ def _fetch(
             run.reservation = uuid.uuid4()
             run.reserved_until = held.database_now + visibility
         fields = ["outcome", "waits_in", "worker", "started_at", "reservation", "reserved_until"]
-        database.upsert(member.using, fetched, fields)
+        bulk_update.update(member.using, fetched, fields)
         _wake(held, fetched)
         publish_on_commit(_told_of(held, fetched), member.using)
     return fetched
@@ -176,7 +176,7 @@ def extend(
         kept: list[TaskRun] = [run for run in runs if claimant.holds(run)]
         for run in kept:
             run.reserved_until = cast(Any, run).database_now + visibility
-        database.upsert(member.using, kept, ["reserved_until"])
+        bulk_update.update(member.using, kept, ["reserved_until"])
     return kept
 
 

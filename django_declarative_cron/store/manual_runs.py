@@ -23,7 +23,17 @@ from ..core.start import BACKFILL, backfill
 from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
-from . import active_runs, database, liveness, operator_actions, outbox, recovery, results, rows
+from . import (
+    active_runs,
+    bulk_update,
+    database,
+    liveness,
+    operator_actions,
+    outbox,
+    recovery,
+    results,
+    rows,
+)
 from .active_runs import Claim, Started, write_starts
 from .database import naming_what_is_held
 from .guard import LONG_AGO, Candidacy, LockedDeployment, Member, locked, outsider
@@ -141,7 +151,7 @@ def _write(
     unserved = rows.unserved_rows(held.row, row, decision.events)
     started = Started(row, decision.start, declaration, terms.overlap_policy)
     [claim] = write_starts(held, [started], unserved)
-    database.upsert(held.using, [row], rows.STATE_FIELDS)
+    bulk_update.update(held.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, decision.events, [row], starts=[claim.started])
     return Start(claim, (*held.events, *told))
 

@@ -18,7 +18,7 @@ from ..core.state import TaskState
 from ..exceptions import TaskTryDeserializeError
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
-from . import database, outbox, rows
+from . import bulk_update, database, outbox, rows
 from .database import naming_what_is_held
 from .guard import LockedDeployment, locked, outsider
 
@@ -224,7 +224,7 @@ def _act(
         ]
         sign(held, unserved)
         database.insert(using, unserved)
-        database.upsert(using, changed, rows.STATE_FIELDS)
+        bulk_update.update(using, changed, rows.STATE_FIELDS)
         audit(held, changed, act, kind, until=until)
         everything = [event for row in changed for event in told[row.pk]]
         publish_on_commit(outbox.tell(held, everything, changed), using)

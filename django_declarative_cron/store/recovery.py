@@ -18,7 +18,7 @@ from ..core.repeated_failures import SUSPICIOUS
 from ..core.start import BACKFILL
 from ..exceptions import DeclarativeCronError
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
-from . import active_runs, database, outbox, rows
+from . import active_runs, bulk_update, database, outbox, rows
 from .active_runs import Claim
 from .guard import LONG_AGO, LockedDeployment, Member, locked, silence_limit, watch_of
 from .posted_tasks import UnreadableError, is_external, own
@@ -171,8 +171,8 @@ def interrupt(
         told.append(_interrupted(run, task, other, held.member, now))
         told += [] if task is None else _suspicion(task, now)
         _end(run, now)
-    database.upsert(held.using, found, _RUN_FIELDS)
-    database.upsert(held.using, tasks.values(), rows.STATE_FIELDS)
+    bulk_update.update(held.using, found, _RUN_FIELDS)
+    bulk_update.update(held.using, tasks.values(), rows.STATE_FIELDS)
     return outbox.tell(held, told, tasks.values(), found)
 
 

@@ -23,7 +23,7 @@ from ..core.retry import Retried, Retry, chance_of
 from ..core.start import BACKFILL
 from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import active_runs, database, operator_actions, outbox, rows
+from . import active_runs, bulk_update, database, operator_actions, outbox, rows
 from .database import is_lock_timeout
 from .guard import LockedDeployment, Member, locked
 from .operator_actions import Act
@@ -123,8 +123,8 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        database.upsert(member.using, free.runs, _RUN_FIELDS)
-        database.upsert(member.using, free.tasks, rows.STATE_FIELDS)
+        bulk_update.update(member.using, free.runs, _RUN_FIELDS)
+        bulk_update.update(member.using, free.tasks, rows.STATE_FIELDS)
         note(held, recorded.events, free.tasks)
         recorded.events = outbox.tell(held, recorded.events, free.tasks, runs.values())
     return recorded

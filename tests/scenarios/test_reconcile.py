@@ -12,7 +12,7 @@ from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import database
+from django_declarative_cron.store import bulk_update
 
 from .conftest import FIVE_MINUTES, Started, names, utc
 
@@ -154,7 +154,7 @@ def test_ov15_an_override_that_fails_half_way_changes_nothing(
     before_list = [(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b", "c")]
     sim.initialize(before_list)
     before = list(ScheduledTask.objects.order_by("name").values())
-    real, calls = database.upsert, []
+    real, calls = bulk_update.update, []
 
     def refuse(using: str, rows: Any, fields: list[str]) -> None:
         rows = list(rows)
@@ -162,7 +162,7 @@ def test_ov15_an_override_that_fails_half_way_changes_nothing(
         real(using, rows[:1], fields)
         raise DatabaseError("disk full")
 
-    monkeypatch.setattr(database, "upsert", refuse)
+    monkeypatch.setattr(bulk_update, "update", refuse)
     with pytest.raises(ScheduleTaskError) as caught:
         sim[0].scheduler.initialize([(n, DAILY, sim.job(), FIVE_MINUTES) for n in ("a", "b", "c")])
     monkeypatch.undo()

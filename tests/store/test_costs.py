@@ -10,7 +10,13 @@ import pytest
 from django.db import DataError, transaction
 
 from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.store import database, liveness, operator_actions, pruning
+from django_declarative_cron.store import (
+    bulk_update,
+    database,
+    liveness,
+    operator_actions,
+    pruning,
+)
 from django_declarative_cron.store.guard import peek
 from django_declarative_cron.store.operator_actions import Act
 
@@ -105,13 +111,13 @@ def test_of_many_tasks_the_one_that_changed_is_written(monkeypatch: pytest.Monke
     made = initialized(30)
     made.change("t7", cron="5 5 5 5 *")
     written: list[str] = []
-    upsert = database.upsert
+    update = bulk_update.update
 
     def seen(using: str, rows: Sequence[Any], fields: Sequence[str]) -> None:
         written.extend(row.name for row in rows if isinstance(row, ScheduledTask))
-        upsert(using, rows, fields)
+        update(using, rows, fields)
 
-    monkeypatch.setattr(database, "upsert", seen)
+    monkeypatch.setattr(bulk_update, "update", seen)
     made.initialize()
     assert written == ["t7"]
 
@@ -139,12 +145,12 @@ def test_texts_numbers_and_instants_of_many_rows_are_kept_letter_for_letter() ->
         task.wake_at = datetime(1 + 9**number // 8, 2, 28, 23, 59, 59, number, tzinfo=UTC)
     names = ["description", "run_count", "wake_at"]
     expected = [tuple(getattr(task, name) for name in names) for task in tasks]
-    database.upsert("default", tasks, names)
+    bulk_update.update("default", tasks, names)
     assert list(ScheduledTask.objects.order_by("pk").values_list(*names)) == expected
     tasks[2].description = "a\0b"
     if is_postgresql:
         with pytest.raises((DataError, ValueError)), transaction.atomic():
-            database.upsert("default", tasks, names)
+            bulk_update.update("default", tasks, names)
 
 
 def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
@@ -153,7 +159,7 @@ def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
     for number, task in enumerate(tasks):
         task.run_count, task.broken_reason, task.declaration = number, "it's 100 %", {"n": number}
         task.boot_at, task.orphaned = made.now, True
-    database.upsert(
+    bulk_update.update(
         "default", tasks, ["run_count", "broken_reason", "declaration", "boot_at", "orphaned"]
     )
     stored = ScheduledTask.objects.order_by("pk")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import database
+from django_declarative_cron.models import ScheduledTask, TaskRun
+from django_declarative_cron.store import bulk_update, database
 
 from .statements import initialized
 
@@ -28,7 +28,7 @@ def test_whatever_stands_in_a_text_is_kept(with_none: bool) -> None:
     if with_none:
         tasks[3].boot_at = None
     expected = [(t.broken_reason, t.declaration, t.boot_at) for t in tasks]
-    database.upsert("default", tasks, ["broken_reason", "declaration", "boot_at"])
+    bulk_update.update("default", tasks, ["broken_reason", "declaration", "boot_at"])
     again = ScheduledTask.objects.order_by("pk")
     assert [(t.broken_reason, t.declaration, t.boot_at) for t in again] == expected
     written: list[Any] = []
@@ -46,4 +46,45 @@ def test_a_text_that_the_server_refuses_is_refused_and_not_split() -> None:
     tasks = list(ScheduledTask.objects.order_by("pk"))
     tasks[0].broken_reason = "a\0b"
     with pytest.raises((DatabaseError, ValueError)), transaction.atomic():
-        database.upsert("default", tasks, ["broken_reason"])
+        bulk_update.update("default", tasks, ["broken_reason"])
+
+
+@pytest.mark.parametrize(
+    "values", [[1, True, 1.0], [{"n": 1}, {"n": True}], [None, None], [[], []]]
+)
+def test_data_that_is_equal_and_not_the_same_is_updated_as_it_is(values: list[Any]) -> None:
+    initialized(len(values))
+    tasks = list(ScheduledTask.objects.order_by("pk"))
+    run = {"scheduler": tasks[0].scheduler, "scheduled_for": tasks[0].registered_at}
+    runs = [TaskRun(**run, task_name=task.name, outcome="succeeded") for task in tasks]
+    database.insert("default", runs)
+    runs = list(TaskRun.objects.order_by("pk"))
+    for stored, value in zip(runs, values, strict=True):
+        stored.result = value
+    bulk_update.update("default", runs, ["result"])
+    kept = TaskRun.objects.order_by("pk").values_list("result", flat=True)
+    assert list(map(repr, kept)) == list(map(repr, values))
+
+
+def test_a_text_that_is_too_long_is_refused_and_not_cut() -> None:
+    initialized(2)
+    tasks = list(ScheduledTask.objects.order_by("pk"))
+    for number, task in enumerate(tasks):
+        task.timezone = f"{number}" * 300
+    if connection.vendor == "sqlite":
+        bulk_update.update("default", tasks, ["timezone"])
+        assert [len(task.timezone) for task in ScheduledTask.objects.all()] == [300, 300]
+    else:
+        with pytest.raises(DatabaseError), transaction.atomic():
+            bulk_update.update("default", tasks, ["timezone"])
+
+
+def test_a_row_that_is_gone_stays_gone() -> None:
+    initialized(2)
+    tasks = list(ScheduledTask.objects.order_by("pk"))
+    ScheduledTask.objects.filter(pk=tasks[0].pk).delete()
+    for number, task in enumerate(tasks):
+        task.run_count = number + 7
+    if connection.vendor != "mysql":
+        bulk_update.update("default", tasks, ["run_count"])
+        assert list(ScheduledTask.objects.values_list("run_count", flat=True)) == [8]
