@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from io import BytesIO
-from socketserver import ThreadingTCPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ..signals import report as log_failure
 from . import forking
-from .clock import system_clock
 from .loop import LIMIT
 from .scheduler import Scheduler, State
 
@@ -90,9 +87,8 @@ def _not_ready(scheduler: Scheduler) -> Iterator[str]:
 
 
 LOOPBACK = "127.0.0.1"
-LONGEST_REQUEST = 8 * 1024
 CLIENT_TIMEOUT = 2.0
-"""Seconds that a client has for its request, and again for reading the answer."""
+"""Seconds for which a client may be silent, or not read the answer."""
 
 MOST_CLIENTS = 32
 ACCEPT_RETRY = 0.5
@@ -148,20 +144,13 @@ def probe_pages(report: Callable[[], Report]) -> Mapping[str, Page]:
 def _health(found: Report, probe: str) -> Answer:
     facts = {"live": found.live, "ready": found.ready, "reasons": list(found.reasons)}
     status = HTTPStatus.OK if facts[probe] else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, _json(facts | found.facts))
+    return Answer(status, json.dumps(facts | found.facts, indent=1).encode() + b"\n")
 
 
-def _json(facts: Mapping[str, Any]) -> bytes:
-    return json.dumps(facts, indent=1).encode() + b"\n"
-
-
-class _Server(ThreadingTCPServer):
+class _Server(ThreadingHTTPServer):
     """Accept connections, each in a thread, up to a limit."""
 
-    daemon_threads = True
     block_on_close = False
-    # An accept queue of the usual length absorbs bursts without costing file descriptors.
-    request_queue_size = 128
 
     def __init__(self, listening: socket.socket, pages: Mapping[str, Page]) -> None:
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
@@ -169,8 +158,6 @@ class _Server(ThreadingTCPServer):
         self.socket = listening
         self.pages = pages
         self._free = threading.BoundedSemaphore(MOST_CLIENTS)
-        self._lock = threading.Lock()
-        self._opened: dict[socket.socket, float] = {}
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; wait a little where the system has no descriptor left."""
@@ -182,35 +169,22 @@ class _Server(ThreadingTCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection; make room by closing the one that has waited longest."""
-        if not self._free.acquire(blocking=False):
-            self._close_oldest()
-            if not self._free.acquire(timeout=CLIENT_TIMEOUT):
-                self.shutdown_request(request)
-                return
-        with self._lock:
-            self._opened[request] = system_clock.monotonic()
+        """Serve a connection in a thread, once one of the others has ended where all are busy."""
+        if not self._free.acquire(timeout=CLIENT_TIMEOUT):
+            self.shutdown_request(request)
+            return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:
-            # The system starts no further thread.
-            self._release(request)
-            self.shutdown_request(request)
+        except RuntimeError:  # The system starts no further thread.
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection in its thread, and release its place afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._release(request)
-
-    def service_actions(self) -> None:
-        """Close connections that are over their time; called twice a second at least."""
-        limit = system_clock.monotonic() - 2 * CLIENT_TIMEOUT
-        with self._lock:
-            late = [each for each, opened in self._opened.items() if opened < limit]
-        for each in late:
-            _end(each)
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log failures of a page; clients that go away or send nothing are none."""
@@ -218,83 +192,37 @@ class _Server(ThreadingTCPServer):
         if error is not None and not isinstance(error, OSError):
             log_failure("Answering a probe or Prometheus", error, then="the next one is answered")
 
-    def _release(self, request: socket.socket) -> None:
-        with self._lock:
-            self._opened.pop(request, None)
-        self._free.release()
-
-    def _close_oldest(self) -> None:
-        with self._lock:
-            oldest = next(iter(self._opened), None)
-        if oldest is not None:
-            _end(oldest)
-
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
+    timeout = CLIENT_TIMEOUT
     # Python answers a line that it cannot read in this version, and in 0.9 without a status.
     default_request_version = "HTTP/1.0"
-
-    def setup(self) -> None:
-        self.request.settimeout(CLIENT_TIMEOUT)
-        super().setup()
-
-    def handle(self) -> None:
-        head = self._head()
-        self.requestline, self.command = "", "GET"
-        self.request_version = self.default_request_version
-        if len(head) >= LONGEST_REQUEST:
-            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        elif not head.strip():
-            self.send_error(HTTPStatus.BAD_REQUEST)
-        else:
-            self.rfile = BytesIO(head)
-            self.handle_one_request()
 
     def do_GET(self) -> None:
         page = self.server.pages.get(self.path.partition("?")[0])
         if page is None:
-            paths = _json({"paths": list(self.server.pages)})
-            self._send(Answer(HTTPStatus.NOT_FOUND, paths))
+            self.send_error(HTTPStatus.NOT_FOUND)
             return
-        self._send(page())
+        answer = page()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
 
     do_HEAD = do_GET
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        self._send(Answer(HTTPStatus(code), _json({"error": HTTPStatus(code).phrase})))
+        super().send_error(code)  # Python would quote the request in the status line.
 
     def log_message(self, *args: Any) -> None:
         """Log nothing: an orchestrator asks every few seconds."""
 
     def version_string(self) -> str:
         return "django-declarative-cron"
-
-    def _head(self) -> bytes:
-        """Read a request up to its empty line, or to the longest that is accepted."""
-        head = bytearray()
-        while len(head) < LONGEST_REQUEST and not head.endswith((b"\r\n\r\n", b"\n\n")):
-            line = self.rfile.readline(LONGEST_REQUEST - len(head))
-            if not line:
-                break
-            head += line
-        return bytes(head)
-
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
-
-
-def _end(connection: socket.socket) -> None:
-    """Wake the thread that reads from a connection or writes to it; that thread closes it."""
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -13,7 +12,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from socketserver import ThreadingTCPServer
+from socketserver import TCPServer
 from typing import Any
 
 import pytest
@@ -96,8 +95,7 @@ def test_the_head_of_an_answer_alone(serve: Callable[..., int]) -> None:
         (b"POST /live\r\n\r\n", 400),
         (b"GET http://x/live HTTP/1.1\r\n\r\n", 404),
         (b"\x16\x03\x01\x02\x00\xff\xfe\r\n\r\n", 400),
-        (b"\r\n\r\n", 400),
-        (b"GET /live HTTP/1.1\r\nX: " + b"x" * probes.LONGEST_REQUEST * 2 + b"\r\n\r\n", 431),
+        (b"GET /live HTTP/1.1\r\nX: " + b"x" * 2**17 + b"\r\n\r\n", 431),
     ],
 )
 def test_anything_else_is_refused(serve: Callable[..., int], request_: bytes, status: int) -> None:
@@ -110,57 +108,19 @@ def test_anything_else_is_refused(serve: Callable[..., int], request_: bytes, st
     assert get(port, "/live")[0] == 200
 
 
-def test_silent_clients_keep_nobody_waiting_and_are_sent_away(
+def test_a_flood_of_silent_clients_takes_few_threads_and_probes_answer(
     serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = serve()
-    silent = [connect(port) for _ in range(probes.MOST_CLIENTS * 2)]
-    for client in silent:
+    monkeypatch.setattr(probes._Handler, "timeout", 0.2)
+    port, threads = serve(), threading.active_count()
+    flood = [connect(port) for _ in range(probes.MOST_CLIENTS * 2)]
+    for client in flood:
         client.sendall(b"GET /live HT")
     assert get(port, "/live")[0] == 200
-    monkeypatch.setattr(probes, "CLIENT_TIMEOUT", 0.05)
-    late = connect(port)
-    assert late.recv(1) == b""
-    for client in [*silent, late]:
-        client.close()
-
-
-def test_more_clients_than_are_served_send_the_oldest_away(serve: Callable[..., int]) -> None:
-    port = serve()
-    clients = [connect(port) for _ in range(probes.MOST_CLIENTS + 1)]
-    assert clients[0].recv(1) == b""
-    for client in clients:
-        client.close()
-
-
-def test_a_flood_of_open_requests_keeps_few_descriptors_and_probes_answer(
-    serve: Callable[..., int],
-) -> None:
-    port = serve()
-    threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    flood = []
-    for number in range(200):
-        flood.append(connect(port))
-        flood[-1].sendall(b"GET /live HT")
-        if number % 50 == 0:
-            assert get(port, "/live")[0] == 200
-    assert get(port, "/live")[0] == 200
-    # The clients of this test are descriptors of the same process.
-    opened = len(os.listdir("/proc/self/fd")) - descriptors - len(flood)
-    assert opened <= probes.MOST_CLIENTS
     assert threading.active_count() - threads <= probes.MOST_CLIENTS
     for client in flood:
+        assert client.recv(1) == b""
         client.close()
-
-
-def test_a_client_that_sends_a_byte_now_and_then_is_sent_away_too(
-    serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probes, "CLIENT_TIMEOUT", 0.3)
-    with connect(serve()) as slow, pytest.raises(OSError):
-        for _ in range(100):
-            slow.sendall(b"G")
-            threading.Event().wait(0.1)
 
 
 def test_connections_that_the_system_refuses_are_logged_once_and_probes_recover(
@@ -174,7 +134,7 @@ def test_connections_that_the_system_refuses_are_logged_once_and_probes_recover(
         return server.socket.accept()
 
     monkeypatch.setattr(probes, "ACCEPT_RETRY", 0.05)
-    monkeypatch.setattr(ThreadingTCPServer, "get_request", accept)
+    monkeypatch.setattr(TCPServer, "get_request", accept)
     assert get(serve(), "/live")[0] == 200
     assert next(refusals, None) is None
     (line,) = caplog.messages
