@@ -7,71 +7,49 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
-from .clock import Clock
 from .probes import Report
 
-EVERY = 5.0
-"""Seconds between two messages where no watchdog asks for more."""
+LONGEST_INTERVAL = 0.5
+"""Seconds between two calls of ``look``, where no watchdog asks for more."""
 
 
 class Notifier:
     """Notify the service manager that started this process, if there is one.
 
     Args:
-        report: returns the health of the scheduler.
-        clock: by which it waits.
         environment: of the process.
     """
 
-    def __init__(
-        self,
-        report: Callable[[], Report],
-        clock: Clock,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        self._report, self._clock = report, clock
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         address = environment.get("NOTIFY_SOCKET", "")
         # A path or an abstract name; other kinds of address are not supported.
         self._address = address if address.startswith("/") else ""
         if address.startswith("@"):
             self._address = "\0" + address[1:]
         self._watchdog = _watchdog(environment)
-        self._ended = threading.Event()
         self._said = ""
+        self.interval = min(LONGEST_INTERVAL, self._watchdog / 2 or LONGEST_INTERVAL)
 
     def ready(self) -> None:
-        """Report that the scheduler is up, and its status from now on."""
-        if self._address:
-            self._send("READY=1")
-            threading.Thread(target=self._run, name="declarative-cron-notify", daemon=True).start()
+        """Report that the scheduler is up."""
+        self._send("READY=1")
 
     def stopping(self) -> None:
-        """Report that the process begins to end; the watchdog is served until then."""
+        """Report that the process begins to end; the watchdog expects nothing more then."""
         self._send("STOPPING=1")
 
-    def close(self) -> None:
-        """Send nothing more."""
-        self._ended.set()
-
-    def look(self) -> None:
+    def look(self, found: Report) -> None:
         """Send the status where it has changed, and the keep-alive while the loop works."""
-        found, lines = self._report(), []
+        lines = []
         if found.line != self._said:
             self._said = found.line
             lines.append(f"STATUS={found.line}")
         if self._watchdog and found.live:
             lines.append("WATCHDOG=1")
         self._send(*lines)
-
-    def _run(self) -> None:
-        seconds = min(EVERY, self._watchdog / 2) if self._watchdog else EVERY
-        self.look()
-        while not self._clock.wait(self._ended, seconds):
-            self.look()
 
     def _send(self, *lines: str) -> None:
         if not self._address or not lines:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -14,9 +13,7 @@ from uuid import uuid4
 import pytest
 
 from django_declarative_cron.runtime.probes import Report
-from django_declarative_cron.runtime.sd_notify import EVERY, Notifier
-from django_declarative_cron.testing import ManualClock
-from django_declarative_cron.testing.clock import instant
+from django_declarative_cron.runtime.sd_notify import LONGEST_INTERVAL, Notifier
 
 from ..process import Process
 from .conftest import TIMEOUT
@@ -61,31 +58,23 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Manager]
     made.close()
 
 
-class Health:
-    """A report that a test changes."""
-
-    def __init__(self) -> None:
-        self.now = Report(True, True, (), FACTS)
-
-    def __call__(self) -> Report:
-        return self.now
+HEALTHY = Report(True, True, (), FACTS)
 
 
-def notifier(health: Health, **environment: str) -> Notifier:
-    return Notifier(health, ManualClock(instant("2024-01-01")), environment)
+def notifier(**environment: str) -> Notifier:
+    return Notifier(environment)
 
 
 def test_what_changes_is_said_once_and_the_watchdog_fed_while_it_lives(manager: Manager) -> None:
-    health = Health()
-    told = notifier(health, NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="10000000")
-    told.look()
+    told = notifier(NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="10000000")
+    told.look(HEALTHY)
     assert manager.hear() == ["STATUS=leading, 1 task, 0 running", "WATCHDOG=1"]
-    told.look()
+    told.look(HEALTHY)
     assert manager.hear() == ["WATCHDOG=1"]
-    health.now = Report(False, False, ("the loop hangs",), FACTS | {"tasks": 2})
-    told.look()
+    hangs = Report(False, False, ("the loop hangs",), FACTS | {"tasks": 2})
+    told.look(hangs)
     assert manager.hear() == ["STATUS=leading, 2 tasks, 0 running; the loop hangs"]
-    told.look()
+    told.look(hangs)
     told.stopping()
     assert manager.hear() == ["STOPPING=1"]
     assert manager.hears_nothing()
@@ -93,54 +82,30 @@ def test_what_changes_is_said_once_and_the_watchdog_fed_while_it_lives(manager: 
 
 def test_without_a_watchdog_only_the_status_is_said(manager: Manager) -> None:
     for extra in ({}, {"WATCHDOG_USEC": "nonsense"}, {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"}):
-        notifier(Health(), NOTIFY_SOCKET=manager.name, **extra).look()
+        notifier(NOTIFY_SOCKET=manager.name, **extra).look(HEALTHY)
         assert manager.hear() == ["STATUS=leading, 1 task, 0 running"]
 
 
-class Counting(ManualClock):
-    """A clock that takes down how long others wait, and lets the third wait end it all."""
-
-    def __init__(self) -> None:
-        super().__init__(instant("2024-01-01"))
-        self.waits: list[float] = []
-        self.ended = threading.Event()
-
-    def wait(self, event: object, seconds: float) -> bool:
-        self.waits.append(seconds)
-        if len(self.waits) == 3:
-            self.ended.set()
-        return self.ended.is_set()
-
-
 @pytest.mark.parametrize(
-    ("watchdog", "seconds"), [("", EVERY), ("3000000", 1.5), ("60000000", EVERY)]
+    ("watchdog", "seconds"),
+    [("0", LONGEST_INTERVAL), ("600000", 0.3), ("60000000", LONGEST_INTERVAL)],
 )
-def test_it_is_fed_twice_as_often_as_it_asks(tmp_path: Path, watchdog: str, seconds: float) -> None:
-    manager, clock = Manager(str(tmp_path / "notify")), Counting()
-    environment = {"NOTIFY_SOCKET": manager.name, "WATCHDOG_PID": str(os.getpid())}
-    if watchdog:
-        environment["WATCHDOG_USEC"] = watchdog
-    Notifier(Health(), clock, environment).ready()
-    assert manager.hear() == ["READY=1"]
-    fed = [manager.hear() for _ in range(3 if watchdog else 1)]
-    assert fed[0][0].startswith("STATUS=")
-    assert all(lines[-1] == "WATCHDOG=1" for lines in fed) == bool(watchdog)
-    assert clock.ended.wait(TIMEOUT)
-    manager.close()
-    assert set(clock.waits) == {seconds}
+def test_it_is_fed_at_least_twice_as_often_as_it_asks(watchdog: str, seconds: float) -> None:
+    environment = {"WATCHDOG_USEC": watchdog, "WATCHDOG_PID": str(os.getpid())}
+    assert notifier(**environment).interval == seconds
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "relative/path"])
 def test_nobody_is_told_where_there_is_nobody(name: str) -> None:
-    told = notifier(Health(), NOTIFY_SOCKET=name)
+    told = notifier(NOTIFY_SOCKET=name)
     told.ready()
-    told.look()
+    told.look(HEALTHY)
     told.stopping()
 
 
 def test_a_manager_that_is_away_is_no_error(tmp_path: Path) -> None:
-    told = notifier(Health(), NOTIFY_SOCKET=str(tmp_path / "gone"), WATCHDOG_USEC="1000000")
-    told.look()
+    told = notifier(NOTIFY_SOCKET=str(tmp_path / "gone"), WATCHDOG_USEC="1000000")
+    told.look(HEALTHY)
     told.stopping()
 
 

@@ -44,7 +44,6 @@ from ..cli.run_log_format import RunLineFormatter
 from ..cli.terminal import abandon
 from ..migrations_check import require_tables
 
-_LOOK_AT_THE_LOOP = 0.5
 _CLOSED = (
     "A callback closed file descriptors of the scheduler. The process ends with exit code 1, "
     "because its writes could go into the wrong file. Runs in progress start again."
@@ -139,9 +138,9 @@ class Command(BaseCommand):
         self._metrics(scheduler, given)
         with _before_anything_runs(lambda: self._banner(scheduler, options, port)):
             self._initialize(scheduler, shutdown)
-        notifier = Notifier(lambda: report(scheduler), scheduler.clock)
+        notifier = Notifier()
         notifier.ready()
-        self._serve(scheduler, shutdown)
+        self._serve(scheduler, shutdown, notifier)
         notifier.stopping()
         self._end(scheduler, options.GRACE)
 
@@ -222,11 +221,12 @@ class Command(BaseCommand):
         except StopSchedulerError as error:
             raise CommandError(error.message, returncode=1) from error
 
-    def _serve(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
-        while not shutdown.wait(_LOOK_AT_THE_LOOP):
+    def _serve(self, scheduler: Scheduler, shutdown: Shutdown, notifier: Notifier) -> None:
+        while not shutdown.wait(notifier.interval):
             self._require_descriptors()
             if not (scheduler.is_alive and shutdown.is_alive):
                 self._fail("A thread that the scheduler needs has ended.", scheduler)
+            notifier.look(report(scheduler))
 
     def _require_descriptors(self) -> None:
         """End the process where a callback has closed descriptors of the scheduler.
