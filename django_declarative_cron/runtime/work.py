@@ -31,6 +31,9 @@ from .lifecycle import inside
 from .outcome import Ending, committed, failed, succeeded
 from .tracing import traced_run
 
+_LONGEST_CLEAN_UP = 5.0
+"""Seconds for which the end of a coroutine waits for its connections to be closed."""
+
 
 class RunCutShortError(RuntimeError):
     """Report that a run was asked to end, so that its writes are rolled back."""
@@ -180,9 +183,7 @@ def _returned(work: Work) -> Any:
     return asyncio.run(finished(value)) if inspect.isawaitable(value) else _consumed(value)
 
 
-async def finished(
-    value: Awaitable[Any], longest: Callable[[], float | None] = lambda: None
-) -> Any:
+async def finished(value: Awaitable[Any]) -> Any:
     """Await any awaitable, then clean up after it.
 
     Its sync parts have a thread of their own, and so database connections of their own: a
@@ -195,19 +196,20 @@ async def finished(
         returned = _consumed(await value)
     except BaseException:
         with suppress(Exception):
-            await _clean_up(own, longest())
+            await _clean_up(own)
         raise
-    await _clean_up(own, longest())
+    await _clean_up(own)
     return returned
 
 
-async def _clean_up(own: ThreadSensitiveContext, seconds: float | None) -> None:
+async def _clean_up(own: ThreadSensitiveContext) -> None:
     executor = SyncToAsync.context_to_thread_executor.get(own)
     if executor is None:
         return  # Without a thread there is no connection.
     try:
+        # Code that the run did not await may hang in that thread.
         with suppress(TimeoutError):
-            await asyncio.wait_for(sync_to_async(connections.clean_up)(), seconds)
+            await asyncio.wait_for(sync_to_async(connections.clean_up)(), _LONGEST_CLEAN_UP)
     finally:
         executor.shutdown(wait=False)
 

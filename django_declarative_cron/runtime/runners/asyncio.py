@@ -15,9 +15,6 @@ from ..outcome import failed, succeeded
 from ..work import Work, finished, invoke, surrounded
 from . import Load
 
-_SHORTEST = 1.0
-"""Seconds for which the clean-up is awaited at least, even at the end of the time limit."""
-
 
 class CoroutineRunner:
     """Run ``async def`` callbacks concurrently on one loop, started at the first of them.
@@ -89,45 +86,14 @@ class CoroutineRunner:
 
 
 async def _perform(work: Work, clock: Clock) -> None:
-    lasted = _Lasted(clock)
-
-    def longest_cleaning() -> float | None:
-        lasted.end()
-        # Requests to end come too late from here on, however long the clean-up takes.
-        work.ending.settle()
-        return _left(work, lasted.seconds)
-
+    began = clock.monotonic()
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
-            value = await finished(invoke(work), longest_cleaning)
-        result = succeeded(work, lasted.at, lasted.seconds, value)
+            value = await finished(invoke(work))
+        result = succeeded(work, clock.now(), clock.monotonic() - began, value)
     except BaseException as error:
-        lasted.end()
-        result = failed(work, error, lasted.at, lasted.seconds)
+        result = failed(work, error, clock.now(), clock.monotonic() - began)
     work.done(result)
-
-
-class _Lasted:
-    """The duration of a run, without the clean-up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._began = clock.monotonic()
-        self._is_over = False
-
-    def end(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self.at = self._clock.now()
-            self.seconds = self._clock.monotonic() - self._began
-
-
-def _left(work: Work, lasted: float) -> float | None:
-    """Return the most seconds for the clean-up, ``None`` without a limit.
-
-    Code that the run did not await may hang in the thread that is cleaned up.
-    """
-    return None if work.timeout is None else max(work.timeout - lasted, _SHORTEST)
 
 
 @contextmanager
