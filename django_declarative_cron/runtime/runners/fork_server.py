@@ -33,8 +33,6 @@ from ..work import Work, perform
 from . import process_protocol
 from .fork_server_client import Order
 from .process_protocol import (
-    ANSWER,
-    ASK,
     FORK,
     MESSAGE,
     UNHEARD,
@@ -248,9 +246,6 @@ class ForkServer:
         kind, key, number = MESSAGE.unpack(message)
         if kind == FORK:
             self._fork(key, *descriptors)
-        elif kind == ASK:
-            with suppress(OSError):
-                self._control.send(ANSWER)
         else:
             self._signal(key, number)
         return True

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO
@@ -20,78 +18,8 @@ from django.utils.autoreload import get_child_arguments
 
 from ... import signals
 from .. import forking
-from ..clock import Clock, system_clock
 from ..forking import out_of_the_way
-from .process_protocol import ASK, FORK, MESSAGE, SIGNAL, close_quietly
-
-EVERY = 1.0
-"""Seconds between two questions, and the most that counts between two checks."""
-
-WAKE_AFTER = 5.0
-"""Seconds without an answer after which the server gets SIGCONT: it may be stopped."""
-
-LONGEST_SILENCE = 15.0
-"""Seconds without an answer after which a server that has answered before is killed."""
-
-LONGEST_LOAD = 60.0
-"""Seconds within which a new server must load the project and answer."""
-
-
-class Silence:
-    """Ask one server whether it serves, and measure the time without an answer.
-
-    A callback may stop or hang the server. Each run in progress checks the server now and then;
-    time without checks does not count, so a machine that slept or is overloaded causes no
-    false alarm.
-
-    Args:
-        control: the conversation with the server.
-        pid: of the server.
-        clock: measures.
-    """
-
-    def __init__(self, control: socket.socket, pid: int, clock: Clock) -> None:
-        self._control = control
-        self._pid = pid
-        self._clock = clock
-        self._looked = self._asked = clock.monotonic()
-        self._owed = self._has_answered = self._was_woken = False
-        self.seconds = 0.0
-
-    def is_too_long(self) -> bool:
-        """Check the server, and return whether it is to be replaced."""
-        now = self._clock.monotonic()
-        passed, self._looked = now - self._looked, now
-        if self._hears():
-            self._owed, self._has_answered, self._was_woken, self.seconds = False, True, False, 0.0
-        if self._owed:
-            self.seconds += min(passed, EVERY)
-        elif now - self._asked >= EVERY or not self._has_answered:
-            self._ask(now)
-        if self.seconds >= WAKE_AFTER and not self._was_woken:
-            self._was_woken = True
-            with suppress(OSError):
-                os.kill(self._pid, signal.SIGCONT)
-        return self.seconds >= (LONGEST_SILENCE if self._has_answered else LONGEST_LOAD)
-
-    def _hears(self) -> bool:
-        try:
-            return self._may(select.POLLIN) and bool(self._control.recv(MESSAGE.size))
-        except OSError:
-            return False
-
-    def _ask(self, now: float) -> None:
-        self._asked, self._owed = now, True
-        with suppress(OSError):
-            if self._may(select.POLLOUT):
-                self._control.sendall(MESSAGE.pack(ASK, 0, 0))
-
-    def _may(self, event: int) -> bool:
-        """Return whether reading or writing would not block."""
-        poll = select.poll()
-        poll.register(self._control.fileno(), event)
-        return bool(poll.poll(0))
-
+from .process_protocol import FORK, MESSAGE, SIGNAL, close_quietly
 
 OPTION = "--fork-server"
 
@@ -172,8 +100,8 @@ class ProcessesUnavailableError(RuntimeError):
     """Report why a run cannot be called in a process of its own."""
 
 
-class SilentServerError(RuntimeError):
-    """Report that a fork server was replaced because it did not answer."""
+class HangingServerError(RuntimeError):
+    """Report that a fork server was replaced because it did not begin a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +111,12 @@ class Conversation:
     Args:
         talk: messages in both directions.
         output: descriptor of its output.
-        is_served: returns whether its server serves.
+        server: the process that forks it.
     """
 
     talk: socket.socket
     output: int
-    is_served: Callable[[], bool]
+    server: subprocess.Popen[bytes]
 
     def close(self) -> None:
         self.talk.close()
@@ -196,15 +124,9 @@ class Conversation:
 
 
 class Server:
-    """A fork server, from the first run that needs it to the last.
+    """A fork server, from the first run that needs it to the last."""
 
-    Args:
-        clock: measures the time without a message from it.
-    """
-
-    def __init__(self, clock: Clock = system_clock) -> None:
-        self._clock = clock
-        self._silence: Silence | None = None
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._paths: set[str] = set()
@@ -249,7 +171,7 @@ class Server:
             close_quietly(write)
         os.set_blocking(read, False)
         forking.close_in_children(mine.fileno(), read)
-        return Conversation(mine, read, lambda: self._serves(process))
+        return Conversation(mine, read, process)
 
     def signal(self, key: int, number: int) -> None:
         """Send a signal to the group of a run."""
@@ -267,21 +189,15 @@ class Server:
         """Return its process id, ``None`` where it does not run."""
         return None if self._process is None else self._process.pid
 
-    def _serves(self, process: subprocess.Popen[bytes]) -> bool:
-        """Return whether a server serves; kill one that is silent for too long."""
+    def replace(self, hanging: subprocess.Popen[bytes]) -> None:
+        """Kill a server that began no run in time; its runs end with it."""
         with self._lock:
-            if process.poll() is not None:
-                return False
-            if process is not self._process or self._silence is None:
-                return True
-            if not self._silence.is_too_long():
-                return True
-            silent = SilentServerError(f"it said nothing for {self._silence.seconds:.0f} s")
-            # Its runs end with it, so that none goes on without supervision.
-            process.kill()
+            if hanging is not self._process:
+                return
+            hanging.kill()
             self._part()
-        signals.report("The process that forks runs", silent, then="another one takes its place")
-        return False
+        error = HangingServerError("it did not begin a run in time")
+        signals.report("The process that forks runs", error, then="another one takes its place")
 
     def _send(self, message: bytes, descriptors: list[int]) -> subprocess.Popen[bytes]:
         """Send to a living server; start another one in the place of a dead one."""
@@ -299,7 +215,6 @@ class Server:
             self._part()
         if self._control is None or self._process is None:
             self._control, self._process = self._spawned()
-            self._silence = Silence(self._control, self._process.pid, self._clock)
         return self._control, self._process
 
     def _spawned(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -356,7 +271,6 @@ class Server:
     def _part(self) -> None:
         control, self._control = self._control, None
         process, self._process = self._process, None
-        self._silence = None
         if control is not None:
             control.close()
         if process is not None:

@@ -70,7 +70,7 @@ class Supervision:
         self._clock = clock
         self._server = server
         self._talk, self._output = conversation.talk, conversation.output
-        self._is_served = conversation.is_served
+        self._served_by = conversation.server
         self._limits = limits
         self._lines, self._printed = Lines(), Tail(OUTPUT_LENGTH)
         self._result: Result | None = None
@@ -105,14 +105,17 @@ class Supervision:
 
     def _keep_to_time(self) -> None:
         now = self._clock.monotonic()
-        if not self._is_served():
+        if self._served_by.poll() is not None:
             self._cut_off()
         if self._end_at is not None and now >= self._end_at:
             self._end_at = None
-            if self._has_begun:
+            if self._result is not None:
+                self._is_over = True  # A server that hangs does not report the exit.
+            elif self._has_begun:
                 self._work.ending.ask("timed_out")
             else:
                 self._lost, self._kill_at = "the process did not begin in time", now
+                self._server.replace(self._served_by)
         if self._kill_at is not None:
             if now >= self._kill_at:
                 self._kill_at = now + GRACE
@@ -185,6 +188,7 @@ class Supervision:
             self._work.tail.add(str(said["log"]))
         elif "ended" in said:
             self._result = unpack_result(said["ended"])
+            self._end_at = self._clock.monotonic() + GRACE
         elif "began" in said:
             self._begin(int(said["began"]))
         elif "refused" in said:

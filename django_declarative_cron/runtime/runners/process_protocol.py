@@ -61,8 +61,6 @@ def words_of_signal(number: int, limits: Mapping[str, int]) -> str:
 MESSAGE = struct.Struct("!cQB")
 FORK = b"F"
 SIGNAL = b"S"
-ASK = b"A"
-ANSWER = b"."
 
 MOST_AT_ONCE = 64 * 1024
 

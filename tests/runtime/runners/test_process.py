@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
-import socket
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import fork_server_client, process
-from django_declarative_cron.runtime.runners.process_protocol import ANSWER, ASK, MESSAGE
-from django_declarative_cron.testing import ManualClock
+from django_declarative_cron.runtime.runners import process
 
 from ...process import Process
 from .conftest import Bench, descriptors, eventually, is_there
@@ -37,13 +32,6 @@ def own_bench(make_bench: Callable[..., Bench]) -> Bench:
 def _server(bench: Bench) -> int:
     runner = bench.scheduler._engine.runners._by_name["process"]
     return int(runner.server.pid)  # type: ignore[attr-defined]
-
-
-def _silence(bench: Bench) -> fork_server_client.Silence:
-    runner = bench.scheduler._engine.runners._by_name["process"]
-    found = runner.server._silence  # type: ignore[attr-defined]
-    assert isinstance(found, fork_server_client.Silence)
-    return found
 
 
 @pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf"])
@@ -185,45 +173,21 @@ def test_runs_end_although_their_server_hangs(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "GRACE", 0.5)
-    own_bench.start(own_bench.task("t", "is_deaf", timeout=5), own_bench.task("u", "ok"))
-    pids = list(map(int, own_bench.noted("began")[0].split()[1:]))
+    deaf = own_bench.task("t", "is_deaf", timeout=5)
+    own_bench.start(deaf, own_bench.task("u", "until_stopping"))
+    pids = list(map(int, own_bench.noted("began ")[0].split()[1:]))
+    own_bench.noted("began", 2)
+    os.kill(_server(own_bench), signal.SIGSTOP)
+    assert own_bench.ended("t").outcome == "timed_out"
+    for pid in pids:
+        assert eventually(lambda pid=pid: not is_there(pid))
+    own_bench.close()
     assert own_bench.ended("u").outcome == "succeeded"
-    server = _server(own_bench)
-    os.kill(server, signal.SIGSTOP)
-    try:
-        monkeypatch.setattr(process, "LONGEST_START", 0.5)
-        TaskRun.objects.filter(task_name="u").delete()
-        own_bench.ask("u")
-        run = own_bench.ended("u")
-        assert run.error == "RunLostError: the process did not begin in time"
-        assert own_bench.ended("t").outcome == "timed_out"
-        for pid in pids:
-            assert eventually(lambda pid=pid: not is_there(pid))
-    finally:
-        os.kill(server, signal.SIGCONT)
 
 
 @pytest.mark.slow
 @pytest.mark.alike
-def test_a_server_that_was_stopped_is_told_to_go_on(
-    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fork_server_client, "WAKE_AFTER", 0.1)
-    own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "gives_value", 1, 2))
-    own_bench.noted("began")
-    own_bench.ended("u")
-    server = _server(own_bench)
-    os.kill(server, signal.SIGSTOP)
-    TaskRun.objects.filter(task_name="u").delete()
-    own_bench.ask("u")
-    assert own_bench.ended("u").result == {"sum": 3, "of": [1, 2]}
-    assert _server(own_bench) == server
-    assert TaskRun.objects.get(task_name="t").finished_at is None
-
-
-@pytest.mark.slow
-@pytest.mark.alike
-def test_a_server_that_hangs_is_replaced_and_what_it_did_not_begin_is_begun_by_the_next(
+def test_a_server_that_begins_no_run_in_time_is_replaced(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "notes", "called"))
@@ -231,40 +195,19 @@ def test_a_server_that_hangs_is_replaced_and_what_it_did_not_begin_is_begun_by_t
     own_bench.ended("u")
     first = _server(own_bench)
     (child,) = _children(first)
-    assert eventually(lambda: _silence(own_bench)._has_answered)
-    monkeypatch.setattr(fork_server_client, "WAKE_AFTER", math.inf)
     os.kill(first, signal.SIGSTOP)
     TaskRun.objects.filter(task_name="u").delete()
+    with monkeypatch.context() as hurried:
+        hurried.setattr(process, "LONGEST_START", 0.5)
+        own_bench.ask("u")
+        run = own_bench.ended("u")
+    assert run.error == "RunLostError: the process did not begin in time"
+    assert own_bench.ended("t").error == "RunLostError: the process that forks runs has ended"
+    assert not is_there(first) and not is_there(child)
+    TaskRun.objects.filter(task_name="u").delete()
     own_bench.ask("u")
-    monkeypatch.setattr(fork_server_client, "LONGEST_SILENCE", 1.0)
-    assert eventually(lambda: not is_there(first) and not is_there(child))
-    monkeypatch.setattr(fork_server_client, "LONGEST_SILENCE", math.inf)
     assert own_bench.ended("u").outcome == "succeeded"
-    assert own_bench.noted("called") == ["called", "called"]
-    run = own_bench.ended("t")
-    assert run.error == "RunLostError: the process that forks runs has ended"
-    assert _server(own_bench) != first
-
-
-def test_time_in_which_nobody_looked_is_no_silence_of_the_server() -> None:
-    mine, theirs = socket.socketpair()
-    clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
-    watched = fork_server_client.Silence(mine, os.getpid(), clock)
-    assert not watched.is_too_long()
-    assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
-    theirs.send(ANSWER)
-    assert not watched.is_too_long()
-    for _ in range(3):
-        clock.advance(clock.now() + timedelta(hours=1))
-        assert not watched.is_too_long()
-    assert MESSAGE.unpack(theirs.recv(100))[0] == ASK
-    assert watched.seconds == 2 * fork_server_client.EVERY
-    for _ in range(20):
-        clock.advance(clock.now() + timedelta(seconds=1))
-        watched.is_too_long()
-    assert watched.is_too_long()
-    theirs.close()
-    mine.close()
+    assert own_bench.noted("called", 2) == ["called", "called"]
 
 
 @pytest.mark.slow
