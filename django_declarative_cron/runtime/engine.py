@@ -180,7 +180,7 @@ class Engine:
         if not view.has_tasks:
             return None
         if view.role is Role.LEADING:
-            self._housekeeping.use_the_quiet(view.member, now, view.next_wake)
+            self._housekeeping.work(view.member, now, view.next_wake)
         if considered == 0 and view.is_due(now):
             return now + POLL_INTERVAL  # Another transaction holds the rows that are due.
         return None if self.stopping.is_set() else view.next_start

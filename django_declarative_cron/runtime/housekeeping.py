@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import zoneinfo
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from itertools import islice
@@ -19,7 +18,7 @@ from ..store.guard import Member, is_whole
 from .clock import Clock, Moment
 
 QUIET = timedelta(seconds=2)
-"""How far away the next start must be for other work to begin."""
+"""How far away the next start must be for work that may take long to begin."""
 
 LONGEST_WAIT = timedelta(seconds=10)
 """How long that work waits for a quiet moment; where tasks run every second there is none."""
@@ -33,26 +32,35 @@ number that is kept: a query that finds little costs as much as one that finds a
 _NAMES_AT_ONCE = 5
 _AGES = timedelta(minutes=10)
 
+_RESTS = 4
+"""How many times as long as a piece of pruning took the next one waits."""
+
+
+def _is_due(done_at: datetime, every: timedelta, now: datetime, next_wake: datetime | None) -> bool:
+    """Return whether regular work is due; it waits for a quiet moment, but not for long."""
+    is_quiet = next_wake is None or next_wake - now >= QUIET
+    return abs(now - done_at) >= (every if is_quiet else every + LONGEST_WAIT)
+
 
 class Housekeeping:
     """Prune by age and by number; detect clock steps and time zone updates.
 
     Args:
         options: set the age and number of the runs to keep.
-        clock: used to prune between the starts.
+        clock: measures how long pruning takes.
     """
 
     def __init__(self, options: Options, clock: Clock) -> None:
+        self._clock = clock
         self._max_age = options.HISTORY_MAX_AGE
         self._max_runs = options.HISTORY_MAX_RUNS
         self._every = max(EVERY, self._max_runs // 10)
-        self._gaps, self._is_waiting = Gaps(clock), False
-        # Each name once, the longest waiting first: without a quiet moment it waits for many runs.
+        # Each name once, the longest waiting first.
         self._names: dict[str, None] = {}
-        self._by_number = False
+        self._by_number = self._is_waiting = False
         self._aged_at: datetime | None = None
         self._looked_through = 0
-        self._worked_at: datetime | None = None
+        self._rests_until = clock.monotonic()
         self._zones, self._clock_steps = ZoneWatch(), ClockSteps()
 
     def follow_clock_steps(self, member: Member | None, began: Moment) -> bool:
@@ -64,44 +72,42 @@ class Housekeeping:
             if isinstance(event, TaskRunStarted) and event.run_count % self._every == 0:
                 self._names[event.task_name] = None
 
-    def use_the_quiet(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
-        """Do a small piece of work where no start is near."""
-        is_quiet = next_wake is None or next_wake - now >= QUIET
-        since = self._worked_at if self._worked_at is not None else now
-        if is_quiet := is_quiet or abs(now - since) >= LONGEST_WAIT:
-            self._worked_at = now
-            self._zones.look(member, now)
-        elif self._worked_at is None:
-            self._worked_at = now
-        self._is_waiting = bool(self._names) or self._is_time(now, is_quiet=is_quiet)
-        if self._is_waiting and self._gaps.is_open(next_wake):
-            with self._gaps.work():
-                self._is_waiting = self.step(member, now, is_quiet=is_quiet)
+    def work(self, member: Member, now: datetime, next_wake: datetime | None) -> None:
+        """Do a small piece of work, after the starts of a pass."""
+        self._zones.look(member, now)
+        began = self._clock.monotonic()
+        if began < self._rests_until:
+            return
+        try:
+            self._is_waiting = self.prune(member, now, next_wake)
+        finally:
+            ended = self._clock.monotonic()
+            self._rests_until = ended + _RESTS * (ended - began)
 
     def longest_sleep(self, most: timedelta) -> float:
         """Return the most seconds until the next pass: more work may wait for the end of a rest."""
-        left = self._gaps.rest() if self._is_waiting else 0.0
+        left = self._rests_until - self._clock.monotonic() if self._is_waiting else 0.0
         self._is_waiting = False
         return min(left, most.total_seconds()) if left > 0 else most.total_seconds()
 
-    def step(self, member: Member, now: datetime, *, is_quiet: bool = True) -> bool:
+    def prune(self, member: Member, now: datetime, next_wake: datetime | None = None) -> bool:
         """Prune a little: by number and by age in turn, where both wait.
 
         Returns:
             whether more is waiting.
         """
-        is_time = self._is_time(now, is_quiet=is_quiet)
+        is_time = self._is_time(now, next_wake)
         self._by_number = bool(self._names) and not (is_time and self._by_number)
         if self._by_number:
             self._by_name(member)
         elif is_time:
             self._by_age(member, now)
-        return bool(self._names) or self._is_time(now, is_quiet=is_quiet)
+        return bool(self._names) or self._looked_through > 0
 
-    def _is_time(self, now: datetime, *, is_quiet: bool) -> bool:
+    def _is_time(self, now: datetime, next_wake: datetime | None) -> bool:
         """Return whether to prune by age: it may begin by reading a whole history."""
-        is_time = self._aged_at is None or abs(now - self._aged_at) >= _AGES
-        return is_time and (is_quiet or self._looked_through > 0)
+        self._aged_at = self._aged_at or now - _AGES
+        return self._looked_through > 0 or _is_due(self._aged_at, _AGES, now, next_wake)
 
     def _by_age(self, member: Member, now: datetime) -> None:
         before = pruning.behind(member, now) - self._max_age
@@ -120,60 +126,6 @@ class Housekeeping:
             if found >= pruning.BATCH:
                 self._names[name] = None
             gone += found
-
-
-ROOM = timedelta(milliseconds=100)
-"""How far away the next start must be at least for a piece of pruning to begin."""
-
-LONGEST_DELAY = 1.0
-"""Seconds that a piece of pruning waits for such a gap at most."""
-
-_ROOMS = 2
-"""How many times as long as the last piece took the gap must be too."""
-
-_RESTS = 4
-"""How many times as long as a piece took the next one waits."""
-
-
-class Gaps:
-    """Gaps between the starts in which a piece of work has room.
-
-    Args:
-        clock: by which pieces and rests are measured.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._rested_at = clock.monotonic()
-        self._took = timedelta(0)
-        self._refused_at: float | None = None
-
-    def is_open(self, next_wake: datetime | None) -> bool:
-        """Return whether a piece of work may begin."""
-        if self.rest() > 0:
-            return False
-        room = max(ROOM, _ROOMS * self._took)
-        to_come = room if next_wake is None else next_wake - self._clock.now()
-        if not timedelta(0) < to_come < room:
-            return True
-        if self._refused_at is None:
-            self._refused_at = self._clock.monotonic()
-        return self._clock.monotonic() - self._refused_at >= LONGEST_DELAY
-
-    def rest(self) -> float:
-        """Return the seconds until the rest is over."""
-        return self._rested_at - self._clock.monotonic()
-
-    @contextmanager
-    def work(self) -> Iterator[None]:
-        """Measure a piece of work, which determines the rest after it."""
-        began, self._refused_at = self._clock.monotonic(), None
-        try:
-            yield
-        finally:
-            ended = self._clock.monotonic()
-            self._rested_at = ended + _RESTS * (ended - began)
-            self._took = timedelta(seconds=ended - began)
 
 
 # --- steps of the clock ---
@@ -241,10 +193,7 @@ class RowAudit:
         if self._is_suspicious:
             self._is_suspicious = False
             return True
-        # The count waits for a quiet moment, but not for long.
-        is_quiet = next_wake is None or next_wake - now >= QUIET
-        interval = AUDIT if is_quiet else AUDIT + LONGEST_WAIT
-        if self._done_at is not None and abs(now - self._done_at) < interval:
+        if self._done_at is not None and not _is_due(self._done_at, AUDIT, now, next_wake):
             return False
         self._done_at = now
         return not is_whole(member, tasks)

@@ -11,13 +11,7 @@ import pytest
 from django_declarative_cron.conf import Options
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import housekeeping
-from django_declarative_cron.runtime.housekeeping import (
-    EVERY,
-    LONGEST_DELAY,
-    ROOM,
-    Gaps,
-    Housekeeping,
-)
+from django_declarative_cron.runtime.housekeeping import EVERY, Housekeeping
 from django_declarative_cron.store import pruning
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import ManualClock, Simulation
@@ -62,49 +56,6 @@ def _passes(clock: ManualClock, seconds: float) -> None:
     clock.wait(threading.Event(), seconds)
 
 
-@pytest.mark.parametrize(
-    ("to_come", "has_come"),
-    [(None, True), (ROOM, True), (ROOM / 2, False), (timedelta(0), True), (-SECOND, True)],
-)
-def test_work_begins_where_no_start_is_near(
-    clock: ManualClock, to_come: timedelta | None, has_come: bool
-) -> None:
-    assert Gaps(clock).is_open(None if to_come is None else NOW + to_come) is has_come
-
-
-def test_work_that_finds_no_room_begins_all_the_same(clock: ManualClock) -> None:
-    gaps = Gaps(clock)
-    _passes(clock, 3600)
-    for _ in range(4):
-        assert not gaps.is_open(clock.now() + ROOM / 2)
-        _passes(clock, LONGEST_DELAY / 4)
-    assert gaps.is_open(clock.now() + ROOM / 2)
-    with gaps.work():
-        pass
-    assert not gaps.is_open(clock.now() + ROOM / 2)
-
-
-def test_work_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(clock: ManualClock) -> None:
-    gaps = Gaps(clock)
-    with pytest.raises(ValueError, match=r"^no$"), gaps.work():
-        _passes(clock, 0.5)
-        raise ValueError("no")
-    assert gaps.rest() == 2.0
-    _passes(clock, 1.875)
-    assert not gaps.is_open(None)
-    _passes(clock, 0.125)
-    assert gaps.is_open(None)
-
-
-def test_work_that_takes_long_needs_more_room(clock: ManualClock) -> None:
-    gaps = Gaps(clock)
-    with gaps.work():
-        _passes(clock, 0.25)
-    _passes(clock, 1.0)
-    assert not gaps.is_open(clock.now() + timedelta(seconds=0.499))
-    assert gaps.is_open(clock.now() + timedelta(seconds=0.5))
-
-
 def _slow(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, seconds: float) -> list[str]:
     """Let each look for surplus take so long, and find a batch; give the names looked at."""
     looked = list[str]()
@@ -122,12 +73,12 @@ def test_a_loop_comes_back_when_the_rest_is_over_and_only_where_more_waits(
     member: Member, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeping, looked = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock), _slow(monkeypatch, clock, 0)
-    keeping.step(member, NOW)
-    keeping.use_the_quiet(member, NOW, None)
+    keeping.prune(member, NOW)
+    keeping.work(member, NOW, None)
     assert keeping.longest_sleep(SECOND) == 1.0
     looked = _slow(monkeypatch, clock, 0.125)
     keeping.note([_started("t")])
-    keeping.use_the_quiet(member, NOW, None)
+    keeping.work(member, NOW, None)
     assert (looked, keeping.longest_sleep(SECOND), keeping.longest_sleep(SECOND)) == (
         ["t"],
         0.5,
@@ -135,13 +86,27 @@ def test_a_loop_comes_back_when_the_rest_is_over_and_only_where_more_waits(
     )
 
 
-def test_a_loop_does_not_turn_and_turn_where_a_start_leaves_no_room(
-    member: Member, clock: ManualClock
+def test_pruning_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(
+    member: Member, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeping = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock)
-    keeping.note([_started("t")])
-    keeping.use_the_quiet(member, NOW, NOW + ROOM / 2)
-    assert keeping.longest_sleep(SECOND) == 1.0
+    keeping, looked = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock), list[str]()
+
+    def fail(member: object, name: str, keep: int) -> int:
+        looked.append(name)
+        _passes(clock, 0.5)
+        raise ValueError("no")
+
+    monkeypatch.setattr(pruning, "prune_surplus", fail)
+    keeping.note([_started("t"), _started("u")])
+    with pytest.raises(ValueError, match=r"^no$"):
+        keeping.work(member, NOW, NOW)
+    _passes(clock, 1.875)
+    keeping.work(member, NOW, NOW)
+    assert looked == ["t"]
+    _passes(clock, 0.125)
+    with pytest.raises(ValueError, match=r"^no$"):
+        keeping.work(member, NOW, NOW)
+    assert looked == ["t", "u"]
 
 
 def test_a_piece_of_work_ends_with_a_batch(
@@ -149,10 +114,10 @@ def test_a_piece_of_work_ends_with_a_batch(
 ) -> None:
     keeping, looked = Housekeeping(Options(HISTORY_MAX_RUNS=3), clock), _slow(monkeypatch, clock, 0)
     keeping.note([_started("t"), _started("u")])
-    assert keeping.step(member, NOW)
+    assert keeping.prune(member, NOW)
     assert looked == ["t"]
-    keeping.step(member, NOW)
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
+    keeping.prune(member, NOW)
     assert looked == ["t", "u"]
 
 
@@ -171,6 +136,6 @@ def test_ages_begin_to_be_looked_at_in_a_quiet_moment_and_go_on_in_any(
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), clock)
     left = []
     for far in (SECOND, 2 * SECOND, SECOND, SECOND):
-        keeping.use_the_quiet(member, NOW, NOW + far)
+        keeping.work(member, NOW, NOW + far)
         left.append(len(_left()))
     assert left == [5, 3, 1, 0]

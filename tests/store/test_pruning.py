@@ -109,7 +109,7 @@ def test_many_that_are_kept_hide_none_that_goes(
     _runs("g", "mmm", age=99)
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     for _ in range(3):
-        keeping.step(member, NOW)
+        keeping.prune(member, NOW)
     assert _left() == kept
 
 
@@ -120,10 +120,10 @@ def test_a_leader_looks_for_surplus_at_every_so_manieth_run(member: Member) -> N
         at=NOW, task_name="t", scheduled_time=NOW, actual_time=NOW, run_count=EVERY + 1
     )
     keeping.note([started])
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     assert len(_left()) == 8
     keeping.note([TaskRunStarted(at=NOW, task_name="t", scheduled_time=NOW, actual_time=NOW)])
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     assert len(_left()) == 3
 
 
@@ -132,22 +132,22 @@ def test_where_no_moment_is_quiet_it_takes_one_every_ten_seconds(member: Member)
     _runs("t", "mm", age=100)
     second = timedelta(seconds=1)
     for number in range(10):
-        keeping.use_the_quiet(member, NOW + number * second, NOW + (number + 1) * second)
+        keeping.work(member, NOW + number * second, NOW + (number + 1) * second)
         assert len(_left()) == 2
-    keeping.use_the_quiet(member, NOW + LONGEST_WAIT, NOW + LONGEST_WAIT + second)
+    keeping.work(member, NOW + LONGEST_WAIT, NOW + LONGEST_WAIT + second)
     assert _left() == set()
 
 
 def test_ages_are_looked_at_every_ten_minutes(member: Member) -> None:
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
     _runs("t", "mm", age=100)
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     assert _left() == set()
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     _runs("t", "mm", age=100)
-    keeping.step(member, NOW + timedelta(minutes=9))
+    keeping.prune(member, NOW + timedelta(minutes=9))
     assert len(_left()) == 2
-    keeping.step(member, NOW + timedelta(minutes=10))
+    keeping.prune(member, NOW + timedelta(minutes=10))
     assert _left() == set()
 
 
@@ -157,7 +157,7 @@ def test_by_a_clock_that_is_years_ahead_nothing_is_forgotten(member: Member) -> 
     _runs("t", "mm", age=100)
     young = _runs("t", "mm", age=1)
     for days in (4000, 4001):
-        keeping.step(replace(member, database_time=there), NOW + days * DAY)
+        keeping.prune(replace(member, database_time=there), NOW + days * DAY)
         assert _left() == {*young}
 
 
@@ -175,7 +175,7 @@ def test_what_waits_is_no_more_than_there_are_tasks(member: Member) -> None:
     keeping = Housekeeping(Options(), ManualClock(NOW))
     for _ in range(50):
         keeping.note([_started("t"), _started("u")])
-    assert not keeping.step(member, NOW)
+    assert not keeping.prune(member, NOW)
 
 
 def test_where_names_wait_all_the_time_the_old_goes_too(member: Member) -> None:
@@ -184,10 +184,10 @@ def test_where_names_wait_all_the_time_the_old_goes_too(member: Member) -> None:
     _runs("t", "m" * 5, age=1)
     _runs("u", "m", age=100)
     keeping.note([_started("t")])
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     assert len(_left()) == 4
     keeping.note([_started("t")])
-    keeping.step(member, NOW)
+    keeping.prune(member, NOW)
     assert len(_left()) == 3
 
 
