@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from .callables import Job, SimulatedCrash, SimulatedFailure
     from .clock import Instant, ManualClock
     from .http import post_task
-    from .schedules import assert_fires, assert_schedule_valid, occurrences
+    from .schedules import (
+        assert_fires,
+        assert_schedule_snapshot,
+        assert_schedule_valid,
+        occurrences,
+    )
     from .simulation import Simulation
-    from .snapshot import assert_schedule_snapshot
     from .testcase import CronTestMixin
     from .trace import Record
 
@@ -54,7 +58,7 @@ _HOMES = {
     "SimulatedFailure": ".callables",
     "Simulation": ".simulation",
     "assert_fires": ".schedules",
-    "assert_schedule_snapshot": ".snapshot",
+    "assert_schedule_snapshot": ".schedules",
     "assert_schedule_valid": ".schedules",
     "occurrences": ".schedules",
     "post_task": ".http",

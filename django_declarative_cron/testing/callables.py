@@ -6,18 +6,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import Any
 
 from ..core.declarations.declaration import Declaration
 from ..runtime.lifecycle import inside
-from ..runtime.outcome import failed, succeeded
 from ..runtime.runners import Load
 from ..runtime.work import Run, Work, invoke
-from ..store.results import Result
-
-if TYPE_CHECKING:
-    from .instance import Instance
 
 
 class SimulatedFailure(Exception):
@@ -54,32 +49,6 @@ class Job:
             raise SimulatedFailure(outcome)
 
 
-@dataclass(order=True)
-class End:
-    """The planned end of a run.
-
-    Args:
-        at: its instant.
-        order: of the start, so that ends of one instant keep their order.
-        owner: the instance that runs it.
-        work: the run.
-        error: the exception that it raises, ``None`` for a success.
-    """
-
-    at: datetime
-    order: int
-    owner: Instance = field(compare=False)
-    work: Work = field(compare=False)
-    error: BaseException | None = field(compare=False)
-
-    def result(self) -> Result:
-        """Return the result of the run, dated where its end was planned."""
-        duration = (self.at - self.work.run.started_at).total_seconds()
-        if self.error is None:
-            return succeeded(self.work, self.at, duration)
-        return failed(self.work, self.error, self.at, duration)
-
-
 class Queue:
     """The runner of one instance: keeps claimed runs until the tick is over."""
 
@@ -87,11 +56,7 @@ class Queue:
         self.waiting: list[Work] = []
 
     def submit(self, work: Work) -> None:
-        """Keep one run.
-
-        Args:
-            work: a claimed run.
-        """
+        """Keep a claimed run."""
         self.waiting.append(work)
 
     def prepare(self, declarations: Iterable[Declaration]) -> None:
@@ -111,14 +76,7 @@ class Queue:
 
 
 def outcome(work: Work) -> BaseException | None:
-    """Call a callback in this thread.
-
-    Args:
-        work: a claimed run.
-
-    Returns:
-        the exception that it raised, if any.
-    """
+    """Call a callback in this thread, and return the exception that it raised, if any."""
     try:
         with inside(work.owner):
             value = invoke(work)

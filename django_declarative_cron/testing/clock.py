@@ -39,12 +39,7 @@ class ManualClock:
         return _VirtualNow(self)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Advance the clock by the time of a wait.
-
-        Args:
-            event: the event that ends it.
-            seconds: the longest wait.
-        """
+        """Advance the clock by the time of a wait, which the event ends at once."""
         if not event.is_set():
             self.advance(self._now + timedelta(seconds=max(seconds, 0)))
         return event.is_set()
@@ -76,6 +71,7 @@ class _VirtualNow(Value):
 
     @property
     def instant(self) -> Callable[[], datetime]:
+        # The store asks a virtual time for it by this name.
         return self._clock.now
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:

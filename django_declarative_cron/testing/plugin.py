@@ -51,7 +51,7 @@ def cron_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     def compare(path: Path | str, *, tasks: Any = None) -> None:
         __tracebackhide__ = True
-        from .snapshot import assert_schedule_snapshot
+        from .schedules import assert_schedule_snapshot
 
         assert_schedule_snapshot(request.path.parent / path, rewrite=rewrite, tasks=tasks)
 

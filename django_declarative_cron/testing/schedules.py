@@ -1,4 +1,4 @@
-"""Assertions about declared tasks: when they are due, and whether they are valid.
+"""Assertions about declared tasks: when they are due, whether they are valid, their snapshot.
 
 They use no database and start nothing.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from django.core import checks
 from django.test import override_settings
@@ -19,13 +20,16 @@ from .. import conf
 from ..checks import TAG
 from ..core.declarations.declaration import Declaration
 from ..core.declarations.values import nearest
+from ..core.schedule_snapshot import difference, first_day, yearbook
+from ..formatting import format_count
+from ..runtime.clock import system_clock
 from .clock import Instant
-from .datetimes import in_zone, shown
 
 MOST = 10_000
 """The maximum number of occurrences of an assertion."""
 
 _SHOWN = 20
+_SHOWN_LINES = 60
 _INSTANT = timedelta(microseconds=1)
 
 Between = tuple[Instant, Instant]
@@ -53,7 +57,7 @@ def occurrences(
         DeclarativeCronError: a declaration is invalid, or a calendar fails.
     """
     __tracebackhide__ = True
-    declaration = declared(name, tasks)
+    declaration = _declared(name, tasks)
     begin, end = _span(declaration, between)
     due = _due(_counting(declaration, registered_at), begin, end)
     return [instant.astimezone(declaration.schedule.zone) for instant in due]
@@ -82,13 +86,13 @@ def assert_fires(
         DeclarativeCronError: a declaration is invalid.
     """
     __tracebackhide__ = True
-    declaration = declared(name, tasks)
+    declaration = _declared(name, tasks)
     begin, end = _span(declaration, between)
     zone = declaration.schedule.zone
-    expected = {in_zone(each, zone) for each in at}
+    expected = {_in_zone(each, zone) for each in at}
     outside = sorted(each for each in expected if not begin <= each < end)
     if outside:
-        said = ", ".join(shown(each, zone) for each in outside)
+        said = ", ".join(_shown(each, zone) for each in outside)
         raise ValueError(f"not in the span of time that is looked at: {said}")
     found = set(_due(_counting(declaration, registered_at), begin, end))
     if found != expected:
@@ -117,22 +121,12 @@ def assert_schedule_valid(*, tasks: object = None, allow: Collection[str] = ()) 
         ]
     if found:
         said = "\n".join(f"  {each}" for each in found)
-        raise AssertionError(f"{_count(len(found), 'remark')} on what is declared:\n{said}")
+        raise AssertionError(f"{format_count(len(found), 'remark')} on what is declared:\n{said}")
 
 
-def declared(name: str, tasks: object = None) -> Declaration:
-    """Return a declared task.
-
-    Args:
-        name: of the task.
-        tasks: as for ``occurrences``.
-
-    Raises:
-        AssertionError: no task has that name.
-        DeclarativeCronError: a declaration is invalid.
-    """
+def _declared(name: str, tasks: object) -> Declaration:
     __tracebackhide__ = True
-    every = {each.name: each for each in all_declared(tasks)}
+    every = {each.name: each for each in _all_declared(tasks)}
     if name not in every:
         near = nearest(name, every)
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(every) or 'none'}"
@@ -140,20 +134,12 @@ def declared(name: str, tasks: object = None) -> Declaration:
     return every[name]
 
 
-def all_declared(tasks: object = None) -> Sequence[Declaration]:
-    """Return all declared tasks.
-
-    Args:
-        tasks: as for ``occurrences``.
-
-    Raises:
-        DeclarativeCronError: a declaration is invalid.
-    """
+def _all_declared(tasks: object) -> Sequence[Declaration]:
     return conf.declarations(conf.registrations() if tasks is None else tasks)
 
 
 def _span(declaration: Declaration, between: Between) -> tuple[datetime, datetime]:
-    begin, end = (in_zone(each, declaration.schedule.zone) for each in between)
+    begin, end = (_in_zone(each, declaration.schedule.zone) for each in between)
     if end <= begin:
         raise ValueError(f"the span of time ends at {end}, before it begins at {begin}")
     return begin, end
@@ -165,7 +151,7 @@ def _counting(declaration: Declaration, registered_at: Instant | None) -> Declar
         return declaration
     if registered_at is None:
         raise ValueError(f"{declaration.cron} counts from the registration: give registered_at")
-    anchored = schedule.anchored(in_zone(registered_at, schedule.zone))
+    anchored = schedule.anchored(_in_zone(registered_at, schedule.zone))
     return replace(declaration, schedule=anchored)
 
 
@@ -197,7 +183,7 @@ def _wrong(
     zone, schedule = declaration.schedule.zone, declaration.schedule
     lines = [
         f"{declaration.name!r} ({declaration.cron}, {zone.key}) is not due as expected"
-        f" from {shown(begin, zone)} up to {shown(end, zone)}:"
+        f" from {_shown(begin, zone)} up to {_shown(end, zone)}:"
     ]
     lines += _listed("missing", expected - found, zone)
     lines += _listed("too many", found - expected, zone)
@@ -214,12 +200,71 @@ def _wrong(
     return lines
 
 
-def _listed(title: str, instants: set[datetime], zone: Any) -> list[str]:
+def _listed(title: str, instants: set[datetime], zone: ZoneInfo) -> list[str]:
     ordered = sorted(instants)
-    lines = [f"  {title}: {shown(each, zone)}" for each in ordered[:_SHOWN]]
+    lines = [f"  {title}: {_shown(each, zone)}" for each in ordered[:_SHOWN]]
     more = len(ordered) - _SHOWN
     return [*lines, f"  {title}: {more} more"] if more > 0 else lines
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def _in_zone(value: Instant, zone: ZoneInfo) -> datetime:
+    """Read an instant; where it names no zone, it is a local time of the task's.
+
+    Raises:
+        ValueError: it is invalid, it does not exist there, or it occurs twice.
+    """
+    read = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if read.tzinfo is not None:
+        return read.astimezone(UTC)
+    passes = {read.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
+    real = sorted(at for at in passes if at.astimezone(zone).replace(tzinfo=None) == read)
+    if not real:
+        raise ValueError(f"{read:%Y-%m-%d %H:%M} does not exist in {zone.key}: the clock leaps")
+    if len(real) > 1:
+        both = " or ".join(at.astimezone(zone).isoformat(" ", "minutes") for at in real)
+        raise ValueError(f"{read:%Y-%m-%d %H:%M} happens twice in {zone.key}: write {both}")
+    return real[0]
+
+
+def _shown(instant: datetime, zone: ZoneInfo) -> str:
+    local = instant.astimezone(zone)
+    return f"{local:%a} {local.isoformat(' ', 'seconds' if local.second else 'minutes')}"
+
+
+def assert_schedule_snapshot(
+    path: Path | str, *, rewrite: bool = False, tasks: object = None
+) -> None:
+    """Assert that a file contains the dates of every task in its year.
+
+    Args:
+        path: of the file.
+        rewrite: write the file instead, starting with this month.
+        tasks: replaces ``SCHEDULED_TASKS``.
+
+    Raises:
+        AssertionError: the file is missing, invalid or different; the message has the lines
+            that differ.
+        DeclarativeCronError: a declaration is invalid.
+    """
+    __tracebackhide__ = True
+    file, declarations = Path(path), _all_declared(tasks)
+    if rewrite:
+        today = system_clock.now().astimezone(conf.project_zone()).date()
+        file.write_text(yearbook(declarations, today.replace(day=1)), encoding="utf-8")
+        return
+    how = f"pytest --cron-snapshot-rewrite, or manage.py cron snapshot {path}"
+    kept = file.read_text(encoding="utf-8") if file.is_file() else None
+    first = None if kept is None else first_day(kept)
+    if kept is None or first is None:
+        what = "is not there" if kept is None else "is no snapshot of a schedule"
+        raise AssertionError(f"{path} {what}; write it with {how}")
+    present = yearbook(declarations, first)
+    if kept == present:
+        return
+    lines = difference(kept, present, file.name) or ["(only blank lines or line ends differ)"]
+    more = [f"… and {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
+    said = "\n".join([*lines[:_SHOWN_LINES], *more])
+    raise AssertionError(
+        f"the schedule is not that of {file.name} any more:\n{said}\n"
+        f"If that is meant: {how}, and commit the file."
+    )

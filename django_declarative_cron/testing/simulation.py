@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
+from django.db import Error as DatabaseError
+
 from .. import conf
-from ..exceptions import DeclarativeCronError
+from ..exceptions import DeclarativeCronError, ScheduleTaskError
 from ..models import ScheduledTask, TaskRun
 from ..runtime.engine import POLL_INTERVAL
+from ..runtime.lifecycle import State
+from ..runtime.outcome import failed, succeeded
 from ..runtime.scheduler import Scheduler
 from ..runtime.work import Work
 from ..signals import SIGNALS
 from ..store.database import alias
-from .callables import End, Job, Queue, outcome
+from ..store.results import Result
+from .callables import Job, Queue, SimulatedCrash, outcome
 from .clock import Instant, ManualClock, instant
-from .deployment import seen_by
-from .instance import Instance
-from .trace import Entry, Record, Trace, described
+from .trace import Entry, Record, Trace, described, seen_by
 
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
@@ -64,8 +66,7 @@ class Simulation:
         self._lease = lease
         self._travel = travel
         self._instances = [Instance(self, index) for index in range(instances)]
-        self._ends: list[End] = []
-        self._order = itertools.count()
+        self._ends: list[End] = []  # In the order of their instants.
         self._trace = Trace()
         self._stirred_at: datetime | None = None
         # A weak reference: the simulation stops listening when it is garbage-collected.
@@ -146,7 +147,7 @@ class Simulation:
         """
         target = instant(to)
         frozen_from = self.now
-        for end in sorted(end for end in self._ends if end.at <= target):
+        for end in [end for end in self._ends if end.at <= target]:
             if frozen_from < end.at:
                 self._trace.freeze(frozen_from, end.at)
                 frozen_from = end.at + _TICK
@@ -159,29 +160,17 @@ class Simulation:
     # --- observations ---
 
     def starts(self, name: str) -> list[datetime]:
-        """Return the starts of a task, oldest first.
-
-        Args:
-            name: of the task.
-        """
+        """Return the starts of a task, oldest first."""
         return [run.started_at for run in self.runs(name) if run.started_at is not None]
 
     def runs(self, name: str) -> list[TaskRun]:
-        """Return the history of a task, oldest first, including skipped and missed rows.
-
-        Args:
-            name: of the task.
-        """
+        """Return the history of a task, oldest first, including skipped and missed rows."""
         rows = TaskRun.objects.using(alias())
         runs = rows.filter(scheduler__deployment=self.deployment, task_name=name)
         return list(runs.order_by("id"))
 
     def task(self, name: str) -> ScheduledTask:
-        """Return the row of a task.
-
-        Args:
-            name: of the task.
-        """
+        """Return the row of a task."""
         rows = ScheduledTask.objects.using(alias())
         return rows.get(scheduler__deployment=self.deployment, name=name)
 
@@ -261,18 +250,14 @@ class Simulation:
         return min(max(at, self.now + _TICK) for at in instants)
 
     def call(self, owner: Instance, work: Work) -> None:
-        """Call a claimed run, and plan its end.
-
-        Args:
-            owner: the instance that claimed it.
-            work: the run.
-        """
+        """Call a run that an instance claimed, and plan its end."""
         self.act(owner, "RS", task=work.run.task_name)
         with nullcontext() if self._travel is None else self._travel(self.now):
             error = outcome(work)
         duration = getattr(work.target.function, "duration", timedelta(0))
-        end = End(self.now + duration, next(self._order), owner, work, error)
-        heapq.heappush(self._ends, end)
+        end = End(self.now + duration, owner, work, error)
+        self._ends.append(end)
+        self._ends.sort(key=attrgetter("at"))
         if not duration:
             self._deliver_one(end)
 
@@ -283,10 +268,9 @@ class Simulation:
 
     def _deliver_one(self, end: End) -> None:
         self._ends.remove(end)
-        heapq.heapify(self._ends)
         event = "REs" if end.error is None else "REf"
         entry = self.act(end.owner, event, at=end.at, task=end.work.run.task_name)
-        end.owner.ended(end.work.id, entry)
+        end.owner.ends[end.work.id] = entry
         end.work.done(end.result())
         if len(self._instances) > 1:
             self.stir()
@@ -306,29 +290,18 @@ class Simulation:
     def _note_leader(self, instance: str, **_: object) -> None:
         for each in self._instances:
             if each.scheduler is not None and str(each.scheduler.id) == instance:
-                each.leads()
+                each.leads_anew = True
 
-    def forget(self, owner: Instance) -> None:
-        """Drop the planned ends of a dead process."""
+    def forget(self, owner: Instance, unrecorded: list[Entry]) -> None:
+        """Drop the planned ends of a dead process, and those that it did not record."""
         self._ends = [end for end in self._ends if end.owner is not owner]
-        heapq.heapify(self._ends)
+        self._trace.withdraw(unrecorded)
 
     def act(
         self, instance: Instance, event: str, *, at: datetime | None = None, **values: object
     ) -> Entry:
-        """Write an action into the trace.
-
-        Args:
-            instance: the acting instance.
-            event: its name in the theory's alphabet.
-            at: its instant; the present one unless given.
-            values: its other fields.
-        """
+        """Write an action of an instance into the trace, now or at another instant."""
         return self._trace.action(instance.index, event, at or self.now, **values)
-
-    def withdraw(self, entries: Iterable[Entry]) -> None:
-        """Remove from the trace entries that turned out to be unobservable."""
-        self._trace.withdraw(entries)
 
     def described(self, registrations: object) -> Record:
         """Return the record of a registration list, and whether the list is valid."""
@@ -337,3 +310,184 @@ class Simulation:
         except DeclarativeCronError:
             return {"registrations": [], "valid": False}
         return {"registrations": described(declarations)}
+
+
+@dataclass(eq=False)
+class End:
+    """The planned end of a run, and the exception that it raises, if any."""
+
+    at: datetime
+    owner: Instance
+    work: Work
+    error: BaseException | None
+
+    def result(self) -> Result:
+        """Return the result of the run, dated where its end was planned."""
+        duration = (self.at - self.work.run.started_at).total_seconds()
+        if self.error is None:
+            return succeeded(self.work, self.at, duration)
+        return failed(self.work, self.error, self.at, duration)
+
+
+class Instance:
+    """One scheduler instance of a simulation: a process on the shared clock."""
+
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        self.index = index
+        self.scheduler: Scheduler | None = None
+        self.wake: datetime | None = None
+        self.is_hanging = False
+        self._simulation = simulation
+        self._is_stopping = False
+        self.leads_anew = False
+        self._queue = Queue()
+        self._registered: Record = {}
+        self.ends: dict[int, Entry] = {}
+        self._beaten_at: datetime | None = None
+
+    def initialize(self, registrations: object) -> None:
+        """Initialise this instance, then poll once."""
+        if self.scheduler is None:
+            self._queue = Queue()
+            self.scheduler = self._simulation.new_scheduler(self._queue)
+        with self._mortal():
+            self._initialize(self.scheduler, registrations)
+            self.poll()
+
+    def _initialize(self, scheduler: Scheduler, registrations: object) -> None:
+        listed = self._simulation.described(registrations)
+        self._act("IS", **listed)
+        # The rows date the set by the beginning, however long it takes until tasks may start.
+        began = self._simulation.now
+        try:
+            scheduler.initialize(registrations)
+        except Exception as error:
+            cause = {"cause": "storage"} if isinstance(error, ScheduleTaskError) else {}
+            self._act("IEf", **listed, **cause)
+            raise
+        self._became_active(listed, began)
+
+    def poll(self) -> None:
+        """Poll once at the present instant, and call the runs that it starts."""
+        if self.scheduler is None or self.is_hanging:
+            return
+        if self.scheduler.state in (State.RUNNING, State.STOPPING):
+            with self._mortal():
+                self._poll(self.scheduler)
+
+    def _poll(self, scheduler: Scheduler) -> None:
+        self._simulation.deliver()
+        now = self._simulation.now
+        self._beat(scheduler, now)
+        self.wake = scheduler.tick(now)
+        self._note_return()
+        if self._queue.waiting:
+            while self._queue.waiting:
+                self._simulation.call(self, self._queue.waiting.pop(0))
+            self._record(scheduler, now)
+        if scheduler.state is State.STOPPING:
+            scheduler.tick(now)
+        self._note_stop()
+
+    def _record(self, scheduler: Scheduler, now: datetime) -> None:
+        try:
+            scheduler.record(now)
+            self.wake = scheduler.next_wake()
+        except DatabaseError:
+            # It keeps the results and tries again in its next pass.
+            self.wake = now + POLL_INTERVAL
+
+    def _beat(self, scheduler: Scheduler, now: datetime) -> None:
+        pace = self._simulation.pace_of_heartbeats
+        if pace is not None and (self._beaten_at is None or abs(now - self._beaten_at) >= pace):
+            self._beaten_at = now
+            scheduler.beat()
+
+    def stop(self) -> None:
+        """Stop this instance; the clock runs on to the end of its last run.
+
+        Called by a job, it only requests the stop, as ``Scheduler.stop`` does there.
+        """
+        if self.scheduler is None:
+            return
+        self._act("SS")
+        self._is_stopping = True
+        with self._mortal():
+            self.scheduler.request_stop()
+            if not self.scheduler.is_inside:
+                self.poll()
+            while self.scheduler and self.scheduler.running and not self.scheduler.is_inside:
+                self._simulation.run_to_next_end()
+            if self.scheduler is not None:
+                self.scheduler.stop()
+                self._note_stop()
+
+    def _note_stop(self) -> None:
+        """Write the end of a stop into the trace, once it is complete."""
+        complete = self.scheduler is not None and self.scheduler.state is not State.STOPPING
+        if self._is_stopping and complete:
+            self._is_stopping, self.wake = False, None
+            self._act("SE")
+            self._simulation.stir()
+
+    def crash(self) -> None:
+        """Kill the process immediately, with all its activities.
+
+        The end of a run without a recorded result is lost with it (semantics 8).
+        """
+        if self.scheduler is None:
+            return
+        self.scheduler.abandon()
+        self._note_return()
+        self.scheduler = self.wake = self._beaten_at = None
+        self._is_stopping = self.is_hanging = False
+        self._simulation.forget(self, [self.ends[pk] for pk in self.unrecorded])
+        self.ends = {}
+        self._act("Crash")
+        self._simulation.stir()
+
+    def hang(self) -> None:
+        """Freeze the process: no tick, no heartbeat; its callbacks go on."""
+        self.is_hanging = self.scheduler is not None
+
+    def recover(self) -> None:
+        """Resume a frozen process."""
+        self.is_hanging = False
+        self._simulation.stir()
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether the instance polls."""
+        running = self.scheduler is not None and self.scheduler.state is State.RUNNING
+        return running and not self.is_hanging
+
+    @property
+    def unrecorded(self) -> set[int]:
+        """Return the ids of its runs that have ended but have no recorded result."""
+        # These rows were just written, and a replica may not have them yet.
+        rows = TaskRun.objects.using(alias())
+        open_rows = rows.filter(pk__in=self.ends, outcome=TaskRun.Outcome.RUNNING)
+        return set(open_rows.values_list("pk", flat=True))
+
+    @contextmanager
+    def _mortal(self) -> Iterator[None]:
+        """Kill the process where the code inside requests it."""
+        try:
+            yield
+        except SimulatedCrash:
+            self.crash()
+
+    def _became_active(self, listed: Record, at: datetime) -> None:
+        self._registered = self._simulation.registered = listed
+        self.leads_anew = False
+        self._act("IEs", at=at, **listed)
+
+    def _note_return(self) -> None:
+        """Record the return of a scheduler to its own set (semantics 9)."""
+        if self.leads_anew and self._registered != self._simulation.registered:
+            self._act("IS", **self._registered)
+            self._became_active(self._registered, self._simulation.now)
+        self.leads_anew = False
+
+    def _act(self, event: str, **values: Any) -> None:
+        self._simulation.act(self, event, **values)

@@ -8,9 +8,13 @@ from typing import Any
 
 from .. import conf
 from .clock import Instant
-from .schedules import Between, assert_fires, assert_schedule_valid
+from .schedules import (
+    Between,
+    assert_fires,
+    assert_schedule_snapshot,
+    assert_schedule_valid,
+)
 from .simulation import Simulation
-from .snapshot import assert_schedule_snapshot
 
 
 class CronTestMixin:

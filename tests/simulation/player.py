@@ -23,7 +23,7 @@ from django_declarative_cron.models import ScheduledTask, SchedulerInstance, Tas
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import SimulatedFailure, Simulation
-from django_declarative_cron.testing.instance import Instance
+from django_declarative_cron.testing.simulation import Instance
 
 from . import invariants
 from .faults import Faults, Of

@@ -102,7 +102,7 @@ def test_reviewed(cron_snapshot):
     assert (code, "1 failed, 1 passed" in said) == (1, True), said
     assert "is not there; write it with pytest --cron-snapshot-rewrite" in said
     # The line of the test is shown, and none of ours.
-    assert "snapshot.py" not in said
+    assert "schedules.py" not in said
     code, said = run(tmp_path, test, *django, "--cron-snapshot-rewrite", "-k", "reviewed")
     assert code == 0, said
     assert "bill" in (tmp_path / "schedule.txt").read_text()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
-from django_declarative_cron.testing import assert_schedule_snapshot, snapshot
+from django_declarative_cron.testing import assert_schedule_snapshot, schedules
 
 BASE = {"name": "bill", "timezone": "UTC", "callback": "tests.callables.jobs.send_mail"}
 
@@ -51,7 +51,7 @@ def test_what_has_changed_is_shown_with_what_to_do(tmp_path: Path) -> None:
 def test_a_long_difference_is_cut(
     tmp_path: Path, still_clock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshot, "_SHOWN", 2)
+    monkeypatch.setattr(schedules, "_SHOWN_LINES", 2)
     path = tmp_path / "schedule.txt"
     assert_schedule_snapshot(path, rewrite=True)
     with pytest.raises(AssertionError, match="… and 4 more lines"):
