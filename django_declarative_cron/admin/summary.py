@@ -14,8 +14,8 @@ from ..conf import options
 from ..core.status import Status
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
-from ..store import database, overview
-from ..store.status import attendance, gave_up, patience, spoke_at
+from ..store import database
+from ..store.status import Attendance, attendance, count_overdue, gave_up, patience
 from . import badges
 from .filters import kinds_of
 
@@ -60,16 +60,18 @@ class SchedulerBanner:
 def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
     """Return the content of the strip above the list of tasks."""
     leader = title = standbys = ""
-    found, shows = health_of(request), page.shows(request, SchedulerInstance)
-    if found is not None and found.leader is not None:
-        # Hide host names from users without the view permission.
-        leader = str(found.leader) if shows else gettext("running")
-        silence = max(found.now - spoke_at(found.leader), timedelta(0))
-        age = badges.span(timedelta(seconds=round(silence.total_seconds())))
-        title = gettext("Last heartbeat: %(age)s ago") % {"age": age}
-    if found is not None:
-        text = ngettext("%(number)d standby", "%(number)d standbys", found.standbys)
-        standbys = text % {"number": found.standbys}
+    found, shows = attendance_of(request), page.shows(request, SchedulerInstance)
+    if found is not None and found.present:
+        within = patience(options().LEASE)
+        leading = found.living_leader(within)
+        if leading is not None:
+            # Hide host names from users without the view permission.
+            leader = str(leading) if shows else gettext("running")
+            age = badges.span(timedelta(seconds=round(found.age(leading).total_seconds())))
+            title = gettext("Last heartbeat: %(age)s ago") % {"age": age}
+        number = len(found.heard(within)) - (leading is not None)
+        text = ngettext("%(number)d standby", "%(number)d standbys", number)
+        standbys = text % {"number": number}
     url = page.url(SchedulerInstance, "changelist") if shows else ""
     return ListSummary(leader, title, url, standbys, _counts(page, request))
 
@@ -91,40 +93,39 @@ def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
     ]
 
 
-def health_of(request: HttpRequest) -> overview.Health | None:
+def attendance_of(request: HttpRequest) -> Attendance | None:
     """Return the schedulers of the deployment, read once for one request."""
-    if not hasattr(request, "_ddc_health"):
-        ours = options()
-        request._ddc_health = overview.health(  # type: ignore[attr-defined]
-            database.alias(), ours.DEPLOYMENT, patience(ours.LEASE), system_clock.database_time()
+    if not hasattr(request, "_ddc_attendance"):
+        request._ddc_attendance = attendance(  # type: ignore[attr-defined]
+            database.alias(), options().DEPLOYMENT, system_clock.database_time()
         )
-    known: overview.Health | None = request._ddc_health  # type: ignore[attr-defined]
+    known: Attendance | None = request._ddc_attendance  # type: ignore[attr-defined]
     return known
 
 
 def is_scheduler_running(request: HttpRequest) -> bool:
     """Return whether a scheduler sent a heartbeat lately."""
-    found = health_of(request)
-    return found is not None and found.silence <= patience(options().LEASE)
+    found = attendance_of(request)
+    return found is not None and bool(found.heard(patience(options().LEASE)))
 
 
 def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> SchedulerBanner | None:
     """Return the content of the banner, ``None`` while a scheduler is running."""
-    using, ours, clock = database.alias(), options(), system_clock
     if is_scheduler_running(request):
         return None
-    found = attendance(using, ours.DEPLOYMENT, clock.now(), clock.database_time())
+    found = attendance_of(request)
+    overdue = count_overdue(database.alias(), options().DEPLOYMENT, system_clock.now())
     shows = page.shows(request, SchedulerInstance)
     links = shows and page.model is not SchedulerInstance
     url = page.url(SchedulerInstance, "changelist") if links else ""
     if found is None or found.last is None:
-        return SchedulerBanner("", "", False, 0 if found is None else found.overdue, "")
+        return SchedulerBanner("", "", False, overdue, "")
     last = found.last
     return SchedulerBanner(
         # Hide host names from users without the view permission.
         last=str(last) if shows else "",
         ago="" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
         was_stopped=last.stop_requested_at is not None,
-        overdue=found.overdue,
+        overdue=overdue,
         url=url,
     )

@@ -59,7 +59,7 @@ def health(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Return 200 if a scheduler is at work, else 503."""
     using, options = database.alias(), conf.options()
     began = system_clock.monotonic()
-    found = attendance(using, options.DEPLOYMENT, system_clock.now(), system_clock.database_time())
+    found = attendance(using, options.DEPLOYMENT, system_clock.database_time())
     latency = system_clock.monotonic() - began
     heard = () if found is None else found.heard(patience(options.LEASE))
     is_fine = bool(heard)

@@ -62,7 +62,7 @@ def check_and_notify(using: str, channels: Iterable[Channel], clock: Clock) -> C
 
 def _problems(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     at, limit = clock.now(), patience(conf.options().LEASE)
-    lead = attendance(using, deployment, None, clock.database_time())
+    lead = attendance(using, deployment, clock.database_time())
     if lead is None:
         yield Notice("no_leader", "", at, "no scheduler has ever checked in")
         return

@@ -167,7 +167,7 @@ class Notifications:
 
     def _poll(self, member: Member, options: Options) -> Observation | None:
         using, deployment = member.using, member.deployment
-        lead = attendance(using, deployment, None, member.database_time)
+        lead = attendance(using, deployment, member.database_time)
         if lead is None:
             return None
         at, limit = self._clock.now(), patience(options.LEASE)

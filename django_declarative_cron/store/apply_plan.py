@@ -46,9 +46,8 @@ def apply(held: LockedDeployment, todo: Plan, now: datetime) -> list[events.Even
 def _remove(held: LockedDeployment, names: Sequence[str], now: datetime) -> list[events.Event]:
     """Remove the rows of names that are no longer declared; runs and acts stay."""
     told: list[events.Event] = []
-    tasks = held.tasks
     for chunk in chunks(names):
-        gone = tasks.filter(name__in=chunk)
+        gone = held.tasks.filter(name__in=chunk)
         told += _withdraw(held, chunk, gone, now)
         fields = ("name", "last_attempt_at", "waiting")
         for name, last, waiting in gone.order_by("name").values_list(*fields):
@@ -72,7 +71,7 @@ def _keep_history_marks(held: LockedDeployment, gone: QuerySet[ScheduledTask]) -
     newest = gone.aggregate(newest=Max("history_from"))["newest"]
     if newest is not None and (held.row.history_from is None or held.row.history_from < newest):
         held.row.history_from = newest
-        held.row.save(using=held.using, update_fields=["history_from"])
+        held.save("history_from")
 
 
 def _withdraw(
@@ -83,8 +82,6 @@ def _withdraw(
 ) -> list[events.Event]:
     """End the runs that no external worker has fetched: a task that comes again starts afresh."""
     withdrawn = active_runs.withdraw(held, names, now)
-    if not withdrawn:
-        return []
     return outbox.tell(held, active_runs.ends_of(withdrawn, now), tasks, withdrawn)
 
 
@@ -116,8 +113,6 @@ def _take_over(
     held: LockedDeployment, moved: Sequence[ScheduledTask], now: datetime
 ) -> list[events.Event]:
     """End runs that wait for an external worker if they block a task with a new owner."""
-    if not moved:
-        return []
     told = _withdraw(held, [row.name or "" for row in moved], moved, now)
     ended = {event.run for event in told if isinstance(event, events.TaskRunCancelled)}
     for row in moved:
@@ -212,9 +207,8 @@ def _switched(
 
 
 def _rows_by_name(held: LockedDeployment, names: Iterable[str]) -> Iterable[Any]:
-    tasks = held.tasks
     for chunk in chunks(names):
-        yield list(tasks.filter(name__in=chunk))
+        yield list(held.tasks.filter(name__in=chunk))
 
 
 def add(
@@ -235,16 +229,16 @@ def _rows(
     held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
 ) -> Iterator[tuple[ScheduledTask, events.TaskAdded]]:
     known, epoch = Known.of(held, declarations, now), held.next_epoch()
-    with scheduling_each(declarations) as each:
-        for declaration in each:
-            event, running = known.added(declaration, now), known.running.get(declaration.name)
-            row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
-            rows.declare(row, declaration, held.row.identifier)
-            state = replace(first_coming(event), running=running is not None)
+    for declaration in declarations:
+        event, running = known.added(declaration, now), known.running.get(declaration.name)
+        row = ScheduledTask(scheduler=held.row, epoch=epoch, created_at=now)
+        rows.declare(row, declaration, held.row.identifier)
+        state = replace(first_coming(event), running=running is not None)
+        with scheduling(declaration):
             policy = declaration.overlap_policy
             rows.take(row, settle(Story(state), declaration.schedule, now, policy))
-            row.running_run = running
-            yield row, event
+        row.running_run = running
+        yield row, event
 
 
 @contextmanager
@@ -254,25 +248,6 @@ def scheduling(declaration: Declaration) -> Iterator[None]:
         yield
     except Exception as error:
         raise ScheduleTaskError(declaration.name, declaration.cron, error) from error
-
-
-@contextmanager
-def scheduling_each(declarations: Iterable[Declaration]) -> Iterator[Iterator[Declaration]]:
-    """Do the same for many tasks: name the one that the block is working on."""
-    current: Declaration | None = None
-
-    def each() -> Iterator[Declaration]:
-        nonlocal current
-        for declaration in declarations:
-            current = declaration
-            yield declaration
-
-    try:
-        yield each()
-    except Exception as error:
-        if current is None:
-            raise
-        raise ScheduleTaskError(current.name, current.cron, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +272,11 @@ class Known:
     ) -> Known:
         """Ask history and acts."""
         owed: dict[str, datetime] = {}
-        with scheduling_each(declarations) as each:
-            for declaration in each:
+        for declaration in declarations:
+            with scheduling(declaration):
                 occurrence = declaration.schedule.in_minute_of(now)
-                if occurrence is not None:
-                    owed[declaration.name] = occurrence
+            if occurrence is not None:
+                owed[declaration.name] = occurrence
         if held.is_new:
             # It has no history and no operator actions.
             return cls({}, {}, owed, set())

@@ -94,7 +94,7 @@ def counts_of(
     asked: Collection[str] = (),
 ) -> Counts | None:
     """Return the numbers, in about six queries; ``None`` if no scheduler ever registered."""
-    lead = attendance(using, deployment, None, clock.database_time())
+    lead = attendance(using, deployment, clock.database_time())
     if lead is None:
         return None
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)

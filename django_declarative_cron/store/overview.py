@@ -22,14 +22,13 @@ from django.db.models import (
     Subquery,
     Sum,
 )
-from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
 from ..core.schedule import Schedule
 from ..core.status import Status
-from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
+from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from .queries import shapes
-from .status import MOST, SCHEDULES, end_of, gone_since, is_gone, spoke_at, status_word
+from .status import end_of, gone_since, is_gone, status_word
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
 
@@ -43,23 +42,6 @@ DAY = timedelta(hours=24)
 
 _SIGNS = ("instance__stopped_at", "instance__heartbeat_at", "instance__mute_since")
 _BEGAN = Coalesce(F("started_at"), F("scheduled_for"))
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The leader and the standbys.
-
-    Args:
-        now: the database's time.
-        leader: the instance that leads and lives, if any.
-        standbys: how many others live.
-        silence: how long ago any spoke for itself.
-    """
-
-    now: datetime
-    leader: SchedulerInstance | None
-    standbys: int
-    silence: timedelta
 
 
 class Ran(NamedTuple):
@@ -76,44 +58,12 @@ class Ran(NamedTuple):
     end: datetime | None
 
 
-def health(
-    using: str, deployment: str, within: timedelta, database_time: BaseExpression
-) -> Health | None:
-    """Return the leader and the standbys, in one query.
-
-    Returns:
-        the health, ``None`` if no scheduler is registered that has not stopped.
-    """
-    known = SchedulerInstance.objects.using(using).filter(
-        SCHEDULES, scheduler__deployment=deployment, stopped_at=None
-    )
-    present = list(
-        known.select_related("scheduler")
-        .defer("lapses", "scheduler__digest")
-        .annotate(database_now=database_time)
-        .order_by("-heartbeat_at")[:MOST]
-    )
-    if not present:
-        return None
-    first = present[0]
-    living = [each for each in present if first.database_now - spoke_at(each) <= within]
-    leader = next((each for each in living if each.pk == each.scheduler.leader_id), None)
-    return Health(
-        now=first.database_now,
-        leader=leader,
-        standbys=len(living) - (leader is not None),
-        silence=first.database_now - max(map(spoke_at, present)),
-    )
-
-
 def failed_lately(deployment: str, now: datetime) -> Q:
     """Return the query expression for tasks with a failed run within a day."""
-    wrong = _went_wrong(now).filter(scheduler__deployment=deployment).order_by()
-    return Q(name__in=Subquery(wrong.values("task_name")))
-
-
-def _went_wrong(now: datetime) -> QuerySet[TaskRun]:
-    return TaskRun.objects.filter(outcome__in=WENT_WRONG, finished_at__gte=now - DAY)
+    wrong = TaskRun.objects.filter(
+        scheduler__deployment=deployment, outcome__in=WENT_WRONG, finished_at__gte=now - DAY
+    )
+    return Q(name__in=Subquery(wrong.order_by().values("task_name")))
 
 
 def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[ScheduledTask]:

@@ -20,12 +20,10 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
-    Subquery,
     Value,
     When,
 )
 from django.db.models.expressions import BaseExpression
-from django.db.models.functions import Coalesce
 from django.utils.dateparse import parse_datetime
 
 from ..conf import options
@@ -231,7 +229,6 @@ class Attendance:
         digest: of the active registration set.
         present: instances that have not stopped, the newest heartbeat first.
         last: the instance that was heard of last, ``None`` where none ever was.
-        overdue: number of tasks that wait for a start for longer than they should.
     """
 
     now: datetime
@@ -241,7 +238,6 @@ class Attendance:
     digest: str
     present: tuple[SchedulerInstance, ...]
     last: SchedulerInstance | None
-    overdue: int
 
     def age(self, instance: SchedulerInstance) -> timedelta:
         """Return how long ago an instance spoke for itself, by the database's clock.
@@ -253,6 +249,10 @@ class Attendance:
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
         """Return the instances that were heard of lately."""
         return [each for each in self.present if self.age(each) <= within]
+
+    def living_leader(self, within: timedelta) -> SchedulerInstance | None:
+        """Return the leader if it was heard of lately."""
+        return next((each for each in self.heard(within) if each.pk == self.leader), None)
 
     @property
     def silence(self) -> float:
@@ -273,20 +273,6 @@ class Attendance:
         return (self.now - self.expires_at).total_seconds()
 
 
-def is_attended(
-    using: str, deployment: str, within: timedelta, database_time: BaseExpression
-) -> bool:
-    """Return in one query whether a scheduler sent a heartbeat lately."""
-    present = SchedulerInstance.objects.filter(SCHEDULES, scheduler=OuterRef("pk"), stopped_at=None)
-    spoke = Coalesce("mute_since", "heartbeat_at")
-    newest = present.annotate(spoke=spoke).order_by("-spoke").values("spoke")[:1]
-    states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    seen = states.annotate(database_now=database_time, newest=Subquery(newest)).first()
-    return (
-        seen is not None and seen.newest is not None and seen.database_now - seen.newest <= within
-    )
-
-
 def spoke_at(instance: SchedulerInstance) -> datetime:
     """Return when an instance spoke for itself last."""
     spoke: datetime = instance.mute_since or instance.heartbeat_at
@@ -298,35 +284,37 @@ def gave_up(instance: SchedulerInstance) -> bool:
     return bool(instance.heartbeat_at <= LONG_AGO)
 
 
-def attendance(
-    using: str, deployment: str, now: datetime | None, database_time: BaseExpression
-) -> Attendance | None:
-    """Return the schedulers of a deployment, in two or three queries, ``None`` where it is unknown.
+def attendance(using: str, deployment: str, database_time: BaseExpression) -> Attendance | None:
+    """Return the schedulers of a deployment, ``None`` where it is unknown.
 
-    Args:
-        using: database alias.
-        deployment: its name.
-        now: for which the overdue tasks are counted, in one more query; ``None`` for no count.
-        database_time: expression of the database's time.
+    One query is enough while any scheduler has not stopped.
     """
-    states = SchedulerState.objects.using(using).filter(deployment=deployment)
-    state = states.annotate(database_now=database_time).first()
-    if state is None:
-        return None
-    known = SchedulerInstance.objects.using(using).filter(SCHEDULES, scheduler=state)
-    newest = known.defer("lapses").order_by("-heartbeat_at")
-    present = tuple(newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)[:MOST])
-    overdue = 0
-    if now is not None:
-        late = status_query(Status.OVERDUE, now)
-        overdue = ScheduledTask.objects.using(using).filter(late, scheduler=state).count()
+    known = SchedulerInstance.objects.using(using).filter(
+        SCHEDULES, scheduler__deployment=deployment
+    )
+    newest = known.defer("lapses").select_related("scheduler").order_by("-heartbeat_at")
+    living = newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)
+    present = tuple(living.annotate(database_now=database_time)[:MOST])
+    if present:
+        state, now, last = present[0].scheduler, present[0].database_now, present[0]
+    else:
+        states = SchedulerState.objects.using(using).filter(deployment=deployment)
+        state = states.annotate(database_now=database_time).first()
+        if state is None:
+            return None
+        now, last = state.database_now, newest.first()
     return Attendance(
-        now=state.database_now,
+        now=now,
         leader=state.leader_id,
         term=state.term,
         expires_at=state.lease_expires_at,
         digest=state.digest,
         present=present,
-        last=present[0] if present else newest.first(),
-        overdue=overdue,
+        last=last,
     )
+
+
+def count_overdue(using: str, deployment: str, now: datetime) -> int:
+    """Count the tasks that wait for a start for longer than they should."""
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    return tasks.filter(status_query(Status.OVERDUE, now)).count()

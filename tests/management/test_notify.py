@@ -129,7 +129,7 @@ def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
     later = ManualClock(sim.clock.now() + timedelta(minutes=5))
     told = " ".join(cron("notify", "--check", clock=later).err.split())
     assert "none was heard of for 300 s" in told
-    lead = attendance("default", "default", None, later.database_time())
+    lead = attendance("default", "default", later.database_time())
     assert lead is not None
     assert (lead.present, lead.leaderless()) == ((), 300.0)
 

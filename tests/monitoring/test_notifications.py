@@ -218,12 +218,12 @@ def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
     from django_declarative_cron.store.status import attendance
 
     using, clock = "default", system_clock
-    assert attendance(using, "default", None, clock.database_time()) is None
+    assert attendance(using, "default", clock.database_time()) is None
     state = SchedulerState.objects.create(deployment="default", term=3)
     for seconds, leads in ((30, True), (-50, False)):
         state.lease_expires_at = clock.now() + timedelta(seconds=seconds)
         state.save()
-        found = attendance(using, "default", None, clock.database_time())
+        found = attendance(using, "default", clock.database_time())
         assert found is not None
         assert found.term == 3
         leaderless = found.leaderless()

@@ -17,7 +17,7 @@ from ...models import ScheduledTask, TaskRun
 from ...store.queries import explain, next_start_of, read_schedule
 from ...store.registration_sets import newest_runs
 from ...store.sentences import sentence
-from ...store.status import is_attended, patience
+from ...store.status import attendance, patience
 from .datetimes import add_timezone, read_instant, zone_of
 from .deployment_scope import Scope
 from .history import render_runs, run_as_dict
@@ -68,7 +68,8 @@ def why_of(
     context: Context, scope: Scope, task: ScheduledTask, now: datetime, at: datetime | None = None
 ) -> Answer:
     limit = patience(conf.options().LEASE)
-    attended = is_attended(scope.using, scope.deployment, limit, context.clock.database_time())
+    found = attendance(scope.using, scope.deployment, context.clock.database_time())
+    attended = found is not None and bool(found.heard(limit))
     return explain(task, now, at, is_attended=attended)
 
 

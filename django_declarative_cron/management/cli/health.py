@@ -17,7 +17,7 @@ from ...formatting import format_count, format_duration, iso8601
 from ...models import SchedulerInstance
 from ...store import database
 from ...store.metrics_queries import Backlog, undelivered
-from ...store.status import Attendance, attendance, gave_up, patience
+from ...store.status import Attendance, attendance, count_overdue, gave_up, patience
 from ..migrations_check import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .terminal import Terminal
@@ -49,13 +49,15 @@ def _answer(context: Context, options: Options) -> None:
     using, deployment = database.alias(), conf.options().DEPLOYMENT
     clock = context.clock
     try:
-        found = attendance(using, deployment, clock.now(), clock.database_time())
+        found = attendance(using, deployment, clock.database_time())
+        overdue = count_overdue(using, deployment, clock.now())
     except DatabaseError:
         require_tables(using)
         raise
     given = options["max_age"]
     report = HealthReport(
         found,
+        overdue,
         deployment,
         undelivered(using, deployment, clock),
         patience(conf.options().LEASE) if given is None else timedelta(seconds=given),
@@ -75,6 +77,7 @@ class HealthReport:
     """The schedulers that have checked in, of a host and a process if these are given."""
 
     found: Attendance | None
+    overdue: int
     deployment: str
     events: Backlog | None
     max_age: timedelta
@@ -91,7 +94,7 @@ class HealthReport:
 
     @property
     def _overdue(self) -> int:
-        return 0 if self.found is None or self._is_narrowed else self.found.overdue
+        return 0 if self._is_narrowed else self.overdue
 
     def _candidates(self) -> list[SchedulerInstance]:
         return [
@@ -113,7 +116,7 @@ class HealthReport:
             "now": None if found is None else iso8601(found.now),
             "deployment": self.deployment,
             "max_age": self.max_age.total_seconds(),
-            "overdue": None if found is None or self._is_narrowed else found.overdue,
+            "overdue": None if found is None or self._is_narrowed else self.overdue,
             "events": None if self.events is None else _backlog_as_dict(self.events),
             "schedulers": []
             if found is None
