@@ -164,7 +164,7 @@ class ClockSteps:
             self._lapses.clear()
         if not self._stepped_back:
             return False
-        reconcile.reconsider_after_step(member, now)
+        reconcile.reconsider(member, now, reconcile.ahead_of(now))
         self._stepped_back = False
         return True
 
@@ -225,7 +225,7 @@ class ZoneWatch:
         found = installed()
         if found != self._known:
             reload_zones()
-            reconcile.reconsider_all(member, now)
+            reconcile.reconsider(member, now)
             self._known = found
             log_line("zones_updated")
 

@@ -95,8 +95,6 @@ def others(
     held: LockedDeployment, names: Collection[str], ended: Collection[int]
 ) -> dict[str, int]:
     """Return the newest run that goes on, of each task that has one."""
-    if not names:
-        return {}
     going_on = _active(held).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
     return dict(going_on.exclude(pk__in=ended).order_by("pk").values_list("task_name", "pk"))
 
@@ -149,8 +147,7 @@ def withdraw(held: LockedDeployment, names: Collection[str], now: datetime) -> l
     """
     offered = _active(held).filter(task_name__in=names, waits_in__isnull=False)
     withdrawn = list(offered.order_by("pk"))
-    if withdrawn:
-        _end_waiting(_active(held).filter(pk__in=[run.pk for run in withdrawn]), now)
+    _end_waiting(_active(held).filter(pk__in=[run.pk for run in withdrawn]), now)
     return withdrawn
 
 
@@ -372,10 +369,5 @@ def _with_ids(held: LockedDeployment, runs: list[TaskRun]) -> None:
 def _consume_requests(held: LockedDeployment, started: Iterable[events.TaskRunStarted]) -> None:
     """Close the operators' run requests that these starts answer."""
     names = [event.task_name for event in started if event.answers_request]
-    if names:
-        asked = held.acts.filter(
-            kind=TaskOverride.Kind.RUN,
-            ended_at=None,
-            task_name__in=names,
-        )
-        asked.update(ended_at=held.database_now)
+    asked = held.acts.filter(kind=TaskOverride.Kind.RUN, ended_at=None, task_name__in=names)
+    asked.update(ended_at=held.database_now)

@@ -19,10 +19,10 @@ from django.db.models import Case, Q, QuerySet, When
 from django.db.models.expressions import BaseExpression
 
 from ..core import events
-from ..models import Origin, Outcome, ScheduledTask, SchedulerState, TaskRun
+from ..models import Origin, Outcome, ScheduledTask, TaskRun
 from ..signals import publish_on_commit
 from . import bulk_update, database, liveness, manual_runs, outbox, results
-from .guard import LockedDeployment, Member, locked, outsider
+from .guard import LockedDeployment, Member, locked, outsider, read_state
 from .liveness import Process
 from .manual_runs import Effect
 from .operator_actions import Act
@@ -247,8 +247,7 @@ def find(job: str) -> TaskRun:
     """
     member = outsider()
     for run, key in outbox.runs_of(job):
-        runs = _runs(member).filter(pk=run).exclude(outcome__in=_NO_RUNS)
-        found = runs.first()
+        found = _runs(member).filter(pk=run).exclude(outcome__in=_NO_RUNS).first()
         if found and outbox.is_name_of(job, run, found.scheduled_for, key):
             return found
     raise NoJobError(job)
@@ -276,8 +275,7 @@ def cancel(job: str, act: Act, database_time: BaseExpression | None = None) -> T
 
 
 def _now(member: Member) -> datetime:
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    now: datetime = states.annotate(database_now=member.database_time).get().database_now
+    now: datetime = read_state(member).database_now
     return now
 
 
@@ -315,8 +313,7 @@ def take_up(member: Member, process: Process, run: int, of: UUID) -> Taken | Non
         row = _open(member, [run], of).filter(scheduler=held.row).select_for_update().first()
         if row is None:
             return None
-        tasks = held.tasks
-        task = tasks.filter(name=row.task_name).first()
+        task = held.task(row.task_name)
         if task is None:
             return None
         liveness.register(held, process)

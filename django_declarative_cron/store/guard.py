@@ -130,6 +130,10 @@ class LockedDeployment:
     def tasks(self) -> QuerySet[ScheduledTask]:
         return ScheduledTask.objects.using(self.using).filter(scheduler=self.row)
 
+    def task(self, name: str) -> ScheduledTask | None:
+        """Return the row of a task."""
+        return self.tasks.filter(name=name).first()
+
     @property
     def runs(self) -> QuerySet[TaskRun]:
         return TaskRun.objects.using(self.using).filter(scheduler=self.row)
@@ -192,6 +196,11 @@ def _lock(member: Member) -> Any:
 def states_of(member: Member) -> QuerySet[SchedulerState]:
     """Return the deployment's row, in a query."""
     return SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
+
+
+def read_state(member: Member) -> Any:
+    """Return the deployment's row with the database's time, ``None`` where it has none."""
+    return states_of(member).annotate(database_now=member.database_time).first()
 
 
 def outsider(database_time: BaseExpression | None = None) -> Member:

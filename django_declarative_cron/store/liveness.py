@@ -6,15 +6,25 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from ..core.liveness import Watch
 from ..fields import InstantField
-from ..models import SchedulerInstance, SchedulerState
+from ..models import SchedulerInstance
 from . import database
-from .guard import LONG_AGO, LockedDeployment, Member, keep_watch, release, watch_reaches
+from .guard import (
+    LONG_AGO,
+    LockedDeployment,
+    Member,
+    keep_watch,
+    read_state,
+    release,
+    states_of,
+    watch_reaches,
+)
 
 Lapse = tuple[datetime, datetime]
 """Where a clock leapt from and to; backwards where it was set back."""
@@ -68,9 +78,12 @@ def _row(
 
 def initialized(member: Member, now: datetime) -> None:
     """Record that the set of an instance is the active one; keep the first time."""
-    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     first = Coalesce("initialized_at", Value(now, InstantField()))
-    mine.update(initialized_at=first, digest=member.digest)
+    _mine(member).update(initialized_at=first, digest=member.digest)
+
+
+def _mine(member: Member) -> QuerySet[SchedulerInstance]:
+    return SchedulerInstance.objects.using(member.using).filter(id=member.instance)
 
 
 @database.again_after_conflict
@@ -90,23 +103,21 @@ def _briefly(member: Member) -> AbstractContextManager[object]:
 
 
 def _heartbeat(member: Member, watched: Watch | None) -> bool:
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    state = states.annotate(database_now=member.database_time).first()
+    state = read_state(member)
     if state is None:
         return False
     now = state.database_now
-    living = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
     try:
         # Either row may be locked: write each in its own transaction with limits, so that
         # one lock does not prevent the other write.
         with _briefly(member):
-            return _is_heard(living, member, now, mute_since=None, watched=watched)
+            return _is_heard(_mine(member), member, now, mute_since=None, watched=watched)
     finally:
         if state.leader_id == member.instance:
             keep_watch(member, state, watched, now)
             with _briefly(member):
-                mine = states.filter(leader=member.instance, term=state.term)
-                mine.update(
+                lead = states_of(member).filter(leader=member.instance, term=state.term)
+                lead.update(
                     lease_expires_at=now + member.lease,
                     watched_since=state.watched_since,
                     watched_until=state.watched_until,
@@ -120,8 +131,7 @@ def vouch(member: Member) -> bool:
     Returns:
         whether it has a row, and has neither left in order nor given itself up.
     """
-    mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-    here = mine.filter(
+    here = _mine(member).filter(
         # A process that left in order gave its last sign of life at that instant.
         Q(stopped_at=None) | Q(heartbeat_at__lt=F("stopped_at")),
         heartbeat_at__gt=LONG_AGO,
@@ -173,8 +183,7 @@ def lapsed(member: Member, lapses: Iterable[Lapse]) -> None:
 
 
 def _own_row(member: Member) -> SchedulerInstance | None:
-    rows = SchedulerInstance.objects.using(member.using).select_for_update()
-    return rows.filter(id=member.instance).first()
+    return _mine(member).select_for_update().first()
 
 
 def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
@@ -185,20 +194,14 @@ def _with(known: list[list[str]], lapses: Iterable[Lapse]) -> list[list[str]]:
 @database.again_after_conflict
 def stop_requested(member: Member, now: datetime) -> None:
     """Record that a process begins to stop, and release its lead: its runs may take long."""
-    with _briefly(member):
-        release(member)
-        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        mine.update(stop_requested_at=now)
+    _step_down(member, _mine(member), stop_requested_at=now)
 
 
 @database.again_after_conflict
 def leave(member: Member, now: datetime) -> None:
     """Record that a process has stopped, and release its lead."""
-    with _briefly(member):
-        release(member)
-        mine = SchedulerInstance.objects.using(member.using).filter(id=member.instance)
-        # An orderly end is the last sign of life; a process found dead was silent before.
-        mine.update(stopped_at=now, heartbeat_at=now, watched_since=now)
+    # An orderly end is the last sign of life; a process found dead was silent before.
+    _step_down(member, _mine(member), stopped_at=now, heartbeat_at=now, watched_since=now)
 
 
 @database.again_after_conflict
@@ -207,10 +210,12 @@ def give_up(member: Member) -> None:
 
     One that has left in order keeps its row as it is.
     """
+    asked = Coalesce("stop_requested_at", member.database_time)
+    here = _mine(member).filter(stopped_at=None)
+    _step_down(member, here, heartbeat_at=LONG_AGO, stop_requested_at=asked)
+
+
+def _step_down(member: Member, row: QuerySet[SchedulerInstance], **values: Any) -> None:
     with _briefly(member):
         release(member)
-        mine = SchedulerInstance.objects.using(member.using).filter(
-            id=member.instance, stopped_at=None
-        )
-        asked = Coalesce("stop_requested_at", member.database_time)
-        mine.update(heartbeat_at=LONG_AGO, stop_requested_at=asked)
+        row.update(**values)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import cast
 from uuid import UUID
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 from django.db.models.expressions import BaseExpression
 
 from ..conf import options
@@ -18,7 +17,6 @@ from ..core import events
 from ..core.decide import Story, settle
 from ..core.decide import start_now as begin_now
 from ..core.declarations.declaration import Declaration
-from ..core.decoding import StoredTerms
 from ..core.start import BACKFILL, backfill
 from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
@@ -100,33 +98,18 @@ def free_row(held: LockedDeployment, name: str) -> ScheduledTask:
         NotRegisteredError: the task has no row.
         AlreadyRunningError: its run is in progress.
     """
-    tasks = held.tasks.filter(name=name)
-    row = database.current(held.using, tasks).first()
+    row = database.current(held.using, held.tasks.filter(name=name)).first()
     if row is None:
         raise NotRegisteredError(name)
-    runs = held.runs.filter(running_slot=name)
-    busy = database.current(held.using, runs).first()
+    busy = database.current(held.using, held.runs.filter(running_slot=name)).first()
     if busy is not None:
         raise AlreadyRunningError(busy)
     return row
 
 
-def readable_terms(row: ScheduledTask) -> Declaration | StoredTerms:
-    """Return when and how a task runs.
-
-    Raises:
-        UnreadableRowError: its row is damaged.
-    """
-    try:
-        return rows.terms_of(row)
-    except TaskTryDeserializeError as damage:
-        raise UnreadableRowError(rows.reason_of(damage)) from damage
-
-
 def _start_now(
     held: LockedDeployment, row: ScheduledTask, declaration: Declaration, act: Act
 ) -> Start:
-    readable_terms(row)
     state = rows.state_of(row)
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
@@ -144,7 +127,10 @@ def _write(
     now: datetime,
 ) -> Start:
     """Write the start that a story ends with."""
-    terms = readable_terms(row)
+    try:
+        terms = rows.terms_of(row)
+    except TaskTryDeserializeError as damage:
+        raise UnreadableRowError(rows.reason_of(damage)) from damage
     decision = settle(story, terms.schedule, now, terms.overlap_policy)
     assert decision.start is not None
     rows.take(row, decision)
@@ -182,14 +168,10 @@ def audit_backfill(name: str, act: Act) -> None:
         NotRegisteredError: the task has no row.
     """
     with locked(outsider()) as held:
-        row = None if held is None else _row(held, name)
+        row = None if held is None else held.task(name)
         if held is None or row is None:
             raise NotRegisteredError(name)
         operator_actions.audit(held, [row], act, TaskOverride.Kind.BACKFILL)
-
-
-def _row(held: LockedDeployment, name: str) -> ScheduledTask | None:
-    return held.tasks.filter(name=name).first()
 
 
 @database.again_after_conflict
@@ -219,7 +201,6 @@ def start_occurrence(
         row = _free(held, declaration.name, now)
         attempt = _attempt(held, row, occurrence, repeat=repeat)
         liveness.register(held, process)
-        readable_terms(row)
         story = backfill(Story(rows.state_of(row)), occurrence, attempt, now)
         return _write(held, row, declaration, story, now)
 
@@ -259,37 +240,14 @@ def _is_led(held: LockedDeployment) -> bool:
     return expires is not None and expires > held.database_now
 
 
-def request(using: str, deployment: str, runs: Collection[int], now: datetime) -> int:
-    """Ask runs in progress to end.
-
-    Returns:
-        how many are in progress and had not been asked before.
-    """
-    with database.atomic(using):
-        open_runs = TaskRun.objects.using(using).filter(
-            scheduler__deployment=deployment,
-            pk__in=list(runs),
-            outcome=Outcome.RUNNING,
-            cancel_requested_at=None,
-        )
-        # MySQL cannot change a table that it asks another one about in the same statement.
-        found = list(open_runs.values_list("pk", flat=True))
-        asked = TaskRun.objects.using(using).filter(pk__in=found, outcome=Outcome.RUNNING)
-        return asked.update(cancel_requested_at=now)
-
-
 def requested(member: Member) -> list[int]:
-    """Return the runs of an instance that are to end."""
-    with database.direct(member.using):
-        return list(to_end(member.using, member.instance).values_list("pk", flat=True))
-
-
-def to_end(using: str, instance: UUID) -> QuerySet[TaskRun]:
-    """Return the rows of an instance's runs that were asked to end and have not."""
+    """Return the runs of an instance that were asked to end and have not."""
     # SQLite does not use an index for IS NOT NULL.
-    return TaskRun.objects.using(using).filter(
-        instance=instance, running_slot__isnull=False, cancel_requested_at__gt=LONG_AGO
+    asked = TaskRun.objects.using(member.using).filter(
+        instance=member.instance, running_slot__isnull=False, cancel_requested_at__gt=LONG_AGO
     )
+    with database.direct(member.using):
+        return list(asked.values_list("pk", flat=True))
 
 
 CANCELLABLE = (Outcome.RUNNING, Outcome.WAITING)
@@ -358,28 +316,22 @@ def _end_behind(held: LockedDeployment, run: TaskRun, act: Act) -> bool:
     if not told:
         return False
     _audit(held.member, run, act)
-    tasks = held.tasks.filter(name=run.task_name)
-    publish_on_commit(outbox.tell(held, told, tasks), held.using)
+    told_of = held.tasks.filter(name=run.task_name)
+    publish_on_commit(outbox.tell(held, told, told_of), held.using)
     return True
 
 
 def _ask(member: Member, run: TaskRun, act: Act) -> Effect:
     with database.atomic(member.using):
-        if not request(member.using, member.deployment, [run.pk], act.at):
+        mine = TaskRun.objects.using(member.using).filter(pk=run.pk, scheduler=run.scheduler_id)
+        in_progress = mine.filter(outcome=Outcome.RUNNING, cancel_requested_at=None)
+        if not in_progress.update(cancel_requested_at=act.at):
             return Effect.NONE
         _audit(member, run, act)
     return Effect.ASKED
 
 
 def _audit(member: Member, run: TaskRun, act: Act) -> None:
-    told = TaskOverride(
-        scheduler_id=run.scheduler_id,
-        task_name=run.task_name,
-        kind=TaskOverride.Kind.CANCEL,
-        note=act.note,
-        author=act.author[:255],
-        author_key=act.author_key[:255],
-        created_at=act.at,
-        ended_at=act.at,
-    )
-    database.insert(member.using, [told])
+    kind = TaskOverride.Kind.CANCEL
+    entry = operator_actions.entry(run.scheduler_id, run.task_name, kind, act)
+    database.insert(member.using, [entry])

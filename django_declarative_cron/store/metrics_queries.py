@@ -68,8 +68,6 @@ def troubles_of(using: str, deployment: str, now: datetime) -> Troubles:
 
 def errors_of(using: str, deployment: str, names: Collection[str]) -> dict[str, str]:
     """Return the error of the newest failed run of tasks, in two queries."""
-    if not names:
-        return {}
     runs = TaskRun.objects.using(using).filter(
         scheduler__deployment=deployment, task_name__in=list(names), outcome__in=overview.WENT_WRONG
     )
@@ -104,7 +102,7 @@ def counts_of(
         finished_at__gte=lead.now - overview.DAY / 24,
     )
     by_outcome = dict(ended.order_by().values_list("outcome").annotate(found=Count("pk")))
-    there = tasks.filter(name__in=asked).values_list("name", flat=True) if asked else []
+    there = tasks.filter(name__in=asked).values_list("name", flat=True)
     return Counts(
         lead=lead,
         by_status=overview.tally(tasks, now),

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import QuerySet
-
 from ..conf import options
 from ..core import events
 from ..core.decide import Story, end_pause, settle
@@ -24,7 +22,6 @@ from .guard import LockedDeployment, locked, outsider
 
 Kind = TaskOverride.Kind
 Change = Callable[[Story, Schedule, ScheduledTask], Story | None]
-Until = datetime | Callable[[ScheduledTask], datetime | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def skip_next(names: Collection[str], act: Act) -> list[str]:
         following = schedule.next_after(max(state.mark, act.at))
         return None if following is None else story.then(_skip(state, act, following))
 
-    return _act(names, act, Kind.SKIP, change, until=_skipped)
+    return _act(names, act, Kind.SKIP, change)
 
 
 def unskip(names: Collection[str], act: Act) -> list[str]:
@@ -124,11 +121,6 @@ def _skip(state: TaskState, act: Act, occurrence: datetime | None) -> events.Tas
 def _is_skipped(state: TaskState, now: datetime) -> bool:
     """Return whether an occurrence is to be skipped that is still to come."""
     return state.skip_at is not None and state.skip_at > max(state.mark, now)
-
-
-def _skipped(row: ScheduledTask) -> datetime | None:
-    occurrence: datetime | None = row.skip_at
-    return occurrence
 
 
 def resume(names: Collection[str], act: Act) -> list[str]:
@@ -208,7 +200,7 @@ def _act(
     kind: TaskOverride.Kind,
     change: Change,
     *,
-    until: Until = None,
+    until: datetime | None = None,
 ) -> list[str]:
     using, deployment = database.alias(), options().DEPLOYMENT
     with (
@@ -217,7 +209,7 @@ def _act(
     ):
         if held is None:
             return []
-        tasks = _tasks(held, names)
+        tasks = database.current(using, held.tasks.filter(name__in=names).order_by("name"))
         changed, told = _changed(held, list(tasks), act, change)
         unserved = [
             run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
@@ -229,11 +221,6 @@ def _act(
         everything = [event for row in changed for event in told[row.pk]]
         publish_on_commit(outbox.tell(held, everything, changed), using)
     return [row.name for row in changed]
-
-
-def _tasks(held: LockedDeployment, names: Collection[str]) -> QuerySet[ScheduledTask]:
-    tasks = held.tasks
-    return database.current(held.using, tasks.filter(name__in=names).order_by("name"))
 
 
 def _changed(
@@ -264,29 +251,36 @@ def audit(
     act: Act | Callable[[ScheduledTask], Act],
     kind: TaskOverride.Kind,
     *,
-    until: Until = None,
+    until: datetime | None = None,
 ) -> None:
     """Record the actions; a new pause or a resume ends earlier pauses."""
     told = [(row, act(row) if callable(act) else act) for row in changed]
     if kind in _ENDED_BY and told:
         _end(held, changed, max(each.at for _, each in told), _ENDED_BY[kind])
-    stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
     acts = [
-        TaskOverride(
-            scheduler=held.row,
-            task_name=row.name,
-            kind=kind,
-            until=until(row) if callable(until) else until,
-            reason=each.reason,
-            note=each.note,
-            author=each.author[:255],
-            author_key=each.author_key[:255],
-            created_at=each.at,
-            ended_at=None if stays_open else each.at,
-        )
+        entry(held.row.pk, row.name, kind, each, row.skip_at if kind is Kind.SKIP else until)
         for row, each in told
     ]
     database.insert(held.using, acts)
+
+
+def entry(
+    scheduler: int, name: str, kind: TaskOverride.Kind, act: Act, until: datetime | None = None
+) -> TaskOverride:
+    """Return an entry of the audit log."""
+    stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
+    return TaskOverride(
+        scheduler_id=scheduler,
+        task_name=name,
+        kind=kind,
+        until=until,
+        reason=act.reason,
+        note=act.note,
+        author=act.author[:255],
+        author_key=act.author_key[:255],
+        created_at=act.at,
+        ended_at=None if stays_open else act.at,
+    )
 
 
 _ENDED_BY = {
@@ -312,8 +306,6 @@ def _end(
 def sign(held: LockedDeployment, unserved: Iterable[TaskRun]) -> None:
     """Write the author and the reason of a skip into rows that are not saved yet."""
     passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
-    if not passed:
-        return
     acts = held.acts.filter(kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed))
     # The newest is the one: it ended those before it, and its occurrence may have moved since.
     for act in acts.order_by("id"):

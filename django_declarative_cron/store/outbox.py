@@ -28,7 +28,7 @@ from ..fields import InstantField
 from ..models import OutboxEvent, Outcome, ScheduledTask, SchedulerState, TaskRun
 from ..signals import is_sent_outside, report
 from . import database
-from .guard import LockedDeployment, Member
+from .guard import LockedDeployment, Member, read_state
 from .rows import options_of
 
 
@@ -76,8 +76,6 @@ def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> li
     skipped = [event for event in told if isinstance(event, events.TaskSkipped)]
     if with_blocking:
         named |= {event.blocked_by for event in skipped if event.blocked_by is not None}
-    if not named:
-        return []
     rows = TaskRun.objects.using(using).filter(pk__in=named)
     return list(rows.only("scheduled_for", "attempt", "task_name", "outcome"))
 
@@ -221,7 +219,7 @@ def take(
     """Take events to deliver, those of one task in one list, oldest first."""
     # Looked for without a transaction, because mostly nothing is there.
     with database.direct(member.using):
-        found = _state(member)
+        found = read_state(member)
         if found is None or not (leaving or found.leader_id == member.instance):
             return []
         now = found.database_now
@@ -233,11 +231,6 @@ def take(
         held = OutboxEvent.objects.using(member.using).filter(pk__in=[row.pk for row in mine])
         held.update(claimed_by=member.instance, claimed_until=now + hold)
     return _by_task(mine)
-
-
-def _state(member: Member) -> Any:
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    return states.annotate(database_now=member.database_time).first()
 
 
 def _waiting(member: Member, state: SchedulerState) -> QuerySet[OutboxEvent]:
@@ -286,7 +279,7 @@ def give_back(
     Events that another worker has taken meanwhile stay with it.
     """
     with database.atomic(member.using):
-        found = _state(member)
+        found = read_state(member)
         if found is None:
             return
         mine = OutboxEvent.objects.using(member.using).filter(
@@ -307,7 +300,7 @@ def give_back(
 def tidy(member: Member, give_up_after: timedelta, most: int) -> list[events.Event]:
     """Dead-letter events refused for too long, and drop the oldest if there are too many."""
     with database.atomic(member.using):
-        found = _state(member)
+        found = read_state(member)
         if found is None or found.leader_id != member.instance:
             return []
         return [*_dead_letter(member, found, give_up_after), *_forget(member, found, most)]

@@ -150,8 +150,6 @@ def day_of(
     scheduler: int, names: Collection[str], since: datetime, until: datetime, now: datetime
 ) -> dict[str, list[Ran]]:
     """Return the runs in a span of time, oldest first, in one query; one more where any runs."""
-    if not names:
-        return {}
     runs = TaskRun.objects.filter(scheduler=scheduler, task_name__in=names)
     inside = Q(finished_at=None) | Q(finished_at__gte=since)
     newest = runs.alias(began=_BEGAN).filter(inside, began__lt=until).order_by("-id")
@@ -181,8 +179,6 @@ def _by_name(
 
 def _gone(running: Collection[int], now: datetime) -> dict[int, datetime | None]:
     """Return the last sign of life of runs with a dead process."""
-    if not running:
-        return {}
     runs = TaskRun.objects.filter(is_gone(now), pk__in=running).select_related("instance")
     needed = runs.only("outcome", "started_at", "reservation", "reserved_until", *_SIGNS)
     return {run.pk: gone_since(run, now) for run in needed}

@@ -6,7 +6,8 @@ registration set leaves them alone, unless it declares a task of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -76,16 +77,13 @@ def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
         naming_what_is_held(member.using, member.deployment),
         locked(member, create=True) as held,
     ):
-        if held is None:
-            raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
-        row = _row(held, declaration.name)
+        assert held is not None
+        row = held.task(declaration.name)
         if row is not None and row.origin != Origin.HTTP:
             raise OwnedError(declaration.name)
         before = [] if row is None else [_stored(row)]
         _apply(held, plan([declaration], before), now)
-        after = _row(held, declaration.name)
-        if after is None:
-            raise LookupError(f"the row of {declaration.name!r} vanished while it was locked")
+        after = held.tasks.get(name=declaration.name)
         if by and after.registered_by != by[:255]:
             after.registered_by = by[:255]
             after.save(using=member.using, update_fields=["registered_by"])
@@ -104,22 +102,29 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         OwnedError: settings declare it.
         DamagedError: its row cannot be read.
     """
+    with _locked(name) as (held, row):
+        switched = _switched(row, enabled)
+        if switched is not None:
+            _apply(held, plan([switched], [_stored(row)]), act.at)
+            row.refresh_from_db()
+        if (row.enabled and row.paused_since is None) is not enabled:
+            # A person has paused it besides.
+            _pause_or_resume(row, enabled, act)
+            row.refresh_from_db()
+    return row
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[tuple[LockedDeployment, ScheduledTask]]:
+    """Lock the deployment to change a task that was registered over HTTP."""
     member = outsider()
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
-        row = None if held is None else _row(held, name)
+        row = None if held is None else held.task(name)
         if held is None or row is None:
             raise AbsentError(name)
         if row.origin != Origin.HTTP:
             raise OwnedError(name)
-        switched = _switched(row, enabled)
-        if switched is not None:
-            _apply(held, plan([switched], [_stored(row)]), act.at)
-            row = _row(held, name) or row
-        if (row.enabled and row.paused_since is None) is not enabled:
-            # A person has paused it besides.
-            _pause_or_resume(row, enabled, act)
-            row = _row(held, name) or row
-    return row
+        yield held, row
 
 
 def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
@@ -148,13 +153,7 @@ def remove(name: str, act: Act) -> None:
         AbsentError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
-    member = outsider()
-    with naming_what_is_held(member.using, member.deployment), locked(member) as held:
-        row = None if held is None else _row(held, name)
-        if held is None or row is None:
-            raise AbsentError(name)
-        if row.origin != Origin.HTTP:
-            raise OwnedError(name)
+    with _locked(name) as (held, row):
         operator_actions.audit(held, [row], act, TaskOverride.Kind.REMOVE)
         _apply(held, Plan(orphaned=(name,)), act.at)
 
@@ -178,11 +177,6 @@ def read(name: str) -> ScheduledTask:
 
 def _apply(held: LockedDeployment, todo: Plan, now: datetime) -> None:
     publish_on_commit(apply_plan.apply(held, todo, now), held.using)
-
-
-def _row(held: LockedDeployment, name: str) -> ScheduledTask | None:
-    tasks = held.tasks.filter(name=name)
-    return tasks.first()
 
 
 def _stored(row: ScheduledTask) -> Stored:

@@ -14,7 +14,7 @@ from django.db.models import Max, Q, QuerySet
 
 from ..models import Outcome, RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from . import database, registration_sets
-from .guard import Member
+from .guard import Member, states_of
 from .rows import is_over
 
 BATCH = 500
@@ -42,9 +42,8 @@ def behind(member: Member, now: datetime) -> datetime:
 
     By the clock of a host that is years ahead for a minute, all of it would be old.
     """
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
     # Read no other column of the row: damage in it must not prevent pruning.
-    times = states.annotate(database_now=member.database_time)
+    times = states_of(member).annotate(database_now=member.database_time)
     by_database: list[datetime] = list(times.values_list("database_now", flat=True))
     return min([now, *by_database])
 
@@ -100,8 +99,7 @@ def _note(member: Member, forgotten: datetime | None, name: str | None) -> None:
         row.filter(before).update(history_from=forgotten)
         if row.exists():
             return
-    states = SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
-    if states.filter(before).update(history_from=forgotten):
+    if states_of(member).filter(before).update(history_from=forgotten):
         _forget_sets(member, forgotten)
 
 

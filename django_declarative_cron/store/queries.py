@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -178,8 +178,12 @@ def read_terms(task: ScheduledTask) -> tuple[Declaration | StoredTerms | None, s
         return None, rows.reason_of(damage)
 
 
-_COLUMNS = ("cron", "timezone", "registered_at", "skip_at")
-_DECLARED = ("dialect", "gap", "fold", "exclude_calendars")
+_OPTIONS = ("dialect", "gap", "fold", "exclude_calendars", "spread")
+_READ = (
+    *("cron", "timezone", "registered_at", "skip_at"),
+    *(f"declaration__{key}" for key in _OPTIONS),
+    "own",
+)
 
 
 class Shape(NamedTuple):
@@ -198,16 +202,9 @@ class Shape(NamedTuple):
 
 def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
     """Return the schedules of tasks that can be read, in one query."""
-    keys = (*_DECLARED, "spread")
-    is_spread = When(declaration__has_key="spread", then=F("name"))
-    known = tasks.order_by().annotate(own=Case(is_spread, default=Value("")))
-    columns = [*_COLUMNS, *(f"declaration__{key}" for key in keys), "own"]
-    for row in known.values_list(*columns).annotate(number=Count("pk")):
-        cron, zone, since, skipped, *said, name, number = row
-        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
-        schedule = _readable(name, cron, zone, options)
-        if schedule is not None:
-            yield Shape(schedule.anchored(since).omitting(skipped), since, number)
+    columns = _with_own_name(tasks.order_by()).values_list(*_READ)
+    for schedule, since, (number,) in _schedules(columns.annotate(number=Count("pk"))):
+        yield Shape(schedule, since, number)
 
 
 class Named(NamedTuple):
@@ -230,22 +227,35 @@ class Named(NamedTuple):
 
 def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
     """Return each task with a readable schedule, in one query."""
-    keys = (*_DECLARED, "spread")
-    columns = ("pk", "scheduler", "name", *_COLUMNS, *(f"declaration__{key}" for key in keys))
+    columns = _with_own_name(tasks).values_list(*_READ, "pk", "scheduler", "name")
+    for schedule, since, task in _schedules(columns):
+        yield Named(*task, schedule, since)
+
+
+def _with_own_name(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+    """Add the name of a task if it decides on the occurrences."""
+    is_spread = When(declaration__has_key="spread", then=F("name"))
+    return tasks.annotate(own=Case(is_spread, default=Value("")))
+
+
+def _schedules(
+    rows: Iterable[tuple[Any, ...]],
+) -> Iterator[tuple[Schedule, datetime, tuple[Any, ...]]]:
+    """Yield readable schedules, the registration of each, and the further columns of its row."""
     shared: dict[tuple[str, ...], Schedule | None] = {}
-    for pk, scheduler, name, cron, zone, since, skipped, *said in tasks.values_list(*columns):
-        options = {key: each for key, each in zip(keys, said, strict=True) if each is not None}
-        own = name if "spread" in options else ""
-        same = (own, cron, zone, repr(said))
+    for row in rows:
+        cron, zone, since, skipped, *values, own = row[: len(_READ)]
+        same = (own, cron, zone, repr(values))
         if same not in shared:
-            shared[same] = _readable(own, cron, zone, options)
+            shared[same] = _readable(own, cron, zone, values)
         schedule = shared[same]
         if schedule is not None:
-            counted = schedule.anchored(since).omitting(skipped)
-            yield Named(pk, scheduler, name, counted, since)
+            yield schedule.anchored(since).omitting(skipped), since, row[len(_READ) :]
 
 
-def _readable(name: str, cron: str, zone: str, options: dict[str, Any]) -> Schedule | None:
+def _readable(name: str, cron: str, zone: str, values: Iterable[Any]) -> Schedule | None:
+    keys = zip(_OPTIONS, values, strict=True)
+    options = {key: value for key, value in keys if value is not None}
     try:
         return decode_schedule(name, cron, zone, options, calendars())
     except TaskTryDeserializeError:
@@ -264,25 +274,12 @@ def explain(
     is_attended: bool,
 ) -> Answer:
     """Return why a task does or does not run, or did or did not at an instant."""
-    facts = facts_of(task, now, at, is_attended=is_attended)
-    return explain_facts(facts, at)
-
-
-def facts_of(
-    task: ScheduledTask,
-    now: datetime,
-    at: datetime | None,
-    *,
-    is_attended: bool,
-) -> Facts:
-    """Collect the stored facts, in a few queries."""
     schedule, damage = read_schedule(task)
     runs = TaskRun.objects.filter(scheduler=task.scheduler_id, task_name=task.name)
     before = runs.filter(scheduled_for__lt=task.registered_at)
-    state = rows.state_of(task)
-    return Facts(
+    facts = Facts(
         now=now,
-        state=state,
+        state=rows.state_of(task),
         schedule=schedule,
         problem=task.broken_reason or damage,
         enabled=task.enabled,
@@ -294,6 +291,7 @@ def facts_of(
         policy=_policy_of(task),
         skip=_skip(task, now),
     )
+    return explain_facts(facts, at)
 
 
 def _skip(task: ScheduledTask, now: datetime) -> Skip | None:

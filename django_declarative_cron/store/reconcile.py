@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from django.db.models import BooleanField, ExpressionWrapper, Min, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Min, Q
 
 from ..core import events
 from ..core.decide import BELIEVABLE
@@ -101,12 +101,12 @@ def active_digest(using: str, deployment: str) -> str | None:
 
 def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMismatchError | None:
     """Return how the rows differ from a registration set in their names, or ``None``."""
-    tasks = ScheduledTask.objects.using(member.using)
-    try:
-        require_match(tasks.filter(scheduler__deployment=member.deployment), declarations)
-    except TaskListMismatchError as error:
-        return error
-    return None
+    rows = ScheduledTask.objects.using(member.using).filter(
+        scheduler__deployment=member.deployment, origin=Origin.SETTINGS
+    )
+    expected = {declaration.name for declaration in declarations}
+    actual = set(rows.values_list("name", flat=True))
+    return None if expected == actual else TaskListMismatchError(expected, actual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +141,6 @@ def survey(held: LockedDeployment, declarations: Sequence[Declaration], now: dat
 
     todo = plan(declarations, rows())
     return Survey(todo, is_calm=bool(flags) and not any(flags))
-
-
-def require_match(tasks: QuerySet[ScheduledTask], declarations: Iterable[Declaration]) -> None:
-    """Demand that there is a row for each declared task and, of settings, for no other.
-
-    Raises:
-        TaskListMismatchError: it is not so.
-    """
-    expected = {declaration.name for declaration in declarations}
-    actual = set(tasks.filter(origin=Origin.SETTINGS).values_list("name", flat=True))
-    if expected != actual:
-        raise TaskListMismatchError(expected, actual)
 
 
 @dataclass(slots=True)
@@ -201,8 +189,7 @@ def _reconcile(
     candidacy: Candidacy,
 ) -> Reconciled:
     with locked(member, candidacy, create=True, tasks=len(declarations)) as held:
-        if held is None:
-            raise LookupError(f"deployment {member.deployment!r} vanished while it was locked")
+        assert held is not None
         if not may_take(held, process.release, terms):
             liveness.register(held, process)
             return _superseded(held, terms, now)
@@ -213,9 +200,9 @@ def _reconcile(
             told = apply_plan.apply(held, todo, now)
         else:
             told = _in_full(held, process, todo, now)
-        if not todo.is_empty:
-            tasks = held.tasks
-            require_match(tasks, declarations)
+        flaw = None if todo.is_empty else mismatch(member, declarations)
+        if flaw is not None:
+            raise flaw
         role = _activate(held, process, declarations, todo, now)
     return Reconciled(todo, role, held.row.generation, [*held.events, *told])
 
@@ -228,7 +215,7 @@ def _in_full(
     # First, because a run of the dead holds up no task that begins anew.
     told = recovery.reap(held, now)
     told += apply_plan.apply(held, todo, now)
-    reconsider(held, now)
+    held.tasks.filter(ahead_of(now)).update(wake_at=now)
     recovery.free_of_lost_runs(held, now)
     liveness.initialized(held.member, now)
     return told
@@ -260,24 +247,18 @@ def _activate(
         registration_sets.note(held, declarations, fresh, now)
     elif is_newer(held, process.release):
         row.release = process.release
-        row.save(using=held.using, update_fields=["release"])
+        held.save("release")
     if is_other and row.leader_id != held.member.instance:
         take_lead(held)
     return assume_role(held)
 
 
 @again_after_conflict
-def reconsider_after_step(member: Member, now: datetime) -> None:
-    """Let the next tick consider every task with marks ahead of the clock."""
+def reconsider(member: Member, now: datetime, *which: Q) -> None:
+    """Let the next tick consider tasks that are to be considered later: all, or some."""
     with locked(member) as held:
         if held is not None:
-            reconsider(held, now)
-
-
-def reconsider(held: LockedDeployment, now: datetime) -> None:
-    """Do the same under a lock that is held already."""
-    tasks = held.tasks
-    tasks.filter(ahead_of(now)).update(wake_at=now)
+            held.tasks.filter(*which, wake_at__gt=now).update(wake_at=now)
 
 
 def ahead_of(now: datetime) -> Q:
@@ -292,12 +273,3 @@ def ahead_of(now: datetime) -> Q:
         # A process without a task's type set it aside; another one may have the type.
         | (Q(origin=Origin.HTTP) & ~Q(broken_reason=""))
     )
-
-
-@again_after_conflict
-def reconsider_all(member: Member, now: datetime) -> None:
-    """Let the next tick consider every task: the meaning of schedules has changed."""
-    with locked(member) as held:
-        if held is not None:
-            tasks = held.tasks
-            tasks.filter(wake_at__gt=now).update(wake_at=now)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from ..conf import external_workers
 from ..core import events
@@ -37,12 +37,8 @@ def has_living_holder(
         heartbeat_at__gt=LONG_AGO,
     )
     # The caller holds another set, even if its row still names this one.
-    heard = (
-        holders.exclude(id=member.instance)
-        .order_by("-heartbeat_at")
-        .values_list("heartbeat_at", flat=True)
-    )
-    newest = heard.first()
+    others = holders.exclude(id=member.instance)
+    newest = others.aggregate(newest=Max("heartbeat_at"))["newest"]
     if newest is None or newest > now - member.longest_silence:
         return newest is not None
     return bool(newest > silence_limit(member, kept, own, now))
@@ -74,14 +70,9 @@ def is_anybody(held: LockedDeployment) -> Q:
     return Q(Exists(found)) | Q(Exists(others))
 
 
-def silent_since(held: LockedDeployment) -> datetime:
-    """Return since when a process must have been silent to count as dead."""
-    kept, own = watch_of(held.row), held.candidacy.watched
-    return silence_limit(held.member, kept, own, held.database_now)
-
-
 def _is_silent(held: LockedDeployment) -> Q:
-    since = silent_since(held)
+    kept, own = watch_of(held.row), held.candidacy.watched
+    since = silence_limit(held.member, kept, own, held.database_now)
     return Q(scheduler=held.row, stopped_at=None, heartbeat_at__lte=since)
 
 
@@ -110,10 +101,9 @@ def expire(
 
 def _bury(held: LockedDeployment, silent: list[UUID]) -> None:
     """Mark silent instances as stopped; one that lives sends a heartbeat again."""
-    if silent:
-        open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
-        buried = SchedulerInstance.objects.using(held.using).filter(~Exists(open_runs))
-        buried.filter(pk__in=silent).update(stopped_at=held.database_now)
+    open_runs = TaskRun.objects.filter(ACTIVE, scheduler=held.row, instance=OuterRef("pk"))
+    buried = SchedulerInstance.objects.using(held.using).filter(~Exists(open_runs))
+    buried.filter(pk__in=silent).update(stopped_at=held.database_now)
 
 
 def _runs_of_the_dead(held: LockedDeployment, silent: list[UUID]) -> list[TaskRun]:
@@ -134,8 +124,7 @@ def _runs_in_processes(held: LockedDeployment) -> QuerySet[TaskRun]:
 
 def free_of_lost_runs(held: LockedDeployment, now: datetime) -> None:
     """Let tasks go on if the row of their run in progress is gone."""
-    tasks = held.tasks
-    tasks.filter(is_lost()).update(running_run=None, wake_at=now)
+    held.tasks.filter(is_lost()).update(running_run=None, wake_at=now)
 
 
 def is_lost() -> Q:
@@ -181,8 +170,7 @@ def _tasks_of(
 ) -> tuple[dict[int, ScheduledTask], set[int]]:
     """Return the tasks by their newest run, and the runs with a locked task."""
     ids = [run.pk for run in found]
-    tasks = held.tasks
-    newest = tasks.filter(running_run__in=ids)
+    newest = held.tasks.filter(running_run__in=ids)
     free, elsewhere = database.lock(held.using, newest, "running_run", ids)
     return {task.running_run: task for task in free if task.running_run is not None}, elsewhere
 
@@ -190,7 +178,9 @@ def _tasks_of(
 def _interrupted(
     run: TaskRun, task: ScheduledTask | None, other: int | None, member: Member, now: datetime
 ) -> events.TaskRunInterrupted:
-    knows = task is not None and task.epoch == run.epoch and not _is_overtaken(run, task)
+    knows = task is not None and task.epoch == run.epoch
+    if task is not None and active_runs.may_have_others(run, task):
+        knows = knows and not active_runs.is_overtaken(run, task)
     event = events.TaskRunInterrupted(
         at=now,
         task_name=run.task_name,
@@ -213,10 +203,6 @@ def _interrupted(
     if other is not None:
         task.running_run = other
     return event
-
-
-def _is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
-    return active_runs.may_have_others(run, task) and active_runs.is_overtaken(run, task)
 
 
 def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
@@ -272,15 +258,12 @@ def unanswered(
 
 def _posted(held: LockedDeployment, lost: Collection[TaskRun]) -> Iterator[tuple[str, Declaration]]:
     names = {run.task_name for run in lost if run.origin == Origin.HTTP}
-    tasks = held.tasks.filter(origin=Origin.HTTP, name__in=names)
-    for row in tasks if names else ():
+    for row in held.tasks.filter(origin=Origin.HTTP, name__in=names):
         with suppress(UnreadableError):
             yield row.name, own(row)
 
 
 def _started(held: LockedDeployment, lost: Collection[TaskRun]) -> list[events.TaskRunStarted]:
-    if not lost:
-        return []
     tasks = held.tasks.filter(name__in={run.task_name for run in lost})
     counts = {task.running_run: task.run_count for task in tasks}
     return outbox.recall(held, [start_of(run, counts.get(run.pk, 0)) for run in lost], tasks)

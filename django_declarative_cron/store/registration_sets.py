@@ -20,8 +20,6 @@ from ..models import Origin, RegistrationPart, RegistrationSet, ScheduledTask, T
 from . import database
 from .guard import LockedDeployment, Member
 
-_SAVED = ["digest", "generation", "release", "initialized_at"]
-
 PART = 1000
 """How many registrations a row has, about; a hundred and seventy bytes each."""
 
@@ -40,7 +38,7 @@ def note(
 ) -> None:
     """Store the set that is active from now on, under a generation of its own."""
     held.row.generation += 1
-    held.row.save(using=held.using, update_fields=_SAVED)
+    held.save("digest", "generation", "release", "initialized_at")
     newest = TaskRun.objects.using(held.using).aggregate(newest=Max("pk"))["newest"]
     is_large = len(declarations) > PART
     RegistrationSet.objects.using(held.using).create(

@@ -29,7 +29,7 @@ from ..models import (
     TaskRun,
 )
 from . import registration_sets, rows
-from .database import DatabaseNow
+from .database import DatabaseNow, chunks
 from .guard import LONG_AGO
 from .trace_builder import History, Sources
 from .trace_values import Act, Entry, Life, Ran, Registered, Span, presences
@@ -59,15 +59,22 @@ def read(
         return None
     begins = max(filter(None, (since, state.history_from)), default=None)
     newest = _runs(using, state).aggregate(newest=Max("pk"))["newest"] or 0
-    present = presences(_lives(using, state, state.database_now - lease))
+    instances = list(SchedulerInstance.objects.using(using).filter(scheduler=state))
+    scheduling = [row for row in instances if row.initialized_at is not None]
+    present = presences(_lives(using, state, scheduling, state.database_now - lease))
     earliest = present[0].began if present else LONG_AGO
     sources = Sources(
         presences=present,
         sets=_sets(using, state, begins),
-        acts=[*_acts(using, state, begins), *_left_out(using, state, begins, until)],
+        acts=[
+            *_acts(using, state, begins),
+            *_days_recorded(using, state, begins),
+            *_days_ahead(using, state, until),
+        ],
         runs=ran(_told(using, state, begins, newest), earliest, until + lease),
         begun=_begun(using, state),
-        workers=_workers(using, state),
+        # Workers and runs by hand never schedule.
+        workers={row.pk for row in instances if row.initialized_at is None},
     )
     return History(sources, since=begins, until=until)
 
@@ -82,30 +89,31 @@ def _state(using: str, deployment: str, database_time: BaseExpression) -> Any:
 
 
 def _runs(using: str, state: SchedulerState) -> QuerySet[TaskRun]:
+    # The pending occurrences of tasks of other origins are in no registration set.
     return TaskRun.objects.using(using).filter(
-        scheduler=state, started_at__isnull=False, origin=Origin.SETTINGS
+        _of(using, state), started_at__isnull=False, origin=Origin.SETTINGS
     )
 
 
 def _told(
     using: str, state: SchedulerState, begins: datetime | None, newest: int
 ) -> Iterator[tuple[Any, ...]]:
-    # The pending occurrences of the others are in no registration set.
-    runs = TaskRun.objects.using(using).filter(
-        _of(using, state), started_at__isnull=False, origin=Origin.SETTINGS
-    )
+    runs = _runs(using, state).filter(pk__lte=newest)
     if begins is not None:
         open_then = Q(finished_at__gte=begins) | Q(finished_at=None)
         runs = runs.filter(Q(started_at__gte=begins) | open_then)
+    return _pages(runs, *COLUMNS)
+
+
+def _pages(runs: QuerySet[TaskRun], *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Read runs in pages by key: poolers refuse the transaction that a cursor would need."""
     last = 0
     while True:
-        # Pages by key: a cursor of the server would need a transaction, which poolers refuse.
-        page = runs.filter(pk__gt=last, pk__lte=newest).order_by("pk")
-        rows = list(page.values_list(*COLUMNS)[:CHUNK])
-        yield from rows
-        if len(rows) < CHUNK:
+        page = list(runs.filter(pk__gt=last).order_by("pk").values_list("pk", *columns)[:CHUNK])
+        yield from page
+        if len(page) < CHUNK:
             return
-        last = rows[-1][0]
+        last = page[-1][0]
 
 
 def _of(using: str, state: SchedulerState) -> Q:
@@ -121,19 +129,13 @@ def _of(using: str, state: SchedulerState) -> Q:
 # --- instances ---
 
 
-def _lives(using: str, state: SchedulerState, silent: datetime) -> Iterator[Life]:
-    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
-    rows = list(instances.exclude(initialized_at=None))
+def _lives(
+    using: str, state: SchedulerState, rows: list[SchedulerInstance], silent: datetime
+) -> Iterator[Life]:
     dead = [row.pk for row in rows if not _lives_still(row, silent) and not _is_orderly(row)]
     acted = _last_acts(using, state, dead)
     for row in rows:
         yield _life(row, silent, acted.get(row.pk, []))
-
-
-def _workers(using: str, state: SchedulerState) -> set[UUID]:
-    """Return the instances that never schedule: those of engines' workers and of runs by hand."""
-    instances = SchedulerInstance.objects.using(using).filter(scheduler=state)
-    return set(instances.filter(initialized_at=None).values_list("pk", flat=True))
 
 
 def _lives_still(row: SchedulerInstance, silent: datetime) -> bool:
@@ -171,8 +173,8 @@ def _last_acts(
 ) -> dict[UUID | None, list[datetime]]:
     """Return the newest start and the newest end that each dead instance lived to see."""
     found: dict[UUID | None, list[datetime]] = {}
-    for first in range(0, len(dead), CHUNK):
-        runs = _runs(using, state).filter(instance__in=dead[first : first + CHUNK])
+    for chunk in chunks(dead):
+        runs = _runs(using, state).filter(instance__in=chunk)
         seen = ~Q(outcome=Outcome.INTERRUPTED)
         newest = (
             runs.order_by()
@@ -202,26 +204,23 @@ def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
     if begins is not None:
         pauses = Q(kind=TaskOverride.Kind.PAUSE) & (Q(ended_at=None) | Q(ended_at__gte=begins))
         acts = acts.filter(Q(created_at__gte=begins) | pauses)
-    for row in acts.values_list("created_at", "task_name", "kind", "until"):
-        if row[0] is not None:
-            yield Act._make(row)
+    yield from map(Act._make, acts.values_list("created_at", "task_name", "kind", "until"))
 
 
 def _begun(using: str, state: SchedulerState) -> dict[str, datetime]:
     """Return the start of the complete history, of tasks with pruned runs."""
     tasks: Any = ScheduledTask.objects.using(using).filter(scheduler=state)
-    rows = tasks.exclude(history_from=None).values_list("name", "history_from")
-    return {name: since for name, since in rows if since is not None}
+    return dict(tasks.exclude(history_from=None).values_list("name", "history_from"))
 
 
 # --- rows as values ---
 
 
 COLUMNS = (
-    *("pk", "task_name", "started_at", "finished_at", "outcome", "reason"),
+    *("task_name", "started_at", "finished_at", "outcome", "reason"),
     *("scheduled_for", "instance"),
 )
-"""The columns of a run that ``ran`` gets."""
+"""The columns of a run that ``ran`` gets after the key."""
 
 
 def ran(rows: Iterable[tuple[Any, ...]], earliest: datetime, latest: datetime) -> Iterator[Ran]:
@@ -270,18 +269,8 @@ def _span(lapse: Iterable[str]) -> Span:
 
 REASONS = ("excluded", "skip_next", "too_late")
 
-_PAGE = 2000
-
 _BEFORE = timedelta(microseconds=2)
 """A task that comes back for an occurrence does so a microsecond before it."""
-
-
-def _left_out(
-    using: str, state: SchedulerState, begins: datetime | None, until: datetime
-) -> Iterator[Act]:
-    """Yield one act for each row, and for each day that has none yet."""
-    yield from _days_recorded(using, state, begins)
-    yield from _days_ahead(using, state, until)
 
 
 def _days_recorded(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:
@@ -290,12 +279,10 @@ def _days_recorded(using: str, state: SchedulerState, begins: datetime | None) -
     )
     if begins is not None:
         runs = runs.filter(Q(finished_at__gte=begins) | Q(scheduled_for__gte=begins))
-    columns = ("pk", "task_name", "scheduled_from", "scheduled_for", "reason", "finished_at")
-    newest = 0
-    while page := runs.filter(pk__gt=newest).order_by("pk").values_list(*columns)[:_PAGE]:
-        for newest, name, first, last, reason, told in page:  # noqa: B007 - where the next begins
-            ends = max(last, told) if reason == "too_late" and told is not None else last
-            yield _day_off(name, first or last, ends)
+    columns = ("task_name", "scheduled_from", "scheduled_for", "reason", "finished_at")
+    for _, name, first, last, reason, told in _pages(runs, *columns):
+        ends = max(last, told) if reason == "too_late" and told is not None else last
+        yield _day_off(name, first or last, ends)
 
 
 def _days_ahead(using: str, state: SchedulerState, until: datetime) -> Iterator[Act]:

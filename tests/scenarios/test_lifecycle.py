@@ -363,7 +363,7 @@ def test_a_step_back_is_reconsidered_when_the_database_answers_again(
         def refuse(*_: object) -> None:
             raise OperationalError("the server is gone")
 
-        patched.setattr(reconcile, "reconsider_after_step", refuse)
+        patched.setattr(reconcile, "reconsider", refuse)
         sim.jump_to("2024-01-01T08:30:00Z")
     sim.advance_to("2024-01-01T09:00:00Z")
     assert sim.starts("a") == [utc("09:00")]

@@ -17,6 +17,8 @@ from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.outcome import TRACEBACK_LENGTH
 from django_declarative_cron.store import manual_runs
+from django_declarative_cron.store.manual_runs import Effect
+from django_declarative_cron.store.operator_actions import Act
 
 from ..conftest import TIMEOUT
 from .conftest import Bench, eventually
@@ -134,10 +136,9 @@ def test_what_it_logs_is_kept_and_it_knows_its_run(bench: Bench) -> None:
 def test_a_cancelled_run_ends_and_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.start(bench.task("t", "until_cancelled"))
     (began,) = bench.noted("began")
-    run_id = int(began.split()[1])
-    now = datetime.now(UTC)
-    assert manual_runs.request("default", "default", [run_id], now) == 1
-    assert manual_runs.request("default", "default", [run_id], now) == 0
+    running, act = TaskRun.objects.get(pk=int(began.split()[1])), Act("", datetime.now(UTC))
+    assert manual_runs.cancel(running, act) is Effect.ASKED
+    assert manual_runs.cancel(running, act) is Effect.NONE
     run = bench.ended()
     assert (run.outcome, run.error) == ("cancelled", "cancelled")
     bench.heard.wait_for("TaskRunCancelled")

@@ -20,6 +20,8 @@ import pytest
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 from django_declarative_cron.runtime.runners import django_tasks
 from django_declarative_cron.store import manual_runs
+from django_declarative_cron.store.manual_runs import Effect
+from django_declarative_cron.store.operator_actions import Act
 
 from ..conftest import TIMEOUT
 from .conftest import HERE, Bench, eventually
@@ -153,7 +155,7 @@ def test_a_worker_that_dies_is_noticed_and_the_run_restarted_once(
     engine.noted("began", 2)
     (again,) = TaskRun.objects.filter(outcome="running")
     assert again.reason == "orphaned"
-    assert manual_runs.request("default", "default", [again.pk], datetime.now(UTC)) == 1
+    assert manual_runs.cancel(again, Act("", datetime.now(UTC))) is Effect.ASKED
     assert engine.ended().outcome in ("cancelled", "interrupted")
     eventually(lambda: TaskRun.objects.filter(outcome="cancelled").exists())
 
@@ -203,7 +205,7 @@ def test_a_run_that_waits_can_be_cancelled(engine: Bench) -> None:
     engine.start(engine.task("t", "ok"))
     eventually(lambda: engine.load().queued == 1)
     run = TaskRun.objects.get()
-    manual_runs.request("default", "default", [run.pk], datetime.now(UTC))
+    manual_runs.cancel(run, Act("", datetime.now(UTC)))
     assert engine.ended().outcome == "cancelled"
     assert engine.load().queued == 0
 

@@ -10,6 +10,7 @@ import pytest
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.runners import thread
 from django_declarative_cron.store import manual_runs
+from django_declarative_cron.store.operator_actions import Act
 
 from ..conftest import FIVE_MINUTES, NEVER_TODAY
 from .conftest import Bench, eventually
@@ -76,7 +77,7 @@ def test_a_run_that_is_cancelled_in_the_queue_is_never_called(bench: Bench) -> N
     now = running[0].started_at
     assert now is not None
     (waiting,) = [r for r in running if r.task_name == ("u" if _runs(bench, "t") else "t")]
-    manual_runs.request("default", "default", [waiting.pk], now)
+    manual_runs.cancel(waiting, Act("", now))
     run = bench.ended(waiting.task_name)
     assert run.outcome == "cancelled"
     assert len(bench.noted("began")) == 1
