@@ -77,43 +77,39 @@ def test_p70_passes_that_take_longer_than_the_interval_lose_no_occurrence(
         ]
 
 
-def test_cu02_many_polls_after_a_leap_give_one_run(simulation: Started) -> None:
-    sim = simulation("01:00:00")
-    sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
-    _jump(sim, "2024-01-01T04:00:00Z", 30)
-    assert len(sim.starts("t")) == 2
-
-
-def test_cu03_two_days_missed_give_one_run_for_each_task(simulation: Started) -> None:
-    sim = simulation("02:00:00")
-    sim.initialize(
-        [
-            ("hourly", "0 * * * *", sim.job(), FIVE_MINUTES),
-            ("daily", "0 6 * * *", sim.job(), FIVE_MINUTES),
-        ]
-    )
-    assert (len(sim.starts("hourly")), len(sim.starts("daily"))) == (1, 0)
-    _jump(sim, "2024-01-03T02:00:00Z", 10)
-    assert (len(sim.starts("hourly")), len(sim.starts("daily"))) == (2, 1)
-
-
-@pytest.mark.requirement("001 No Make-Up Execution Policy/2")
-def test_cu04_tasks_of_different_pace_each_catch_up_once(simulation: Started) -> None:
-    sim = simulation("00:00:00")
-    crons = {"quarter": "0,15,30,45 * * * *", "hourly": "0 * * * *", "six": "0 0,6,12,18 * * *"}
-    sim.initialize([(n, c, sim.job(), FIVE_MINUTES) for n, c in crons.items()])
-    _jump(sim, "2024-01-01T12:00:00Z", 3)
-    assert [len(sim.starts(name)) for name in crons] == [2, 2, 2]
-
-
-@pytest.mark.requirement("001 No Make-Up Execution Policy/1", "003 Testable Invariants/6")
-def test_cu05_a_week_missed_gives_one_run_each(simulation: Started) -> None:
-    sim = simulation("00:00:00")
-    crons = {"half": "0,30 * * * *", "hourly": "0 * * * *", "daily": "0 9 * * *"}
-    sim.initialize([(n, c, sim.job(), FIVE_MINUTES) for n, c in crons.items()])
-    before = [len(sim.starts(name)) for name in crons]
-    _jump(sim, "2024-01-08T00:00:00Z", 3)
-    assert [len(sim.starts(name)) - b for name, b in zip(crons, before, strict=True)] == [1, 1, 1]
+@pytest.mark.requirement(
+    *("001 No Make-Up Execution Policy/1", "001 No Make-Up Execution Policy/2"),
+    "003 Testable Invariants/6",
+)
+@pytest.mark.parametrize(
+    ("starts", "tasks", "until", "polls"),
+    [
+        ("01:00:00", {"0 * * * *": 1}, "2024-01-01T04:00:00Z", 30),
+        ("02:00:00", {"0 * * * *": 1, "0 6 * * *": 0}, "2024-01-03T02:00:00Z", 10),
+        (
+            "00:00:00",
+            {"0,15,30,45 * * * *": 1, "0 * * * *": 1, "0 0,6,12,18 * * *": 1},
+            "2024-01-01T12:00:00Z",
+            3,
+        ),
+        (
+            "00:00:00",
+            {"0,30 * * * *": 1, "0 * * * *": 1, "0 9 * * *": 0},
+            "2024-01-08T00:00:00Z",
+            3,
+        ),
+    ],
+    ids=["cu02 three hours", "cu03 two days", "cu04 half a day", "cu05 a week"],
+)
+def test_after_a_leap_and_many_polls_each_task_has_caught_up_once(
+    simulation: Started, starts: str, tasks: dict[str, int], until: str, polls: int
+) -> None:
+    sim = simulation(starts)
+    sim.initialize([(cron, cron, sim.job(), FIVE_MINUTES) for cron in tasks])
+    assert {cron: len(sim.starts(cron)) for cron in tasks} == tasks
+    _jump(sim, until, polls)
+    caught_up = {cron: number + 1 for cron, number in tasks.items()}
+    assert {cron: len(sim.starts(cron)) for cron in tasks} == caught_up
 
 
 def test_cu06_after_a_catch_up_the_cadence_goes_on(simulation: Started) -> None:

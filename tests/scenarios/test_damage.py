@@ -101,24 +101,21 @@ def test_pe10_a_fractional_delay_is_another_delay_and_no_damage(
 
 
 @pytest.mark.beyond_the_theory
-def test_damage_found_while_running_is_told_too(simulation: Started, told: list[Event]) -> None:
+@pytest.mark.parametrize("damage", [{"retry_delay": timedelta(days=-1)}, {"cron": "garbage"}])
+def test_damage_found_while_running_is_told_and_rewritten_too(
+    simulation: Started, told: list[Event], damage: dict[str, Any]
+) -> None:
     sim = simulation("10:00:00")
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
-    ScheduledTask.objects.filter(name="a").update(retry_delay=timedelta(days=-1))
+    ScheduledTask.objects.filter(name="a").update(**damage)
     sim.advance_to("2024-01-01T11:00:00Z")
     (event,) = _of(told, events.TaskStateDamaged)
     assert (event.task_name, event.at) == ("a", utc("11:00"))
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (1, 2)
+    assert (sim.task("a").cron, sim.task("a").retry_delay) == (HOURLY, FIVE_MINUTES)
     sim.advance_to("2024-01-01T12:00:00Z")
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 3)
-
-
-def test_an_override_of_a_sound_row_is_no_damage(simulation: Started, told: list[Event]) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
-    sim.initialize([("a", "5 * * * *", sim.job(), FIVE_MINUTES)])
     assert len(_of(told, events.TaskOverridden)) == 1
-    assert _of(told, events.TaskStateDamaged) == []
 
 
 @pytest.mark.requirement("003 Testable Invariants/7")
@@ -176,13 +173,15 @@ def test_pe08_rows_that_are_gone_are_told_by_name(simulation: Started, told: lis
     sim = simulation("10:00:00")
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
     ScheduledTask.objects.filter(name="a").delete()
-    sim.advance_to("2024-01-01T10:02:00Z")
+    sim.advance_to("2024-01-01T11:00:00Z")
     (event,) = _of(told, events.PersistenceFailed)
     assert event.doing == "keeping the rows of the declared tasks"
     assert event.error == (
         "TaskListMismatchError: Persisted tasks do not match the declared ones: missing 'a'"
     )
     assert [each.task_name for each in _of(told, events.TaskAdded)] == ["a", "b", "a"]
+    assert utc("10:00") < sim.task("a").registered_at < utc("10:02")
+    assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
 
 
 def test_pe08_a_row_of_somebody_else_does_not_hide_a_row_that_is_gone(

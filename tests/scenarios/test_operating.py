@@ -414,6 +414,7 @@ def test_the_skipped_occurrence_is_a_row_with_who_and_why(
     assert row.detail == {"author": "an operator", "note": "inventory"}
     act = TaskOverride.objects.get()
     assert (act.kind, act.until) == ("skip", utc("10:00"))
+    assert (act.author, act.note) == ("an operator", "inventory")
     assert act.ended_at is not None
     sim.advance_to("2024-01-01T11:30:00Z")
     assert sim.starts("t") == [utc("11:00")]

@@ -162,17 +162,6 @@ def test_a_result_whose_texts_are_refused_is_recorded_without_them(
     assert sim.runs("bad")[0].error == "(refused by the database: DataError)"
 
 
-def test_pe08_a_row_deleted_behind_the_scheduler_comes_again_as_a_first_coming(
-    simulation: Started,
-) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
-    ScheduledTask.objects.filter(name="a").delete()
-    sim.advance_to("2024-01-01T11:00:00Z")
-    assert sim.task("a").registered_at > utc("10:00")
-    assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
-
-
 def test_a_row_of_nobody_starts_nothing_and_is_removed(
     simulation: Started, told: list[Event]
 ) -> None:

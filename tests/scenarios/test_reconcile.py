@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.core import events
+from django_declarative_cron.core.declarations.operating import offset_of
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
-from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import bulk_update
+from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
+from django_declarative_cron.store import bulk_update, operator_actions
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, names, utc
 
@@ -45,6 +50,7 @@ def test_ov02_another_cron_is_written_and_told(simulation: Started, told: list[E
     sim.initialize([("t", DAILY, sim.job(), FIVE_MINUTES)])
     (event,) = _of(told, events.TaskOverridden)
     assert (event.old_state, event.new_state) == ({"cron": HOURLY}, {"cron": DAILY})
+    assert _of(told, events.TaskStateDamaged) == []
     task = sim.task("t")
     assert (task.cron, task.next_run_at) == (DAILY, utc("2024-01-02T00:00"))
     assert (task.last_attempt_at, task.last_success_at) == (None, None)
@@ -84,21 +90,23 @@ def test_ov04_every_kind_of_change_is_told_once(simulation: Started, told: list[
     assert overridden.change_type == "cron,retry_delay_ms"
 
 
-@pytest.mark.requirement("001 Override Resolution/2")
+@pytest.mark.requirement("001 Override Resolution/2", "001 Configuration Comparison/1")
 def test_ov05_what_stays_the_same_is_not_mentioned_as_changed(
     simulation: Started, told: list[Event]
 ) -> None:
     sim = simulation("10:10:00")
-    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2", "t3")])
+    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2", "t3", "t4")])
     sim.stop()
     sim.initialize(
         [
             ("t1", HOURLY, sim.job(), FIVE_MINUTES),
             ("t2", DAILY, sim.job(), FIVE_MINUTES),
             ("t3", HOURLY, sim.job(), timedelta(minutes=1)),
+            # Another spacing is another text.
+            ("t4", "0  * * * *", sim.job(), FIVE_MINUTES),
         ]
     )
-    assert [e.task_name for e in _of(told, events.TaskOverridden)] == ["t2", "t3"]
+    assert [e.task_name for e in _of(told, events.TaskOverridden)] == ["t2", "t3", "t4"]
 
 
 @pytest.mark.requirement("001 Override Resolution/3", "004 Safety Axioms/1")
@@ -136,14 +144,6 @@ def test_ov12_an_override_clears_the_retry(simulation: Started) -> None:
     assert sim.task("t").pending_retry_until is None
 
 
-@pytest.mark.requirement("001 Configuration Comparison/1")
-def test_another_spacing_is_another_text(simulation: Started, told: list[Event]) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
-    sim.initialize([("t", "0  * * * *", sim.job(), FIVE_MINUTES)])
-    assert len(_of(told, events.TaskOverridden)) == 1
-
-
 @pytest.mark.requirement(
     "001 Override Atomicity/1", "001 Override Atomicity/2", "001 Idempotency Guarantees/5"
 )
@@ -175,16 +175,19 @@ def test_ov15_an_override_that_fails_half_way_changes_nothing(
 
 
 @pytest.mark.requirement("001 Override Resolution/4", "003 Testable Invariants/9")
-def test_rm01_a_removed_task_runs_no_more_and_leaves_its_history(simulation: Started) -> None:
+def test_rm01_p42_a_removed_or_renamed_task_runs_no_more_and_leaves_its_history(
+    simulation: Started,
+) -> None:
     sim = simulation("00:00:00")
-    jobs = [(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2")]
-    sim.initialize(jobs)
+    kept, old, new = ((n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("kept", "old", "new"))
+    sim.initialize([kept, old])
     sim.stop()
     sim.jump_to("2024-01-01T00:05:00Z")
-    sim.initialize(jobs[:1])
+    sim.initialize([kept, new])
     sim.advance_to("2024-01-01T01:00:00Z")
-    assert (len(sim.starts("t1")), len(sim.starts("t2"))) == (2, 1)
-    assert not ScheduledTask.objects.filter(name="t2").exists()
+    assert [len(sim.starts(name)) for name in ("kept", "old", "new")] == [2, 1, 1]
+    assert sim.starts("new") == [utc("01:00")]
+    assert set(ScheduledTask.objects.values_list("name", flat=True)) == {"kept", "new"}
 
 
 @pytest.mark.requirement("001 Override Resolution/4")
@@ -249,33 +252,6 @@ def test_an_identical_set_while_running_costs_one_query_and_writes_nothing(
     assert names(told) == []
 
 
-def test_a_damaged_row_is_rewritten_and_starts_nothing(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    registrations = [("t", HOURLY, sim.job(), FIVE_MINUTES)]
-    sim.initialize(registrations)
-    sim.stop()
-    ScheduledTask.objects.update(cron="garbage", retry_delay=timedelta(seconds=-5))
-    sim.initialize(registrations)
-    task = sim.task("t")
-    assert (task.cron, task.retry_delay) == (HOURLY, FIVE_MINUTES)
-    assert len(sim.starts("t")) == 1
-
-
-@pytest.mark.beyond_the_theory
-def test_a_row_damaged_while_running_is_rewritten_and_the_others_run(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
-    ScheduledTask.objects.filter(name="a").update(cron="garbage")
-    sim.advance_to("2024-01-01T11:00:00Z")
-    assert (len(sim.starts("a")), len(sim.starts("b"))) == (1, 2)
-    assert sim.task("a").cron == HOURLY
-    sim.advance_to("2024-01-01T12:00:00Z")
-    assert len(sim.starts("a")) == 2
-    assert len(_of(told, events.TaskOverridden)) == 1
-
-
 @pytest.mark.beyond_the_theory
 def test_disabled_in_the_declaration_behaves_as_a_pause(simulation: Started) -> None:
     sim = simulation("10:00:00")
@@ -300,3 +276,118 @@ def test_disabled_in_the_declaration_behaves_as_a_pause(simulation: Started) -> 
     assert sim.starts("t") == [utc("10:00"), utc("14:00")]
     skipped = TaskRun.objects.get(outcome="skipped")
     assert (skipped.reason, skipped.count) == ("disabled", 3)
+
+
+# --- deploys ---
+
+QUARTER = timedelta(minutes=15)
+
+
+def _task(sim: Simulation, **said: Any) -> dict[str, Any]:
+    return {
+        "name": "t",
+        "cron": HOURLY,
+        "timezone": "UTC",
+        "callback": sim.job(),
+        "retry_delay": FIVE_MINUTES,
+        **said,
+    }
+
+
+def test_p42_another_pattern_takes_the_place_of_the_old_one(simulation: Started) -> None:
+    sim = simulation("10:30:00")
+    sim.initialize([_task(sim, cron="25 * * * *")])
+    sim.stop()
+    sim.advance_to(utc("10:50"))
+    sim.initialize([_task(sim, cron="*/15 * * * *")])
+    sim.advance_to(utc("11:59"), at_least_every=QUARTER)
+    assert sim.starts("t") == [utc(f"11:{minute}") for minute in ("00", "15", "30", "45")]
+
+
+def test_su12_p43_a_task_that_returns_is_owed_nothing_and_has_its_old_history(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:30:00")
+    sim.initialize([_task(sim)])
+    sim.advance_to(utc("11:10"), at_least_every=QUARTER)
+    sim.stop()
+    sim.initialize([])
+    assert (ScheduledTask.objects.count(), TaskRun.objects.count()) == (0, 1)
+    sim.advance_to(utc("14:30"), at_least_every=QUARTER)
+    sim.stop()
+    sim.initialize([_task(sim)])
+    sim.advance_to(utc("15:10"), at_least_every=QUARTER)
+    assert sim.starts("t") == [utc("11:00"), utc("15:00")]
+    assert {run.outcome for run in sim.runs("t")} == {"succeeded"}, "nothing was missed"
+
+
+@pytest.mark.beyond_the_theory
+def test_p44_what_a_person_decided_outlives_every_restart(simulation: Started) -> None:
+    sim = simulation("10:30:00")
+    tasks = [_task(sim), _task(sim, name="other")]
+    sim.initialize(tasks)
+    operator_actions.pause(["t"], Act("an operator", sim.now, "inventory"))
+    for hour in (11, 12, 13):
+        sim.advance_to(utc(f"{hour}:10"), at_least_every=QUARTER)
+        (sim.stop if hour == 12 else sim.crash)()
+        sim.initialize(tasks)
+    assert sim.starts("t") == []
+    assert sim.starts("other") == [utc(f"{hour}:00") for hour in (11, 12, 13)]
+    (act,) = TaskOverride.objects.filter(ended_at=None)
+    assert (act.kind, act.author, act.created_at, act.note) == (
+        *("pause", "an operator"),
+        *(utc("10:30"), "inventory"),
+    )
+
+
+@pytest.mark.beyond_the_theory
+def test_p49_a_deploy_deletes_the_rows_of_names_that_are_gone_and_nothing_else(
+    simulation: Started,
+) -> None:
+    sim = simulation("10:00:00")
+    sim.initialize([_task(sim, name=name) for name in ("kept", "changed", "gone", "damaged")])
+    for name in ("kept", "changed", "gone"):
+        operator_actions.pause([name], Act("an operator", sim.now))
+    ScheduledTask.objects.filter(name="damaged").update(cron="garbage")
+    runs, acts = _keys(TaskRun), _keys(TaskOverride)
+    sim.stop()
+    with CaptureQueriesContext(connection) as captured:
+        sim.initialize(
+            [
+                *(_task(sim, name=name) for name in ("kept", "damaged")),
+                _task(sim, name="changed", cron="5 * * * *"),
+            ]
+        )
+    deleted = [sql for sql in map(_sql, captured) if re.search(r"\b(DELETE|TRUNCATE)\b", sql)]
+    assert len(deleted) == 1
+    assert f'DELETE FROM "{ScheduledTask._meta.db_table}"' in deleted[0].replace("`", '"')
+    assert set(ScheduledTask.objects.values_list("name", flat=True)) == {
+        *("kept", "changed", "damaged"),
+    }
+    assert (runs <= _keys(TaskRun), acts <= _keys(TaskOverride)) == (True, True)
+    assert (len(runs), len(acts)) == (4, 3)
+
+
+def _keys(model: type[TaskRun | TaskOverride]) -> set[int]:
+    return set(model.objects.values_list("pk", flat=True))
+
+
+def _sql(query: dict[str, str]) -> str:
+    return query["sql"]
+
+
+def test_p100_an_identical_set_moves_no_occurrence_that_is_spread(simulation: Started) -> None:
+    offset = offset_of("t", timedelta(minutes=1))
+    assert timedelta(seconds=2) < offset
+    sim = simulation("12:10:00")
+    tasks = [_task(sim, cron="20 12 * * *", spread=60, overlap_policy="coalesce")]
+    sim.initialize(tasks)
+    at = utc("12:20") + offset
+    sim.advance_to(at - timedelta(seconds=2), at_least_every=QUARTER)
+    sim.initialize(tasks)
+    sim.advance_to(at - timedelta(seconds=1), at_least_every=QUARTER)
+    sim.stop()
+    sim.initialize(tasks)
+    assert sim.task("t").next_run_at == at
+    sim.advance_to(utc("12:40"), at_least_every=QUARTER)
+    assert [(run.scheduled_for, run.started_at) for run in sim.runs("t")] == [(at, at)]

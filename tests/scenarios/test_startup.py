@@ -6,19 +6,26 @@ from datetime import timedelta
 
 import pytest
 
-from django_declarative_cron.models import ScheduledTask, TaskRun
-
 from .conftest import FIVE_MINUTES, Started, utc
 
 TUESDAY = "2024-01-02T15:30:00Z"
 
 
-@pytest.mark.requirement("001 First Startup/1", "003 Testable Invariants/4")
-def test_su01_a_new_task_whose_minute_it_is_runs_at_once(simulation: Started) -> None:
+@pytest.mark.requirement(
+    *("000 Polling Behavior/2", "001 First Startup/1", "001 First Startup/2"),
+    *("003 Testable Invariants/4", "004 Stateful/1"),
+)
+def test_su01_su04_su07_su08_every_new_task_whose_minute_it_is_runs_at_once_and_no_other(
+    simulation: Started,
+) -> None:
     sim = simulation(TUESDAY)
-    sim.initialize([("t", "30 15 * * 2", sim.job(), FIVE_MINUTES)])
-    assert sim.starts("t") == [utc("2024-01-02T15:30")]
-    assert sim.task("t").last_attempt_at == utc("2024-01-02T15:30")
+    now = ("30 15 * * 2", "30 15 * * *", "0,15,30,45 * * * *", "30 * * * *")
+    later = ("20 15 * * *", "40 15 * * *", "30 15 * * 3")
+    sim.initialize([(cron, cron, sim.job(), FIVE_MINUTES) for cron in (*now, *later)])
+    for cron in now:
+        assert sim.starts(cron) == [utc("2024-01-02T15:30")]
+        assert sim.task(cron).last_attempt_at == utc("2024-01-02T15:30")
+    assert [sim.starts(cron) for cron in later] == [[]] * len(later)
 
 
 @pytest.mark.requirement("001 First Startup/2", "003 Testable Invariants/5")
@@ -44,32 +51,6 @@ def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
 
 
 @pytest.mark.requirement("001 First Startup/2", "004 Stateful/1")
-def test_su04_of_three_new_tasks_only_the_one_of_this_minute_runs(simulation: Started) -> None:
-    sim = simulation(TUESDAY)
-    sim.initialize([(f"t{m}", f"{m} 15 * * *", sim.job(), FIVE_MINUTES) for m in (20, 30, 40)])
-    assert [len(sim.starts(f"t{m}")) for m in (20, 30, 40)] == [0, 1, 0]
-
-
-@pytest.mark.requirement("000 Polling Behavior/2")
-def test_su07_every_new_task_of_this_minute_runs(simulation: Started) -> None:
-    sim = simulation(TUESDAY)
-    sim.initialize(
-        [
-            ("a", "0,15,30,45 * * * *", sim.job(), FIVE_MINUTES),
-            ("b", "30 * * * *", sim.job(), FIVE_MINUTES),
-        ]
-    )
-    assert len(sim.starts("a")) == len(sim.starts("b")) == 1
-
-
-@pytest.mark.requirement("001 First Startup/1")
-def test_su08_the_weekday_counts_at_startup(simulation: Started) -> None:
-    sim = simulation(TUESDAY)
-    sim.initialize([("t", "30 15 * * 3", sim.job(), FIVE_MINUTES)])
-    assert sim.starts("t") == []
-
-
-@pytest.mark.requirement("001 First Startup/2", "004 Stateful/1")
 def test_su09_nothing_is_owed_from_before_the_registration(simulation: Started) -> None:
     sim = simulation("2026-01-01T00:00:00Z")
     sim.initialize([("t", "0 0 31 12 *", sim.job(), FIVE_MINUTES)])
@@ -86,15 +67,6 @@ def test_su11_an_empty_list_is_accepted_and_polls_nothing(
     sim.advance_to("2024-01-01T10:05Z")
     sim.stop()
     assert "PollingStarted" not in [type(event).__name__ for event in told]
-
-
-def test_su12_an_empty_list_forgets_the_tasks_and_keeps_the_history(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([(n, "0 * * * *", sim.job(), FIVE_MINUTES) for n in ("a", "b")])
-    sim.stop()
-    sim.initialize([])
-    assert ScheduledTask.objects.count() == 0
-    assert TaskRun.objects.count() == 2
 
 
 @pytest.mark.parametrize("start", ["1970-01-01T12:00:00Z", "2100-01-15T12:00:00Z"])
