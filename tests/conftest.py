@@ -20,7 +20,6 @@ from django.utils import timezone, translation
 
 import django_declarative_cron
 from django_declarative_cron import signals
-from django_declarative_cron.core.schedule import forget_answers
 
 from .database import for_children
 from .effort import IS_COMPLETE, SEED
@@ -134,8 +133,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Forget what the test before left behind; a hook takes a tenth of the time of fixtures."""
     refuse(unless=item.get_closest_marker("real_clock") is not None)
-    # The test before may have broken what gives these answers.
-    forget_answers()
     # Its last request may have activated a language and a time zone.
     translation.deactivate()
     timezone.deactivate()

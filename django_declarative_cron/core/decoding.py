@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo
 
-from ..cron import CronExpression, parse
+from ..cron import CronExpression, Fold, Gap, parse
 from ..exceptions import (
     InvalidCronExpressionError,
     TaskInvalidStructureError,
@@ -23,7 +23,7 @@ from ..exceptions import (
 from .declarations.operating import Operating, of_data, offset_of
 from .overlap import POLICIES, Policy
 from .retry import FixedDelay, Retry, read_policy
-from .schedule import Calendars, Fold, Gap, Schedule
+from .schedule import Calendars, Schedule
 
 _T = TypeVar("_T")
 

@@ -298,9 +298,10 @@ def _lost_in_gap(declaration: Declaration, now: datetime) -> Iterator[Advice]:
     schedule = declaration.schedule
     if schedule.gap == "shift":
         return
-    lost = schedule.expression.next_lost_after(now, schedule.zone, LOOK_AHEAD)
-    if lost is None:
+    found = schedule.expression.lost_between(now, now + LOOK_AHEAD, schedule.zone)
+    if not found:
         return
+    lost = found[0]
     following = schedule.next_after(lost.resumes_at - _SECOND)
     if following is not None and following - lost.resumes_at < _HOUR:
         # If the next run follows within an hour, the lost one does not matter.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
-from ..cron import CronExpression, Lost
-from ..cron.timeline import Timeline, timeline_of
+from ..cron import CronExpression, Fold, Gap, Lost
 from ..exceptions import CalendarError, CronCalculationError
 
 
@@ -54,16 +52,12 @@ class Excluded:
     calendar: str
 
 
-Gap = Literal["skip", "shift"]
-Fold = Literal["first", "both"]
-
-_Arguments = tuple[CronExpression, ZoneInfo, Timeline, datetime | None, Gap, Fold]
+_T = TypeVar("_T")
 
 _AT_ONCE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
-_KEPT: Final = 64
 _LONGEST_EXCLUSION: Final = timedelta(days=3653)
 """A task whose days are all excluded for longer than this is never due."""
 
@@ -131,7 +125,7 @@ class Schedule:
         Where an expression names seconds, its minute is that second. ``@every`` names none:
         its first occurrence is one interval after the registration.
         """
-        if self.expression.every is not None or not self._may_be_within(instant):
+        if self.expression.every is not None:
             return None
         latest = self.latest_at_or_before(instant)
         if self.offset:
@@ -152,13 +146,9 @@ class Schedule:
         """Return the gaps that swallowed named local minutes (``dst_skip``)."""
         if self.gap == "shift":
             return ()
-        try:
-            lost = self.expression.lost_between(after - self.offset, until - self.offset, self.zone)
-        except Exception as cause:
-            raise self._failure(after, cause) from cause
         return tuple(
             replace(each, resumes_at=each.resumes_at + self.offset)
-            for each in lost
+            for each in self._ask(self.expression.lost_between, after, until)
             if not self._calendar_of(each.civil.date())
         )
 
@@ -257,78 +247,27 @@ class Schedule:
     # --- occurrences of the expression ---
 
     def _next(self, instant: datetime) -> datetime | None:
-        try:
-            found = _next_after(instant - self.offset, *self._arguments)
-        except Exception as cause:
-            raise self._failure(instant, cause) from cause
-        return found + self.offset if found is not None and self.offset else found
+        return self._later(self._ask(self.expression.next_after, instant, **self._rules))
 
     def _latest(self, instant: datetime) -> datetime | None:
-        try:
-            found = _latest_until(instant - self.offset, *self._arguments)
-        except Exception as cause:
-            raise self._failure(instant, cause) from cause
-        return found + self.offset if found is not None and self.offset else found
+        return self._later(self._ask(self.expression.latest_at_or_before, instant, **self._rules))
 
-    def _may_be_within(self, instant: datetime) -> bool:
-        """Return whether an occurrence may be in the minute of an instant, without a search."""
-        try:
-            return bool(self.offset) or self.expression.may_be_within(instant, self.zone)
-        except Exception as cause:
-            raise self._failure(instant, cause) from cause
+    def _later(self, found: datetime | None) -> datetime | None:
+        return None if found is None else found + self.offset
 
     def _count(self, after: datetime, until: datetime) -> int:
-        span = after - self.offset, until - self.offset
-        try:
-            return self.expression.count_between(
-                *span, self.zone, anchor=self.anchor, gap=self.gap, fold=self.fold
-            )
-        except Exception as cause:
-            raise self._failure(after, cause) from cause
+        return self._ask(self.expression.count_between, after, until, **self._rules)
 
     @property
-    def _arguments(self) -> _Arguments:
-        # The installed rules of a zone may change while the process runs.
-        rules = timeline_of(self.zone)
-        return self.expression, self.zone, rules, self.anchor, self.gap, self.fold
+    def _rules(self) -> dict[str, Any]:
+        return {"anchor": self.anchor, "gap": self.gap, "fold": self.fold}
 
-    def _failure(self, instant: datetime, cause: Exception) -> CronCalculationError:
-        return CronCalculationError(self.expression.text, instant.isoformat(), cause)
-
-
-# Tasks that are due together often have the same expression.
-
-
-@lru_cache(maxsize=_KEPT)
-def _next_after(
-    instant: datetime,
-    expression: CronExpression,
-    zone: ZoneInfo,
-    _: Timeline,
-    anchor: datetime | None,
-    gap: Gap,
-    fold: Fold,
-) -> datetime | None:
-    return expression.next_after(instant, zone, anchor=anchor, gap=gap, fold=fold)
-
-
-@lru_cache(maxsize=_KEPT)
-def _latest_until(
-    instant: datetime,
-    expression: CronExpression,
-    zone: ZoneInfo,
-    _: Timeline,
-    anchor: datetime | None,
-    gap: Gap,
-    fold: Fold,
-) -> datetime | None:
-    return expression.latest_at_or_before(instant, zone, anchor=anchor, gap=gap, fold=fold)
-
-
-def forget_answers() -> None:
-    """Clear the cached answers of expressions."""
-    for known in (_next_after, _latest_until):
-        known.cache_clear()
+    def _ask(self, question: Callable[..., _T], *instants: datetime, **rules: Any) -> _T:
+        try:
+            return question(*(each - self.offset for each in instants), self.zone, **rules)
+        except Exception as cause:
+            asked = instants[0].isoformat()
+            raise CronCalculationError(self.expression.text, asked, cause) from cause
 
 
 MINUTES = 60
@@ -339,26 +278,15 @@ def load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> list[int]:
     start = now.replace(second=0, microsecond=0) + _MINUTE
     found: Counter[int] = Counter()
     for schedule, number in schedules:
-        # Equal schedules with an anchor or an exclusion may have different occurrences.
-        is_shared = schedule.expression.every is None and schedule.is_complete
-        for minute in _minutes(schedule, start) if is_shared else _walk(schedule, start):
+        for minute in _minutes(schedule, start):
             found[minute] += number
     return [found[minute] for minute in range(MINUTES)]
 
 
-@lru_cache(maxsize=4096)
-def _minutes(schedule: Schedule, start: datetime) -> tuple[int, ...]:
-    return _walk(schedule, start)
-
-
-def _walk(schedule: Schedule, start: datetime) -> tuple[int, ...]:
-    minutes: list[int] = []
-    end, instant = start + MINUTES * _MINUTE, start - timedelta(microseconds=1)
-    while True:
-        found = schedule.next_after(instant)
-        if found is None or found >= end:
-            return tuple(minutes)
+def _minutes(schedule: Schedule, start: datetime) -> Iterator[int]:
+    """Yield the minutes with occurrences; several in one minute count once."""
+    end, instant = start + MINUTES * _MINUTE, start - _TICK
+    while (found := schedule.next_after(instant)) is not None and found < end:
         minute = (found - start) // _MINUTE
-        minutes.append(minute)
-        # Several occurrences in one minute count once.
-        instant = start + (minute + 1) * _MINUTE - timedelta(microseconds=1)
+        yield minute
+        instant = start + (minute + 1) * _MINUTE - _TICK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from .timeline import SECONDS_PER_DAY
@@ -424,6 +425,8 @@ class SecondsSchedule:
         return (self._seconds & (1 << local % 60) - 1).bit_count()
 
 
+# A process parses every expression when it starts, but computes dates for few of them.
+@lru_cache(maxsize=4096)
 def schedule_of(masks: Masks) -> Civil:
     """Return the plainest schedule that can search the given fields."""
     has_rules = masks.day_rules or masks.weekday_rules

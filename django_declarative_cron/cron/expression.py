@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from .civil import Civil, DayRule, Masks, schedule_of
@@ -17,13 +16,12 @@ from .occurrences import (
     next_occurrence,
 )
 from .posix import Parsed
-from .timeline import LAST_SECOND, timeline_of, to_instant, to_second
+from .timeline import timeline_of, to_instant, to_second
 
 Gap = Literal["skip", "shift"]
 Fold = Literal["first", "both"]
 
 _MINUTE, _SECOND = timedelta(minutes=1), timedelta(seconds=1)
-_JUST_CHANGED = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,7 @@ class Lost:
     count: int
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class CronExpression:
     """A cron expression, as returned by ``parse``; expressions of equal meaning are equal.
 
@@ -48,35 +47,17 @@ class CronExpression:
     ``ZoneInfo``. ``occurrences`` describes local times that do not exist or occur twice.
     """
 
-    __slots__ = ("_civil", "_masks", "_parsed", "dialect", "text")
-
     text: str
     dialect: str
-    _civil: Civil
-    _masks: Masks
     _parsed: Parsed
 
-    def __init__(self, text: str, dialect: str, parsed: Parsed) -> None:
-        put = object.__setattr__
-        put(self, "text", text)
-        put(self, "dialect", dialect)
-        put(self, "_parsed", parsed)
+    @property
+    def _masks(self) -> Masks:
+        return self._parsed.masks
 
-    if not TYPE_CHECKING:
-        # Any name would pass for one of ours.
-        def __getattr__(self, name: str) -> Civil | Masks:
-            """Build the search on first access; Python calls this for missing attributes.
-
-            A process parses every expression when it starts, but computes dates for few of them.
-            """
-            if name == "_masks":
-                made = self._parsed.masks
-            elif name == "_civil":
-                made = schedule_of(self._masks)
-            else:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            object.__setattr__(self, name, made)
-            return made
+    @property
+    def _civil(self) -> Civil:
+        return schedule_of(self._parsed.masks)
 
     @property
     def seconds(self) -> frozenset[int]:
@@ -121,7 +102,7 @@ class CronExpression:
     @property
     def every(self) -> timedelta | None:
         """Return the time between occurrences of ``@every``, None for fields."""
-        return None
+        return self._parsed.every
 
     @property
     def resolution(self) -> timedelta:
@@ -165,20 +146,6 @@ class CronExpression:
         if civil.tzinfo is not None:
             raise ValueError(f"civil must be a naive local datetime, got {civil!r}")
         return self._civil.names(to_second(civil.replace(tzinfo=UTC)))
-
-    def may_be_within(self, instant: datetime, zone: ZoneInfo | timezone) -> bool:
-        """Return, without a search, whether an occurrence may be in the minute of an instant.
-
-        That is so if the minute matches, or if clocks have just been changed, because a gap
-        may have moved an occurrence.
-
-        Args:
-            instant: aware.
-            zone: the time zone of the expression.
-        """
-        second = to_second(instant)
-        span = timeline_of(zone).at(second)
-        return second - span.start < _JUST_CHANGED or self._civil.names(second + span.offset)
 
     def next_after(
         self,
@@ -253,51 +220,23 @@ class CronExpression:
         if not self.hour_restricted:
             return ()
         low, high = to_second(after) + 1, to_second(until)
-        span = timeline_of(zone).at(low)
-        if span.start < low and high < span.end:
-            return ()
-        return tuple(self._losses(low, high, zone))
-
-    def next_lost_after(
-        self, instant: datetime, zone: ZoneInfo | timezone, horizon: timedelta
-    ) -> Lost | None:
-        """Return the next occurrence lost in a gap, or ``None`` within the horizon.
-
-        Args:
-            instant: aware.
-            zone: the time zone of the expression.
-            horizon: the limit of the search.
-        """
-        second = to_second(instant)
-        high = min(second + int(horizon.total_seconds()), LAST_SECOND)
-        return next(self._losses(second + 1, high, zone), None)
-
-    def _losses(self, low: int, high: int, zone: ZoneInfo | timezone) -> Iterator[Lost]:
-        if not self.hour_restricted:
-            return
-        for span, first in losing_spans(self._civil, timeline_of(zone), low, high):
-            yield Lost(
+        spans = losing_spans(self._civil, timeline_of(zone), low, high)
+        return tuple(
+            Lost(
                 resumes_at=to_instant(span.start),
                 civil=to_instant(first).replace(tzinfo=None),
                 count=self._civil.count(span.local_before, span.local_start),
             )
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} cannot be changed")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} cannot be changed")
+            for span, first in spans
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CronExpression):
             return NotImplemented
-        return self._masks == other._masks
+        return (self._masks, self.every) == (other._masks, other.every)
 
     def __hash__(self) -> int:
-        return hash(self._masks)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.text, self.dialect, self._parsed))
+        return hash((self._masks, self.every))
 
     def __str__(self) -> str:
         return self.text

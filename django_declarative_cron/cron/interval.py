@@ -6,8 +6,9 @@ Elapsed time is counted, untouched by the clock on the wall; no local time is ev
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Final, NamedTuple
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from .civil import Masks
@@ -17,7 +18,6 @@ from .posix import Parsed
 SHORTEST: Final = timedelta(seconds=1)
 LONGEST: Final = timedelta(days=18_263)
 
-_NO_FIELDS = Parsed(Masks(0, 0, 0, 0, 0, False, 0), False, False, False)
 _UNITS: Final = {
     "h": timedelta(hours=1),
     "m": timedelta(minutes=1),
@@ -28,16 +28,9 @@ _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+)s)
 _MOST_DIGITS = 16
 
 
-class Every(NamedTuple):
-    """The content of an interval expression.
-
-    Args:
-        length: from one occurrence to the next.
-        remarks: its surprising properties.
-    """
-
-    length: timedelta
-    remarks: tuple[str, ...] = ()
+def parsed(length: timedelta, remarks: tuple[str, ...] = ()) -> Parsed:
+    """Return the content of an interval expression, which names no fields."""
+    return Parsed(Masks(0, 0, 0, 0, 0, False, 0), False, False, False, remarks, length)
 
 
 def duration(text: str) -> timedelta | None:
@@ -70,24 +63,12 @@ def spelled(length: timedelta) -> str:
     return "".join(pieces) or "0s"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class IntervalExpression(CronExpression):
     """Answer when an interval is over, again and again. Made by ``parse``.
 
     The first occurrence is one interval after the anchor, not at it.
     """
-
-    __slots__ = ("_every",)
-
-    _every: Every
-
-    def __init__(self, text: str, dialect: str, every: Every) -> None:
-        super().__init__(text, dialect, _NO_FIELDS._replace(remarks=every.remarks))
-        object.__setattr__(self, "_every", every)
-
-    @property
-    def every(self) -> timedelta:
-        """Return the time from one occurrence to the next."""
-        return self._every.length
 
     @property
     def resolution(self) -> timedelta:
@@ -140,6 +121,11 @@ class IntervalExpression(CronExpression):
         past, reached = (self._elapsed(start, instant) for instant in (after, until))
         return max(0, reached - max(0, past))
 
+    @property
+    def _length(self) -> timedelta:
+        assert self.every is not None
+        return self.every
+
     def _start(self, anchor: datetime | None, gap: str, fold: str) -> datetime:
         rules_of(gap, fold)
         if anchor is None:
@@ -150,23 +136,12 @@ class IntervalExpression(CronExpression):
 
     def _elapsed(self, start: datetime, instant: datetime) -> int:
         try:
-            return (instant - start) // self.every
+            return (instant - start) // self._length
         except TypeError:
             raise ValueError(f"instant must be an aware datetime, got {instant!r}") from None
 
     def _at(self, start: datetime, number: int) -> datetime | None:
         try:
-            return start + number * self.every
+            return start + number * self._length
         except OverflowError:
             return None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CronExpression):
-            return NotImplemented
-        return self.every == other.every
-
-    def __hash__(self) -> int:
-        return hash(self.every)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.text, self.dialect, self._every))

@@ -102,8 +102,7 @@ def losing_spans(
 ) -> Iterator[tuple[Span, int]]:
     """Yield the spans from ``low`` to ``high`` that begin with a loss, and its first minute."""
     for span in timeline.spans(low, high):
-        first = first_lost(civil, span)
-        if first is not None and span.start >= low:
+        if span.start >= low and (first := first_lost(civil, span)) is not None:
             yield span, first
 
 

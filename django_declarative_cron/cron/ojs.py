@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
 from .civil import DayRule, Masks, names_a_date
-from .interval import LONGEST, SHORTEST, Every, duration, spelled
+from .interval import LONGEST, SHORTEST, duration, parsed, spelled
 from .names import MACROS, SHORT_NAMES, sundays
 from .ojs_errors import (
     Piece,
@@ -64,7 +64,7 @@ class _Understood(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def parse_text(text: str) -> Parsed | Every:
+def parse_text(text: str) -> Parsed:
     """Turn an expression into masks and rules, or into an interval.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_text(text: str) -> Parsed | Every:
     return _extended(text)
 
 
-def _extended(text: str) -> Parsed | Every:
+def _extended(text: str) -> Parsed:
     foreign = foreign_character(text)
     if foreign is not None:
         piece = Piece(text[foreign.place], foreign.place)
@@ -94,7 +94,7 @@ def _extended(text: str) -> Parsed | Every:
     raise wrong_count(pieces, MACROS)
 
 
-def _special(pieces: list[Piece]) -> Parsed | Every:
+def _special(pieces: list[Piece]) -> Parsed:
     first, *rest = pieces
     # Folding would make letters of other scripts into these.
     word = first.text.lower() if first.text.isascii() else first.text
@@ -107,7 +107,7 @@ def _special(pieces: list[Piece]) -> Parsed | Every:
     return parse_text(MACROS[word])
 
 
-def _interval(first: Piece, rest: list[Piece]) -> Every:
+def _interval(first: Piece, rest: list[Piece]) -> Parsed:
     joined = "".join(piece.text for piece in rest).lower()
     length = duration(joined)
     if length is None or len(rest) != 1:
@@ -116,8 +116,8 @@ def _interval(first: Piece, rest: list[Piece]) -> Every:
         reason = f"must be an interval of at most {spelled(LONGEST)} (50 years)"
         raise refuse("RANGE", EXPRESSION, rest[0], reason)
     if length < SHORTEST:
-        return Every(SHORTEST, (f"`{first.text} {joined[-20:]}` counts as one second",))
-    return Every(length)
+        return parsed(SHORTEST, (f"`{first.text} {joined[-20:]}` counts as one second",))
+    return parsed(length)
 
 
 def _fields(second: Piece, pieces: list[Piece]) -> Parsed:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..exceptions import LONGEST_ECHO, FieldParseError, InvalidCronExpressionError
 from . import ojs, posix
 from .expression import CronExpression
-from .interval import Every, IntervalExpression
+from .interval import IntervalExpression
 from .suggestions import posix_equivalent
 
 _ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|(?:US|[A-Z][a-z]+)/[A-Z][A-Za-z0-9_/+-]+|UTC")
@@ -67,7 +67,7 @@ def _readable(expression: Any) -> str:
     return text
 
 
-_GRAMMARS: Final[dict[str, Callable[[str], posix.Parsed | Every]]] = {
+_GRAMMARS: Final[dict[str, Callable[[str], posix.Parsed]]] = {
     "posix": posix.parse_text,
     "ojs": ojs.parse_text,
 }
@@ -107,9 +107,8 @@ def _parse(text: Any, dialect: str) -> CronExpression:
         understood = _GRAMMARS[dialect](exact)
     except FieldParseError as error:
         raise refusal(text, error, dialect) from error
-    if isinstance(understood, Every):
-        return IntervalExpression(exact, dialect, understood)
-    return CronExpression(exact, dialect, understood)
+    made = CronExpression if understood.every is None else IntervalExpression
+    return made(exact, dialect, understood)
 
 
 _parse_cached = lru_cache(maxsize=65_536)(_parse)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import timedelta
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
@@ -79,7 +80,8 @@ def shown(text: str) -> str:
 class Parsed(NamedTuple):
     """The content of an expression: its values, and which fields are restricted.
 
-    ``remarks`` describe surprising properties of an accepted text.
+    ``remarks`` describe surprising properties of an accepted text; ``every`` is set for an
+    interval, which names no values.
     """
 
     masks: Masks
@@ -87,6 +89,7 @@ class Parsed(NamedTuple):
     day_restricted: bool
     weekday_restricted: bool
     remarks: tuple[str, ...] = ()
+    every: timedelta | None = None
 
 
 def parse_text(text: str) -> Parsed:
@@ -108,7 +111,9 @@ def parse_text(text: str) -> Parsed:
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
     # To make the tuples by their own classes would take almost as long as all of the above.
     masks = _made(Masks, (*time_of_day, *date.named, *_NO_MORE))
-    return _made(Parsed, (masks, hour != "*", date.day_restricted, date.weekday_restricted, ()))
+    return _made(
+        Parsed, (masks, hour != "*", date.day_restricted, date.weekday_restricted, (), None)
+    )
 
 
 def parse_field(text: str, field: Field) -> int:

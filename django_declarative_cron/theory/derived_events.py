@@ -14,9 +14,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Protocol, cast
 
-from ..core.schedule import Fold, Gap
 from ..core.schedule import Schedule as CronSchedule
-from ..cron import parse, validate_zone
+from ..cron import Fold, Gap, parse, validate_zone
 from ..exceptions import DeclarativeCronError
 from .events import Event, Registration
 from .operators import BEFORE, Moment

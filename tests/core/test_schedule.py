@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from random import Random
@@ -12,8 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.core import schedule
-from django_declarative_cron.core.schedule import Schedule, forget_answers
+from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import CronExpression, parse
 from django_declarative_cron.exceptions import CronCalculationError
 
@@ -30,34 +28,6 @@ QUESTIONS: dict[str, Callable[[Schedule], Any]] = {
 }
 
 
-@pytest.mark.parametrize("question", ["next_after", "latest_at_or_before"])
-def test_tasks_of_one_expression_ask_for_an_instant_once(
-    question: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[datetime] = []
-    answer = getattr(CronExpression, question)
-
-    def counting(expression: CronExpression, instant: datetime, *rest: Any, **rules: Any) -> Any:
-        asked.append(instant)
-        return answer(expression, instant, *rest, **rules)
-
-    monkeypatch.setattr(CronExpression, question, counting)
-    late = replace(SCHEDULE, offset=timedelta(seconds=30))
-    found = {QUESTIONS[question](each) for each in (SCHEDULE, replace(SCHEDULE))}
-    assert (len(found), len(asked)) == (1, 1)
-    assert QUESTIONS[question](late) not in found and len(asked) == 2
-
-
-def test_an_answer_is_forgotten_with_the_rules_of_its_zone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = SCHEDULE.next_after(NOON)
-    monkeypatch.setattr(CronExpression, "next_after", lambda *_, **__: NOON)
-    assert SCHEDULE.next_after(NOON) == before
-    monkeypatch.setattr(schedule, "timeline_of", lambda _: object())
-    assert SCHEDULE.next_after(NOON) == NOON
-
-
 @pytest.mark.requirement("001 Error Taxonomy/12")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_calculation_that_fails_says_of_what_and_from_when(
@@ -68,9 +38,7 @@ def test_a_calculation_that_fails_says_of_what_and_from_when(
     def broken(*_: object, **__: object) -> Any:
         raise cause
 
-    QUESTIONS[question](SCHEDULE)
     monkeypatch.setattr(CronExpression, question, broken)
-    forget_answers()
     with pytest.raises(CronCalculationError) as caught:
         QUESTIONS[question](SCHEDULE)
     assert caught.value.message == f"Failed to calculate next occurrence: {cause}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -273,14 +272,6 @@ def test_a_parsed_expression_cannot_be_changed() -> None:
         del cron.text
     with pytest.raises(AttributeError):
         cron.other = 1
-
-
-def test_what_searches_the_fields_is_made_when_asked_for_and_nothing_else_is() -> None:
-    cron = CronExpression("0 7 * * *", "posix", parse("0 7 * * *")._parsed)
-    with pytest.raises(AttributeError, match="'CronExpression' object has no attribute 'hour'"):
-        cron.hour  # noqa: B018
-    assert cron.matches(datetime(2026, 12, 1, 7))
-    assert cron._civil is cron._civil
 
 
 def test_a_parsed_expression_survives_copy_and_pickle() -> None:

@@ -209,7 +209,7 @@ def _broken_for(minute: int, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.requirement("001 Error Taxonomy/12", "001 Override Atomicity/2")
-@pytest.mark.parametrize("question", ["next_after", "may_be_within"])
+@pytest.mark.parametrize("question", ["next_after", "latest_at_or_before"])
 @pytest.mark.parametrize("known", [False, True], ids=["new", "overridden"])
 def test_a_schedule_that_cannot_be_calculated_is_named_and_everything_stands_as_before(
     simulation: Started, monkeypatch: pytest.MonkeyPatch, question: str, known: bool

@@ -10,7 +10,6 @@ from random import Random
 
 import pytest
 
-from django_declarative_cron.core.schedule import forget_answers
 from django_declarative_cron.theory import judge
 
 from .notation import Record, at
@@ -48,7 +47,6 @@ def test_a_long_history_is_judged_to_its_end(mode: Mode) -> None:
 
 
 def peak(runs: int, mode: Mode) -> int:
-    forget_answers()
     tracemalloc.start()
     judge(islice(history(runs), 2 * runs), mode, pulses="made")
     memory = tracemalloc.get_traced_memory()[1]
