@@ -355,9 +355,13 @@ async def _asynchronous() -> None: ...
         ),
         (
             {"options": {"memory_limit": 1000}},
-            "options.memory_limit must be from 67108864 to 1125899906842624 bytes, found 1000",
+            "options.memory_limit must be a whole number from 67108864 to 1125899906842624 bytes"
+            ", not 1000",
         ),
-        ({"options": {"cpu_limit": 0.5}}, "options.cpu_limit must be a whole number of seconds"),
+        (
+            {"options": {"cpu_limit": 0.5}},
+            "cpu_limit must be a whole number from 1 to 31536000",
+        ),
     ],
 )
 def test_what_a_runner_cannot_do_is_refused(keys: dict[str, Any], reason: str) -> None:
@@ -377,7 +381,7 @@ def test_a_thread_that_cannot_be_ended_is_warned_of() -> None:
         (
             {"retry": {"max_attempts": "3"}},
             "options.retry.max_attempts",
-            "must be a whole number from 0 to 10000, not '3'",
+            "must be a whole number from 0 to 10000, not str",
         ),
         (
             {"retry": {"max_atempts": 3}},
@@ -389,11 +393,11 @@ def test_a_thread_that_cannot_be_ended_is_warned_of() -> None:
             "options.retry.initial_interval",
             "must be a text such as PT30S, not int",
         ),
-        ({"timeout": 0}, "options.timeout", "must be more than 0 and at most 31536000 seconds"),
+        ({"timeout": 0}, "options.timeout", "must be from 0.001 s to 365 days, not 0 s"),
         (
             {"timeout": True},
             "options.timeout",
-            "must be a timedelta or a number of seconds, not bool",
+            "must be a timedelta or a number of seconds, not True",
         ),
         (
             {"timeout": "10"},

@@ -58,11 +58,12 @@ def test_a_huge_number_is_an_error_where_data_or_a_key_is_expected(
 @pytest.mark.parametrize("key", ["LEASE", "RENEW", "DEAD_AFTER", "GRACE", "VISIBILITY_TIMEOUT"])
 def test_durations_beyond_every_calendar_are_refused(settings: Any, key: str) -> None:
     (error, *_) = errors(settings, {key: timedelta.max})
-    assert error == "declarative_cron.E022 must be at most 36500 days, not 999999999"
+    assert error.startswith("declarative_cron.E022 must be from ")
+    assert error.endswith(" s to 36500 days, not 999999999 days")
 
 
 def test_counts_are_at_most_what_a_database_counts(settings: Any) -> None:
     assert errors(settings, {"HISTORY_MAX_RUNS": 2**31 - 1}) == []
     assert errors(settings, {"HISTORY_MAX_RUNS": 2**31}) == [
-        "declarative_cron.E022 must be at most 2147483647"
+        "declarative_cron.E022 must be a whole number from 1 to 2147483647, not 2147483648"
     ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from .declarations.values import MOST_WHOLE, flaw_of_text, listed, name_of_key, nearest, seconds_of
+from .declarations.values import listed
+from .readers import MINUTE, SECOND, TENTH, Reader, duration, list_of, one_of, read_keys, text
 
 PREFIX: Final = "whsec_"
 LEAST_KEY: Final = 24
@@ -57,33 +58,6 @@ def _sign(secret: str, event_id: str, body: bytes, now: datetime) -> str:
     return Webhook(secret).sign(event_id, now.astimezone(UTC), body.decode())
 
 
-Readers = Mapping[str, Callable[[Any], Any]]
-
-
-def read_keys(
-    given: object, readers: Readers, fields: Mapping[str, str], kind: str = "a dict"
-) -> dict[str, Any]:
-    """Return the values of a dictionary, each read by the reader of its key.
-
-    Raises:
-        ValueError: it is no dictionary, a key is unknown, or a value is invalid.
-    """
-    if not isinstance(given, Mapping):
-        raise ValueError(f"must be {kind}, not {type(given).__name__}")
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in readers:
-            name = name_of_key(key)
-            near = nearest(name, readers)
-            tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(readers)}"
-            raise ValueError(f"has an unknown key `{name[:40]}`{tail}")
-        try:
-            values[fields.get(str(key), str(key))] = readers[key](value)
-        except ValueError as error:
-            raise ValueError(f"has a `{key}` that {error}") from None
-    return values
-
-
 def url(value: Any) -> str:
     """Return a URL that accepts POST requests."""
     if not isinstance(value, str):
@@ -113,36 +87,14 @@ def secrets(value: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def duration(least: timedelta, longest: timedelta) -> Callable[[Any], timedelta]:
-    """Return a reader of durations."""
-
-    def read(value: Any) -> timedelta:
-        is_duration = isinstance(value, timedelta)
-        seconds = value.total_seconds() if is_duration else seconds_of(value)
-        if seconds is None:
-            raise ValueError("must be a timedelta or a number of seconds")
-        if not least.total_seconds() <= seconds <= longest.total_seconds():
-            bounds = f"{least.total_seconds():g} s to {longest.total_seconds():g} s"
-            raise ValueError(f"must be from {bounds}, not {seconds:g} s")
-        return timedelta(seconds=seconds)
-
-    return read
-
-
-def whole(value: Any) -> int:
-    """Return an integer from 1 to the maximum of the database."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WHOLE:
-        raise ValueError(f"must be a whole number from 1 to {MOST_WHOLE}")
-    return value
-
-
 def headers(value: Any) -> dict[str, str]:
     """Return the headers that are sent with each request."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a dict, not {type(value).__name__}")
-    for name, text in value.items():
-        texts = isinstance(name, str) and isinstance(text, str)
-        if not texts or not name or not all(w.isascii() and w.isprintable() for w in (name, text)):
+    for name, said in value.items():
+        are_texts = isinstance(name, str) and isinstance(said, str)
+        line = f"{name}{said}"
+        if not (are_texts and name and line.isascii() and line.isprintable()):
             raise ValueError("must have names and values of printable ASCII")
         if name.lower() == "content-type" or name.lower().startswith("webhook-"):
             raise ValueError(f"must not set {name[:40]}")
@@ -222,7 +174,7 @@ def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
 
 
 def _read(given: object) -> Channel:
-    values = read_keys(given, _READERS, {"secret": "secrets"})
+    values = read_keys(given, _READERS, fields={"secret": "secrets"})
     kind = values.get("kind")
     if kind is None:
         raise ValueError(f"must have a `kind`: {listed(KINDS, ' or ')}")
@@ -245,33 +197,7 @@ def _named(channel: Channel, others: list[str], position: int) -> Channel:
     return replace(channel, name=f"{name}-{position + 1}" if name in others else name)
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if not isinstance(value, str) or value not in choices:
-            near = nearest(value, choices) if isinstance(value, str) else None
-            tail = f"; did you mean `{near}`?" if near else ""
-            raise ValueError(f"must be {listed(choices, ' or ')}{tail}")
-        return value
-
-    return read
-
-
-def _list_of(read: Callable[[Any], str], words: str) -> Callable[[Any], tuple[str, ...]]:
-    def read_all(value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError(f"must be a list of {words}")
-        return tuple(map(read, value))
-
-    return read_all
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= 255:
-        raise ValueError("must be a text of 1 to 255 characters")
-    flaw = flaw_of_text(value, one_line=True)
-    if flaw is not None:
-        raise ValueError(flaw)
-    return value
+_text = text()
 
 
 def _address(value: Any) -> str:
@@ -284,16 +210,16 @@ _OF_KIND: Final = {"to": ("mail",), "url": ("slack", "webhook"), "secrets": ("we
     "headers": ("webhook",),
     "timeout": ("slack", "webhook"),
 }
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "kind": _one_of(KINDS),
+_READERS: Final[Mapping[str, Reader]] = {
+    "kind": one_of(KINDS),
     "name": _text,
-    "to": _list_of(_address, "addresses"),
+    "to": list_of(_address, "addresses"),
     "url": url,
     "secret": secrets,
     "headers": headers,
-    "on": _list_of(_one_of(OCCASIONS), "occasions"),
-    "tasks": _list_of(_text, "patterns of names"),
-    "again_after": duration(timedelta(minutes=1), timedelta(days=30)),
-    "pause": duration(timedelta(seconds=1), timedelta(days=1)),
-    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+    "on": list_of(one_of(OCCASIONS), "occasions"),
+    "tasks": list_of(_text, "patterns of names"),
+    "again_after": duration(MINUTE, timedelta(days=30)),
+    "pause": duration(SECOND, timedelta(days=1)),
+    "timeout": duration(TENTH, MINUTE),
 }

@@ -28,7 +28,7 @@ skipped, so ``cron.missed`` is an additional type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -39,9 +39,10 @@ from uuid import uuid5
 
 from ..formatting import iso8601
 from . import events
-from .channels import duration, headers, read_keys, secrets, url, whole
-from .declarations.values import listed, name_of_key, nearest
+from .channels import headers, secrets, url
+from .declarations.values import did_you_mean, listed, name_of_key
 from .events import Facts
+from .readers import MINUTE, TENTH, Reader, duration, read_keys, whole
 
 TYPES: Final = (
     "cron.triggered",
@@ -307,7 +308,7 @@ def read_sink(given: object) -> Sink:
     Raises:
         ValueError: it is invalid; the message contains no secret.
     """
-    values = read_keys(given, _READERS, _FIELDS, "a dict or None")
+    values = read_keys(given, _READERS, "a dict or None", {"secret": "secrets"})
     if "url" not in values:
         raise ValueError("must have a `url`")
     return Sink(**values)
@@ -331,28 +332,25 @@ def _patterns(value: Any) -> tuple[str, ...]:
         raise ValueError("must be a list of types of events")
     for pattern in value:
         if not isinstance(pattern, str) or not any(fnmatchcase(k, pattern) for k in TYPES):
-            near = nearest(pattern, TYPES) if isinstance(pattern, str) else None
-            tail = f"; did you mean `{near}`?" if near else f"; there are {listed(TYPES)}"
+            tail = did_you_mean(pattern, TYPES) or f"; there are {listed(TYPES)}"
             raise ValueError(f"names no event by {name_of_key(pattern)[:40]!r}{tail}")
     return tuple(value)
 
 
 def _source(value: Any) -> str:
-    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+    is_plain = isinstance(value, str) and value.isascii() and value.isprintable()
+    if not is_plain or not value or " " in value:
         raise ValueError("must be a URI")
-    if not value or " " in value:
-        raise ValueError("must be a URI")
-    return value
+    return str(value)
 
 
-_FIELDS: Final = {"secret": "secrets"}
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+_READERS: Final[dict[str, Reader]] = {
     "url": url,
     "secret": secrets,
     "events": _patterns,
-    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
-    "give_up_after": duration(timedelta(minutes=1), timedelta(days=365)),
-    "most": whole,
+    "timeout": duration(TENTH, MINUTE),
+    "give_up_after": duration(MINUTE, timedelta(days=365)),
+    "most": whole(),
     "source": _source,
     "headers": headers,
 }

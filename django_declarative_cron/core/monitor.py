@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..cron import CronExpression
-from .channels import duration, read_keys, url, whole
+from .channels import url
+from .readers import MINUTE, TENTH, Reader, duration, read_keys, truth, whole
 from .schedule import Schedule
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 LONGEST_SLUG: Final = 50
 """Characters that every monitor accepts in the slug of a check."""
 
-_MINUTE = timedelta(minutes=1)
 _YEAR = timedelta(days=366)
 _LOOKED_AT: Final = 64
 _SLUG: Final = re.compile(r"[a-z0-9_-]+")
@@ -195,7 +195,7 @@ def longest_rest(schedule: Schedule, now: datetime) -> timedelta:
         coming = islice(schedule.upcoming(now), _LOOKED_AT)
         every = max((later - earlier for earlier, later in pairwise(coming)), default=_YEAR)
     longest = max((every, *_around_excluded_days(schedule.anchored(now), now)))
-    return max(math.ceil(longest / _MINUTE), 1) * _MINUTE
+    return max(math.ceil(longest / MINUTE), 1) * MINUTE
 
 
 def _around_excluded_days(schedule: Schedule, now: datetime) -> Iterator[timedelta]:
@@ -227,7 +227,7 @@ def read_monitoring(given: object) -> Monitoring:
     Raises:
         ValueError: it is invalid; the message contains no address and no key.
     """
-    found = Monitoring(**read_keys(given, _OPTION, {}, "a dict or None"))
+    found = Monitoring(**read_keys(given, _OPTION, "a dict or None"))
     if not (found.sentry or found.ping):
         raise ValueError("must have `sentry` or `ping`")
     if bool(found.api) != bool(found.api_key):
@@ -245,13 +245,7 @@ def read_monitor(given: object) -> Monitor:
         return Monitor(is_wanted=given)
     if isinstance(given, str):
         return Monitor(ping=url(given))
-    return Monitor(**read_keys(given, _KEY, {}, "True, False, a URL or a dict"))
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("must be True or False")
-    return value
+    return Monitor(**read_keys(given, _KEY, "True, False, a URL or a dict"))
 
 
 def _template(value: Any) -> str:
@@ -273,23 +267,23 @@ def _slug(value: Any) -> str:
     return value
 
 
-_margin = duration(_MINUTE, timedelta(days=30))
-_OPTION: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "sentry": _truth,
+_margin = duration(MINUTE, timedelta(days=30))
+_OPTION: Final[Mapping[str, Reader]] = {
+    "sentry": truth,
     "ping": _template,
     "api": url,
     "api_key": _text,
-    "every_task": _truth,
+    "every_task": truth,
     "margin": _margin,
     "max_runtime": _margin,
-    "timeout": duration(timedelta(milliseconds=100), timedelta(minutes=1)),
+    "timeout": duration(TENTH, MINUTE),
 }
-_KEY: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "sentry": _truth,
+_KEY: Final[Mapping[str, Reader]] = {
+    "sentry": truth,
     "ping": url,
     "slug": _slug,
     "margin": _margin,
     "max_runtime": _margin,
-    "failures": whole,
-    "recoveries": whole,
+    "failures": whole(),
+    "recoveries": whole(),
 }

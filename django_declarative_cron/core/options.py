@@ -10,110 +10,20 @@ from typing import Any, Final, cast
 from .channels import Channel, read_channels
 from .channels import remarks as remarks_on_channels
 from .declarations.problems import Check, Problem
-from .declarations.values import (
-    LONGEST_NAME,
-    MOST_WHOLE,
-    flaw_of_text,
-    in_short,
-    listed,
-    name_of_key,
-    nearest,
-    seconds_of,
-)
+from .declarations.values import did_you_mean, in_short, listed, name_of_key
 from .event_sink import Sink, read_sink, remarks
 from .monitor import Monitoring, read_monitoring
+from .readers import SECOND, TENTH, ZERO, Reader, duration, text, truth, unless_none, whole
 
 SETTING: Final = "DECLARATIVE_CRON"
-
-_LONGEST: Final = timedelta(days=36500)
-"""Longer durations lead to instants beyond the last year of the calendar."""
 
 _KILLED_AFTER: Final = timedelta(seconds=30)
 
 
-_NONE: Final = timedelta(0)
-_TENTH: Final = timedelta(milliseconds=100)
-_SECOND: Final = timedelta(seconds=1)
-
-
-class _RefusedError(ValueError):
-    """Raised for an invalid option; the message lists the accepted values."""
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _RefusedError(f"must be a whole number of at least 1, not {in_short(value)}")
-    if value > MOST_WHOLE:
-        raise _RefusedError(f"must be at most {MOST_WHOLE}")
-    return value
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _RefusedError(f"must be True or False, not {in_short(value)}")
-    return value
-
-
-def _duration(least: timedelta) -> Callable[[Any], timedelta]:
-    def read(value: Any) -> timedelta:
-        duration = _timedelta(value)
-        if duration is None:
-            raise _RefusedError(
-                f"must be a timedelta or a number of seconds, not {in_short(value)}"
-            )
-        if duration < least:
-            found = f"{duration.total_seconds():g} s"
-            raise _RefusedError(f"must be at least {least.total_seconds():g} s, not {found}")
-        if duration > _LONGEST:
-            raise _RefusedError(f"must be at most {_LONGEST.days} days, not {duration.days}")
-        return duration
-
-    return read
-
-
-def _timedelta(value: Any) -> timedelta | None:
-    if isinstance(value, timedelta):
-        return value
-    seconds = seconds_of(value)
-    try:
-        return None if seconds is None else timedelta(seconds=seconds)
-    except OverflowError:
-        return timedelta.max if value > 0 else timedelta.min
-
-
-def _text(least: int) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if not isinstance(value, str):
-            raise _RefusedError(f"must be a text, not {type(value).__name__}")
-        if not least <= len(value) <= LONGEST_NAME:
-            expected = f"{least} to {LONGEST_NAME} characters"
-            raise _RefusedError(f"must have {expected}, found {len(value)}")
-        flaw = flaw_of_text(value, one_line=True)
-        if flaw is not None:
-            raise _RefusedError(flaw)
-        return value
-
-    return read
-
-
-def _read_by(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def reader(value: Any) -> Any:
-        try:
-            return read(value)
-        except ValueError as error:
-            raise _RefusedError(str(error)) from None
-
-    return reader
-
-
-def _unless_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else read(value)
-
-
 def _calendars(value: Any) -> Mapping[str, str | Callable[[date], bool]]:
     if not isinstance(value, dict):
-        raise _RefusedError(f"must be a dict, not {type(value).__name__}")
-    read_name = _text(1)
+        raise ValueError(f"must be a dict, not {type(value).__name__}")
+    read_name = text()
     return {read_name(name): _source(name, given) for name, given in value.items()}
 
 
@@ -124,13 +34,13 @@ def _source(name: str, given: Any) -> str | Callable[[date], bool]:
     is_path = isinstance(text, str) and all(part.isidentifier() for part in text.split("."))
     if isinstance(text, str) and (text.endswith(".ics") or (is_path and "." in text)):
         return text
-    raise _RefusedError(
+    raise ValueError(
         f"[{name!r}] must be a function, its dotted path, or the path of a file .ics,"
         f" not {in_short(given)}"
     )
 
 
-def _read(read: Callable[[Any], Any], help_text: str, hint: str = "") -> dict[str, Any]:
+def _read(read: Reader, help_text: str, hint: str = "") -> dict[str, Any]:
     """Return the metadata of an option: its reader, its text in the docs, its hint in a check."""
     return {"read": read, "help": help_text, "hint": hint}
 
@@ -142,118 +52,116 @@ class Options:
     WORKERS: int = field(
         default=10,
         metadata=_read(
-            _whole,
+            whole(),
             "number of synchronous callbacks that run at the same time in a process",
         ),
     )
     LEASE: timedelta = field(
         default=timedelta(seconds=15),
-        metadata=_read(_duration(_SECOND), "lease time of the leader after its last renewal"),
+        metadata=_read(duration(SECOND), "lease time of the leader after its last renewal"),
     )
     RENEW: timedelta = field(
         default=timedelta(seconds=5),
-        metadata=_read(_duration(_TENTH), "interval of the heartbeat; best a third of `LEASE`"),
+        metadata=_read(duration(TENTH), "interval of the heartbeat; best a third of `LEASE`"),
     )
     DEAD_AFTER: timedelta | None = field(
         default=None,
         metadata=_read(
-            _unless_none(_duration(_SECOND)),
+            unless_none(duration(SECOND)),
             "time after which a process without a heartbeat counts as dead; `LEASE` if not set",
         ),
     )
     GRACE: timedelta = field(
         default=timedelta(seconds=25),
-        metadata=_read(_duration(_NONE), "time that a stopping process waits for its runs"),
+        metadata=_read(duration(ZERO), "time that a stopping process waits for its runs"),
     )
     WATCHDOG_PROCESS: bool = field(
         default=True,
         metadata=_read(
-            _truth,
+            truth,
             "start a watchdog process, which reports a crash immediately",
         ),
     )
     ADMIN_ACTIONS: bool = field(
         default=True,
         metadata=_read(
-            _truth,
+            truth,
             "allow actions in the admin; `False` makes the admin read-only, and HTTP read-only for"
             " users. Tokens and commands are not affected",
         ),
     )
     DEPLOYMENT: str = field(
         default="default",
-        metadata=_read(_text(1), "name of this deployment, if several share a database"),
+        metadata=_read(text(), "name of this deployment, if several share a database"),
     )
     RELEASE: str = field(
         default="",
         metadata=_read(
-            _text(0),
+            text(0),
             "version, date or commit of the project; an older one does not supersede a newer one",
         ),
     )
     HISTORY_MAX_AGE: timedelta = field(
         default=timedelta(days=90),
         metadata=_read(
-            _duration(_SECOND),
+            duration(SECOND),
             "age after which runs are deleted, except for the newest success and failure",
         ),
     )
     HISTORY_MAX_RUNS: int = field(
         default=1000,
         metadata=_read(
-            _whole,
+            whole(),
             "number of runs that are kept per task, with skipped and missed ones",
         ),
     )
     EVENT_SINK: Sink | None = field(
         default=None,
         metadata=_read(
-            _unless_none(_read_by(read_sink)),
+            unless_none(read_sink),
             "receiver that events are posted to: a dict with `url`, `secret` and more",
             'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.',
         ),
     )
     HTTP_MAX_BODY: int = field(
-        default=256 * 1024, metadata=_read(_whole, "largest body of an HTTP request, in bytes")
+        default=256 * 1024, metadata=_read(whole(), "largest body of an HTTP request, in bytes")
     )
     HTTP_RATE: int = field(
         default=600,
         metadata=_read(
-            _whole,
+            whole(),
             "maximum number of HTTP requests per minute and caller, counted in the default cache",
         ),
     )
     EXTERNAL_WORKERS: bool = field(
         default=False,
         metadata=_read(
-            _truth, "accept tasks over HTTP whose type has no function here, for external workers"
+            truth, "accept tasks over HTTP whose type has no function here, for external workers"
         ),
     )
     VISIBILITY_TIMEOUT: timedelta = field(
         default=timedelta(minutes=10),
         metadata=_read(
-            _duration(_SECOND),
+            duration(SECOND),
             "time after which a run is handed out again if its external worker sends no heartbeat",
         ),
     )
     METRICS_MAX_TASK_LABELS: int = field(
         default=200,
         metadata=_read(
-            _whole, "number of tasks with a label of their own; others share the label `other`"
+            whole(), "number of tasks with a label of their own; others share the label `other`"
         ),
     )
     MONITOR: Monitoring | None = field(
         default=None,
         metadata=_read(
-            _unless_none(_read_by(read_monitoring)),
+            unless_none(read_monitoring),
             "receiver of the check-ins of tasks: a dict with `sentry`, `ping` and more",
         ),
     )
     NOTIFY: tuple[Channel, ...] = field(
         default=(),
-        metadata=_read(
-            _read_by(read_channels), "channels that notifications are sent to: a list of dicts"
-        ),
+        metadata=_read(read_channels, "channels that notifications are sent to: a list of dicts"),
     )
     CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(
         default_factory=dict,
@@ -286,7 +194,7 @@ def read_options(given: object) -> tuple[Options, list[Problem]]:
             continue
         try:
             values[key] = OPTIONS[key].metadata["read"](value)
-        except _RefusedError as error:
+        except ValueError as error:
             default = getattr(Options(), key)
             hint = OPTIONS[key].metadata["hint"] or f"The default is {default!r}."
             problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
@@ -300,10 +208,8 @@ def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
 
 
 def _unknown(key: str) -> Problem:
-    near = nearest(key, OPTIONS)
-    tail = f"; did you mean `{near}`?" if near else ""
-    hint = f"Known options: {listed(OPTIONS)}."
-    return _problem(Check.UNKNOWN_OPTION, key, f"is no known option{tail}", hint)
+    message = f"is no known option{did_you_mean(key, OPTIONS)}"
+    return _problem(Check.UNKNOWN_OPTION, key, message, f"Known options: {listed(OPTIONS)}.")
 
 
 def _relations(options: Options) -> Iterator[Problem]:

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
-from .declarations.values import listed, name_of_key, nearest, read_duration, write_duration
+from .declarations.values import (
+    did_you_mean,
+    in_short,
+    listed,
+    name_of_key,
+    read_duration,
+    write_duration,
+)
+from .readers import Reader, one_of, truth, whole
 
 SHORTEST: Final = timedelta(seconds=1)
 """A delay of zero means the next poll, never a hot loop."""
@@ -185,26 +193,18 @@ def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:
     return RetryPolicy(**values), flaws
 
 
-def _reader(key: str) -> Callable[[Any], Any]:
+def _reader(key: str) -> Reader:
     if key in _READERS:
         return _READERS[key]
-    near = nearest(key, _READERS)
-    tail = f"; did you mean `{near}`?" if near else f"; known keys: {listed(_READERS)}"
+    tail = did_you_mean(key, _READERS) or f"; known keys: {listed(_READERS)}"
     raise ValueError(f"is no known key{tail}")
-
-
-def _attempts(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ATTEMPTS:
-        bounds = f"a whole number from 0 to {MOST_ATTEMPTS}"
-        raise ValueError(f"must be {bounds}, not {_shown(value)}")
-    return value
 
 
 def _coefficient(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 1 <= value <= LARGEST_COEFFICIENT:
         bounds = f"a number from 1 to {LARGEST_COEFFICIENT}"
-        raise ValueError(f"must be {bounds}, not {_shown(value)}")
+        raise ValueError(f"must be {bounds}, not {in_short(value)[:40]}")
     return float(value)
 
 
@@ -217,12 +217,6 @@ def _interval(value: Any) -> timedelta:
     return found
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"must be True or False, not {_shown(value)}")
-    return value
-
-
 def _errors(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ValueError("must be a list of texts")
@@ -232,31 +226,14 @@ def _errors(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _exhaustion(value: Any) -> str:
-    if not isinstance(value, str) or value not in EXHAUSTIONS:
-        near = nearest(value, EXHAUSTIONS) if isinstance(value, str) else None
-        tail = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"must be {listed(EXHAUSTIONS, ' or ')}{tail}")
-    return value
-
-
-def _shown(value: Any) -> str:
-    is_plain = isinstance(value, str | int | float | None)
-    return repr(value)[:40] if is_plain and not _is_huge(value) else type(value).__name__
-
-
-def _is_huge(value: Any) -> bool:
-    return isinstance(value, int) and value.bit_length() > 128
-
-
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "max_attempts": _attempts,
+_READERS: Final[dict[str, Reader]] = {
+    "max_attempts": whole(0, MOST_ATTEMPTS),
     "initial_interval": _interval,
     "backoff_coefficient": _coefficient,
     "max_interval": _interval,
-    "jitter": _flag,
+    "jitter": truth,
     "non_retryable_errors": _errors,
-    "on_exhaustion": _exhaustion,
+    "on_exhaustion": one_of(EXHAUSTIONS),
 }
 
 

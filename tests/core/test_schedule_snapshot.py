@@ -9,9 +9,9 @@ import pytest
 
 from django_declarative_cron.core.declarations.declaration import Declaration, Target
 from django_declarative_cron.core.retry import FixedDelay
-from django_declarative_cron.core.schedule import Fold, Gap, Schedule
+from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.core.schedule_snapshot import difference, first_day, yearbook
-from django_declarative_cron.cron import parse
+from django_declarative_cron.cron import Fold, Gap, parse
 
 DECEMBER = date(2026, 12, 1)
 

@@ -17,7 +17,6 @@ from .declaration import Declaration, Target
 from .fields import (
     delay_hint,
     flaw_of_name,
-    plain_text,
     read_cron,
     refuse_duplicate,
     refuse_name,
@@ -34,11 +33,12 @@ from .values import (
     LONGEST_DESCRIPTION,
     LONGEST_NAME,
     MOST_WORDS,
+    did_you_mean,
     flaw_of_data,
     flaw_of_text,
     listed,
     name_of_key,
-    nearest,
+    plain_text,
     too_large,
     too_long,
     too_many,
@@ -56,7 +56,8 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
         if key not in known and key not in MANAGED:
             name, hint = name_of_key(key), f"Known keys: {listed(known)}."
             hint = _celery_hint(name, item.given[key]) or hint
-            item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], _unknown(name, known), hint)
+            reason = f"is no known key{did_you_mean(name, known)}"
+            item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], reason, hint)
 
 
 def _celery_hint(key: str, value: Any) -> str:
@@ -72,11 +73,6 @@ def _celery_hint(key: str, value: Any) -> str:
     if all(fields):
         return f'Write "cron": "{echoed(" ".join(fields))}".'
     return 'Write "cron": "0 7 * * *".' if key == "schedule" else ""
-
-
-def _unknown(key: str, known: tuple[str, ...]) -> str:
-    near = nearest(key, known)
-    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
 
 
 def well_typed(item: Item) -> dict[str, Any]:
@@ -119,9 +115,7 @@ def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> 
     if value in choices:
         return True
     hint = f"Write {listed(choices, ' or ')}."
-    near = nearest(value, choices)
-    tail = f"; did you mean `{near}`?" if near else ""
-    reason = f"must be {listed(choices, ' or ')}{tail}"
+    reason = f"must be {listed(choices, ' or ')}{did_you_mean(value, choices)}"
     item.refuse_field(Check.KEY_VALUE, key, value, reason, hint)
     return False
 

@@ -21,7 +21,7 @@ from ...exceptions import (
 from .declaration import MILLISECOND, Target
 from .item import Item
 from .problems import Check, UnresolvableError
-from .values import LONGEST_NAME, LONGEST_PATH, flaw_of_text, in_short, too_long
+from .values import LONGEST_NAME, LONGEST_PATH, flaw_of_text, in_short, plain_text, too_long
 
 _ZERO = timedelta(0)
 _CRON_HINT = 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'
@@ -31,11 +31,6 @@ _OJS_HINT = (
 )
 _NAME_HINT = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
 _NEVER_HINT = "Name a day that at least one of the months has."
-
-
-def plain_text(text: str) -> str:
-    """Return a text as plain ``str``, without the additions of subclasses (enum members)."""
-    return str.__str__(text)
 
 
 def refuse_name(item: Item, name: str, flaw: str, hint: str = _NAME_HINT) -> None:

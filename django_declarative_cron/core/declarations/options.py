@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
 from ...exceptions import echoed
+from ..readers import SECOND, ZERO, Reader, duration, text, whole
 from ..retry import FixedDelay, Retry, RetryPolicy, read_policy
-from .declaration import DEFAULT_QUEUE
-from .fields import judge_delay, plain_text
+from .declaration import DEFAULT_QUEUE, MILLISECOND
+from .fields import judge_delay
 from .item import Item
-from .operating import LONGEST_SPREAD, SECOND, Operating
+from .operating import LONGEST_SPREAD, Operating
 from .problems import Check
 from .values import (
     LONGEST_NAME,
     MOST_TAGS,
+    did_you_mean,
     flaw_of_data,
-    flaw_of_text,
     in_short,
     listed,
     name_of_key,
-    nearest,
+    plain_text,
     read_duration,
-    seconds_of,
     too_long,
     too_many,
 )
@@ -66,10 +66,6 @@ class JobOptions:
     backend: str | None = None
 
 
-class _RefusedError(ValueError):
-    """A value is refused; the message is readable after the name of its key."""
-
-
 def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
     """Return the rule that dates retries: a fixed delay, or a policy merged over its defaults."""
     options = typed.get("options", {})
@@ -103,46 +99,19 @@ def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
         if name == "retry":
             continue
         if name not in _READERS:
-            item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, _unknown(name), _HINT)
+            reason = f"is no known key{did_you_mean(name, (*_READERS, 'retry'))}"
+            item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, reason, _HINT)
             continue
         try:
             values[name] = _READERS[name](value)
-        except _RefusedError as error:
+        except ValueError as error:
             item.refuse_field(Check.KEY_VALUE, f"options.{name}", value, str(error), _HINT)
     return JobOptions(**values)
 
 
-def _unknown(key: str) -> str:
-    near = nearest(key, (*_READERS, "retry"))
-    return f"is no known key; did you mean `{near}`?" if near else "is no known key"
-
-
-def _queue(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _RefusedError(f"must be a text, not {type(value).__name__}")
-    if not 0 < len(value) <= LONGEST_NAME:
-        raise _RefusedError(f"must have 1 to {LONGEST_NAME} characters, found {len(value)}")
-    _refuse_flaw(flaw_of_text(value, one_line=True))
-    return plain_text(value)
-
-
-def _timeout(value: Any) -> timedelta:
-    seconds = seconds_of(value)
-    if seconds is None:
-        raise _RefusedError(
-            f"must be a timedelta or a number of seconds, not {type(value).__name__}"
-        )
-    if not 0 < seconds <= LONGEST_TIMEOUT.total_seconds():
-        most = f"{LONGEST_TIMEOUT.total_seconds():.0f}"
-        raise _RefusedError(f"must be more than 0 and at most {most} seconds")
-    return max(timedelta(seconds=seconds), timedelta(milliseconds=1))
-
-
 def _tags(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise _RefusedError(f"must be a list, not {type(value).__name__}")
-    if not all(isinstance(tag, str) for tag in value):
-        raise _RefusedError("must be a list of texts")
+    if not isinstance(value, list | tuple) or not all(isinstance(tag, str) for tag in value):
+        raise ValueError("must be a list of texts")
     _refuse_flaw(too_many(value, MOST_TAGS))
     for tag in value:
         _refuse_flaw(too_long(tag, LONGEST_NAME))
@@ -152,97 +121,62 @@ def _tags(value: Any) -> tuple[str, ...]:
 
 def _meta(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _RefusedError(f"must be a dict, not {type(value).__name__}")
+        raise ValueError(f"must be a dict, not {type(value).__name__}")
     _refuse_flaw(flaw_of_data(value))
     return dict(value)
 
 
-def _memory(value: Any) -> int:
-    return _whole(value, LEAST_MEMORY, MOST_MEMORY, "bytes")
-
-
-def _seconds(value: Any) -> int:
-    return _whole(value, 1, int(LONGEST_TIMEOUT.total_seconds()), "seconds")
-
-
-def _priority(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not -100 <= value <= 100:
-        raise _RefusedError("must be a whole number from -100 to 100")
-    return value
-
-
-def _whole(value: Any, least: int, most: int, unit: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _RefusedError(f"must be a whole number of {unit}, not {type(value).__name__}")
-    if not least <= value <= most:
-        bounds = f"from {least} to {most} {unit}"
-        raise _RefusedError(f"must be {bounds}, found {in_short(value)}")
-    return value
-
-
 def _refuse_flaw(flaw: str | None) -> None:
     if flaw is not None:
-        raise _RefusedError(flaw)
+        raise ValueError(flaw)
 
 
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "queue": _queue,
-    "timeout": _timeout,
+_READERS: Final[dict[str, Reader]] = {
+    "queue": text(),
+    "timeout": duration(MILLISECOND, LONGEST_TIMEOUT),
     "tags": _tags,
     "meta": _meta,
-    "memory_limit": _memory,
-    "cpu_limit": _seconds,
-    "priority": _priority,
-    "backend": _queue,
+    "memory_limit": whole(LEAST_MEMORY, MOST_MEMORY, "bytes"),
+    "cpu_limit": whole(1, LONGEST_TIMEOUT // SECOND, "seconds"),
+    "priority": whole(-100, 100),
+    "backend": text(),
 }
 _HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."
 
 
-LONGEST_CATCH_UP: Final = timedelta(days=36500)
 _MOST_FAILURES: Final = 10_000
 _DURATION: Final = 'Write timedelta(minutes=30), a number of seconds, or "PT30M".'
+_read_window = duration(ZERO)
+_read_failures = whole(1, _MOST_FAILURES)
 
 
 def read_operating(item: Item, typed: Mapping[str, Any]) -> Operating:
     """Read the keys of ``Operating``; mistakes are reported to the item."""
-    catch_up_window = typed.get("catch_up_window")
     return Operating(
-        spread=_duration(item, "spread", typed.get("spread", 0), SECOND, LONGEST_SPREAD),
-        catch_up_window=None
-        if catch_up_window is None
-        else _duration(item, "catch_up_window", catch_up_window, timedelta(0), LONGEST_CATCH_UP),
+        spread=_value(item, typed, "spread", _read_spread, _DURATION) or ZERO,
+        catch_up_window=_value(item, typed, "catch_up_window", _read_window, _DURATION),
         exclude_calendars=_calendars(item, typed.get("exclude_calendars", ())),
-        pause_after_failures=_failures(item, typed.get("pause_after_failures")),
+        pause_after_failures=_value(
+            item, typed, "pause_after_failures", _read_failures, "Write 5."
+        ),
     )
 
 
-def _duration(item: Item, key: str, given: Any, least: timedelta, most: timedelta) -> timedelta:
-    found, flaw = _timedelta(given)
-    if found is not None and found and not least <= found <= most:
-        flaw = f"must be at least {_words(least)} and at most {_words(most)}, found {found}"
-    if flaw:
-        item.refuse_field(Check.KEY_VALUE, key, given, flaw, _DURATION)
-    return timedelta(0) if found is None else found
-
-
-def _timedelta(given: Any) -> tuple[timedelta | None, str]:
-    if isinstance(given, timedelta):
-        return given, ""
+def _value(item: Item, typed: Mapping[str, Any], key: str, read: Reader, hint: str) -> Any:
+    """Return the value of a key, ``None`` if it is missing or refused."""
+    given = typed.get(key)
+    if given is None:
+        return None
     try:
-        if isinstance(given, str):
-            return read_duration(given), ""
-        seconds = seconds_of(given)
-        if seconds is not None:
-            return timedelta(seconds=seconds), ""
+        return read(read_duration(given) if isinstance(given, str) else given)
     except ValueError as error:
-        return None, str(error)
-    except OverflowError:
-        return (timedelta.max if given > 0 else timedelta.min), ""
-    return None, f"must be a timedelta or a number of seconds, not {in_short(given)}"
+        item.refuse_field(Check.KEY_VALUE, key, given, str(error), hint)
+        return None
 
 
-def _words(length: timedelta) -> str:
-    return f"{length.days} days" if length.days else f"{length.total_seconds():g} s"
+def _read_spread(value: Any) -> timedelta:
+    length = duration(ZERO, LONGEST_SPREAD)(value)
+    return duration(SECOND, LONGEST_SPREAD)(value) if length else ZERO
 
 
 def _calendars(item: Item, given: Any) -> tuple[str, ...]:
@@ -253,9 +187,7 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
             flaw = f"must be names of calendars, found {in_short(name)}"
             item.refuse_field(Check.KEY_VALUE, "exclude_calendars", given, flaw, hint)
         elif name not in known:
-            near = nearest(name, known)
-            tail = f"; did you mean `{near}`?" if near else ""
-            flaw = f"{echoed(name)!r} is no calendar{tail}"
+            flaw = f"{echoed(name)!r} is no calendar{did_you_mean(name, known)}"
             item.refuse_field(Check.CALENDAR, "exclude_calendars", given, flaw, hint)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
@@ -263,13 +195,3 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
 _NO_CALENDARS: Final = (
     'Name it in DECLARATIVE_CRON: {"CALENDARS": {"holidays": "app.calendars.is_holiday"}}.'
 )
-
-
-def _failures(item: Item, given: Any) -> int | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not 1 <= given <= _MOST_FAILURES:
-        flaw = f"must be a whole number from 1 to {_MOST_FAILURES}, found {in_short(given)}"
-        item.refuse_field(Check.KEY_VALUE, "pause_after_failures", given, flaw, "Write 5.")
-        return None
-    return int(given)

@@ -18,7 +18,6 @@ from .fields import (
     delay_hint,
     flaw_of_name,
     judge_delay,
-    plain_text,
     read_cron,
     refuse_duplicate,
     refuse_name,
@@ -26,6 +25,7 @@ from .fields import (
 )
 from .item import Declared, Item, Reader, Resolver
 from .problems import Check, Problem, Problems, UnresolvableError
+from .values import plain_text
 
 PARTS = "(name, cron, callback, retry_delay)"
 

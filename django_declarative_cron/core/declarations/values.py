@@ -39,6 +39,11 @@ MOST_WHOLE: Final = 2**31 - 1
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
+def plain_text(text: str) -> str:
+    """Return a text as plain ``str``, without the additions of subclasses (enum members)."""
+    return str.__str__(text)
+
+
 def too_long(text: str, most: int) -> str | None:
     """Return why a text is refused for its length, or ``None``."""
     return None if len(text) <= most else f"must have at most {most} characters, found {len(text)}"
@@ -86,6 +91,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     by_folded = {each.casefold(): each for each in known if each != word}
     matches = get_close_matches(word[:_LONGEST].casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
+
+
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """Return the end of a message with the nearest known word, or an empty text."""
+    near = nearest(word, known) if isinstance(word, str) else None
+    return f"; did you mean `{near}`?" if near else ""
 
 
 def listed(words: Iterable[str], joint: str = ", ") -> str:
