@@ -110,7 +110,7 @@ def test_what_takes_longer_than_it_may_is_told_from_five_runs_on(slow: Simulatio
     [message] = too_slow()
     assert message.obj == "task 'slow'"
     assert message.msg == (
-        "its last 5 runs took 0:01:30 on average, and `* * * * *` comes every 0:01:00"
+        "its last 5 runs took 1 min 30 s on average, and `* * * * *` comes every 1 min"
     )
     assert str(message.hint).endswith("More in docs/checks.md#w072.")
     assert check_pace(databases=None) == []

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from ..cron import Transition, fires_only_in_some_years, next_transitions, remarks_on
+from ..formatting import format_duration
 from .declarations.declaration import Declaration
 from .declarations.item import Declared
 from .declarations.problems import Check, Problem
@@ -59,29 +60,12 @@ def crowds(declared: Iterable[Declared], now: datetime) -> Iterator[Problem]:
             minutes[upcoming.replace(second=0, microsecond=0)].append(declaration.name)
     for minute, names in sorted(minutes.items()):
         if len(names) >= CROWD:
-            shown = ", ".join(map(repr, names[:_SHOWN]))
             yield Problem(
                 check=Check.CROWD,
                 place="SCHEDULED_TASKS",
                 message=f"{len(names)} tasks begin in the minute {minute:%Y-%m-%d %H:%M} UTC: "
-                f"{shown} and {len(names) - _SHOWN} more",
+                f"{_some(names)}",
                 hint="Spread them over the minutes around it, or give WORKERS enough of them.",
-            )
-
-
-def uneven_steps(declaration: Declaration) -> Iterator[str]:
-    """Yield a message for each step that does not divide its minute, hour or day."""
-    fields = declaration.cron.split()
-    if len(fields) not in (5, 6):
-        return
-    names = _FIELDS if len(fields) == 6 else _FIELDS[1:]
-    for (name, size), text in zip(names, fields, strict=False):
-        step = _STEP.fullmatch(text)
-        number = int(step[1]) if step else 0
-        if 1 < number < size and size % number:
-            yield (
-                f"`{declaration.cron}`: `{text}` does not go into {size} {name}s, "
-                f"so the last interval is {size % number} {name}s long"
             )
 
 
@@ -93,15 +77,12 @@ def sub_minute(declared: Iterable[Declared], now: datetime, kept: int) -> Iterat
         if closest is None or closest >= _MINUTE:
             continue
         a_day = schedule.count_between(now, now + _DAY)
-        yield Problem(
-            check=Check.SUB_MINUTE,
-            place=each.place,
-            message=f"`{each.declaration.cron}` runs every {_seconds(closest)} at its closest, "
+        yield each.problem(
+            Check.SUB_MINUTE,
+            f"`{each.declaration.cron}` runs every {format_duration(closest)} at its closest, "
             f"{a_day:,} times within a day",
-            hint=f"HISTORY_MAX_RUNS keeps {kept:,} of these runs. Let one run in a minute do the "
+            f"HISTORY_MAX_RUNS keeps {kept:,} of these runs. Let one run in a minute do the "
             "work of several, or silence this if it is meant.",
-            index=each.position,
-            task=each.declaration.name,
         )
 
 
@@ -112,8 +93,8 @@ def too_long(name: str, schedule: Schedule, pace: Pace, now: datetime) -> Iterat
         yield Problem(
             check=Check.LONGER_THAN_INTERVAL,
             place=f"task {name!r}",
-            message=f"its last {pace.runs:,} runs took {_seconds(pace.took)} on average, "
-            f"and `{schedule.expression.text}` comes every {_seconds(closest)}",
+            message=f"its last {pace.runs:,} runs took {format_duration(pace.took)} on average, "
+            f"and `{schedule.expression.text}` comes every {format_duration(closest)}",
             hint="Let it run less often or do less, or choose by `overlap_policy` what becomes "
             "of an occurrence during a run.",
             task=name,
@@ -126,24 +107,13 @@ def shortest_interval(schedule: Schedule, now: datetime) -> timedelta | None:
     return min((later - sooner for sooner, later in pairwise(coming)), default=None)
 
 
-def _seconds(length: timedelta) -> str:
-    return (
-        f"{length.total_seconds():,.10g} s"
-        if length < _MINUTE
-        else str(timedelta(seconds=round(length.total_seconds())))
-    )
-
-
 LOOK_AHEAD: Final = timedelta(days=731)
 """Clock changes are searched this far ahead."""
 
 _SECOND = timedelta(seconds=1)
 _HOUR = timedelta(hours=1)
 _QUARTER = timedelta(days=91)
-_SHOWN_TASKS = 3
 _FIELD_NAMES = 5
-_HOURS = 24
-_REMARK_HINT = "Nothing needs to change if that is meant."
 
 
 class Advice(NamedTuple):
@@ -202,24 +172,22 @@ def _either_day(declaration: Declaration) -> Iterator[Advice]:
         yield Advice(Check.EITHER_DAY, message, hint)
 
 
-def _every_minute_of_hours(declaration: Declaration) -> Iterator[Advice]:
+def _starred(declaration: Declaration) -> Iterator[Advice]:
+    """Warn about a star where a zero was probably meant."""
     *seconds, minute, hour, day, month, weekday = _fields(declaration.cron)
+    days = [day, month, weekday]
     if minute == "*" and declaration.schedule.expression.hour_restricted:
-        meant = " ".join([*seconds, "0", hour, day, month, weekday])
-        message = (
-            f"`{declaration.cron}` runs 60 times in each matching hour; did you mean `{meant}`?"
-        )
-        hint = "Write `0-59` as the minute if every minute is meant."
-        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
-
-
-def _every_minute_of_days(declaration: Declaration) -> Iterator[Advice]:
-    minute, hour, *days = _fields(declaration.cron)[-_FIELD_NAMES:]
-    if minute == hour == "*" and any(each not in ("*", "?") for each in days):
-        meant = " ".join([*_fields(declaration.cron)[:-_FIELD_NAMES], "0", "0", *days])
-        message = f"`{declaration.cron}` runs 1,440 times a day; did you mean `{meant}`?"
-        hint = "Write `0-59` as the minute if every minute is meant."
-        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
+        often, meant, unit = "60 times in each matching hour", [*seconds, "0", hour], "minute"
+    elif minute == hour == "*" and not {"*", "?"}.issuperset(days):
+        often, meant, unit = "1,440 times a day", [*seconds, "0", "0"], "minute"
+    elif seconds == ["*"] and minute != "*":
+        often, meant, unit = "60 times in each matching minute", ["0", minute, hour], "second"
+    else:
+        return
+    text = " ".join([*meant, *days])
+    message = f"`{declaration.cron}` runs {often}; did you mean `{text}`?"
+    hint = f"Write `0-59` as the {unit} if every {unit} is meant."
+    yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
 
 
 def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
@@ -232,23 +200,12 @@ def _seconds_first(declaration: Declaration) -> Iterator[Advice]:
     ):
         return
     minute, hour = fields[:2]
-    if minute.isdecimal() and hour.isdecimal() and int(hour) < _HOURS:
+    if minute.isdecimal() and hour.isdecimal() and int(hour) < 24:
         message = (
             f"`{declaration.cron}` has the seconds first: it runs in every hour, at minute {hour} "
             f"and second {minute}; did you mean `{' '.join(fields[:5])}`?"
         )
         hint = "Write `0-23` as the hour if every hour is meant. There is no field for the year."
-        yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
-
-
-def _every_second(declaration: Declaration) -> Iterator[Advice]:
-    second, *rest = [*_fields(declaration.cron), ""]
-    if second == "*" and len(rest) == _FIELD_NAMES + 1 and rest[0] != "*":
-        meant = " ".join(["0", *rest]).rstrip()
-        message = (
-            f"`{declaration.cron}` runs 60 times in each matching minute; did you mean `{meant}`?"
-        )
-        hint = "Write `0-59` as the second if every second is meant."
         yield Advice(Check.EVERY_MINUTE_OF_HOURS, message, hint)
 
 
@@ -260,13 +217,24 @@ def _fields(text: str) -> list[str]:
 
 def _remarks(declaration: Declaration) -> Iterator[Advice]:
     for remark in remarks_on(declaration.schedule.expression):
-        yield Advice(Check.REMARK, f"`{declaration.cron}`: {remark}", _REMARK_HINT)
+        hint = "Nothing needs to change if that is meant."
+        yield Advice(Check.REMARK, f"`{declaration.cron}`: {remark}", hint)
 
 
 def _uneven(declaration: Declaration) -> Iterator[Advice]:
-    hint = "Write a step that goes into it, or the values one by one if that is meant."
-    for message in uneven_steps(declaration):
-        yield Advice(Check.UNEVEN_STEP, message, hint)
+    """Warn about a step that does not divide its minute, hour or day."""
+    fields = declaration.cron.split()
+    names = _FIELDS if len(fields) == _FIELD_NAMES + 1 else _FIELDS[1:]
+    for (name, size), text in zip(names, _fields(declaration.cron), strict=False):
+        step = _STEP.fullmatch(text)
+        number = int(step[1]) if step else 0
+        if 1 < number < size and size % number:
+            message = (
+                f"`{declaration.cron}`: `{text}` does not go into {size} {name}s, "
+                f"so the last interval is {size % number} {name}s long"
+            )
+            hint = "Write a step that goes into it, or the values one by one if that is meant."
+            yield Advice(Check.UNEVEN_STEP, message, hint)
 
 
 def _lacks_arguments(declaration: Declaration) -> Iterator[Advice]:
@@ -380,14 +348,17 @@ def _folds(zone: ZoneInfo, now: datetime) -> tuple[Transition, ...]:
 
 def _silence(zone: ZoneInfo, fold: Transition, names: list[str]) -> Problem:
     end = fold.instant + (fold.before - fold.after)
-    shown = ", ".join(map(repr, names[:_SHOWN_TASKS]))
-    more = f" and {len(names) - _SHOWN_TASKS} more" if len(names) > _SHOWN_TASKS else ""
     message = (
         f"the local time in {zone.key} repeats itself on {_local(fold.instant, zone)[:10]}: "
-        f"no runs from {fold.instant:%H:%M} to {end:%H:%M} UTC of {shown}{more}"
+        f"no runs from {fold.instant:%H:%M} to {end:%H:%M} UTC of {_some(names)}"
     )
     hint = 'Write `"fold": "both"` in a dict entry, or use the time zone UTC.'
     return Problem(check=Check.SILENT_IN_FOLD, place=zone.key, message=message, hint=hint)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
 
 
 def _local(instant: datetime | None, zone: ZoneInfo) -> str:
@@ -396,10 +367,8 @@ def _local(instant: datetime | None, zone: ZoneInfo) -> str:
 
 _TEXT_RULES: Final[tuple[Callable[[Declaration], Iterator[Advice]], ...]] = (
     _either_day,
-    _every_minute_of_hours,
-    _every_minute_of_days,
+    _starred,
     _seconds_first,
-    _every_second,
     _remarks,
     _uneven,
     _lacks_arguments,

@@ -18,6 +18,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ..cron import CronExpression
+from ..cron.suggestions import listed
 from .channels import url
 from .readers import MINUTE, TENTH, Reader, duration, read_keys, truth, whole
 from .schedule import Schedule
@@ -207,18 +208,7 @@ def _around_excluded_days(schedule: Schedule, now: datetime) -> Iterator[timedel
 
 
 def _field(values: Iterable[int], first: int, last: int) -> str:
-    numbers = sorted(values)
-    if numbers == list(range(first, last + 1)):
-        return "*"
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(
-        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
-    )
+    return "*" if set(values) == set(range(first, last + 1)) else listed(values)
 
 
 def read_monitoring(given: object) -> Monitoring:

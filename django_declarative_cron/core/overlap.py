@@ -76,11 +76,6 @@ class Wait:
     behind: int
     waiting: int
 
-    @property
-    def warns(self) -> bool:
-        """Return whether more runs wait than should."""
-        return self.waiting > MOST_WAITING
-
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:

@@ -82,14 +82,9 @@ def zone_names() -> frozenset[str]:
     return frozenset(name for name in available_timezones() if name == "UTC" or "/" in name)
 
 
-def reload_zone_names() -> None:
-    """Forget the names read, so that an updated database is seen."""
-    zone_names.cache_clear()
-
-
 def reload_zones() -> None:
     """Make every schedule follow the database that is installed now (CRON-S03)."""
-    reload_zone_names()
+    zone_names.cache_clear()
     reload_timelines()
 
 

@@ -97,14 +97,9 @@ class OperationalState:
     # --- queries of the axioms ---
 
     @property
-    def quiescent(self) -> bool:
-        """Return whether no run of the scheduler's own is in flight."""
-        return not self._in_flight and not self._ungoverned
-
-    @property
     def stop_waits_for_nothing(self) -> bool:
         """Return whether a stop was called and no run of the scheduler's own is in flight."""
-        return self._stopping and self.quiescent
+        return self._stopping and not self._in_flight and not self._ungoverned
 
     def task_of(self, event: Event) -> Task:
         """Return the subject of an event, as this reading identifies tasks."""

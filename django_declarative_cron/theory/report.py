@@ -106,8 +106,3 @@ class Verdict:
     def ok(self) -> bool:
         """Return whether there is no violation."""
         return not self.violations
-
-    @property
-    def is_admissible(self) -> bool:
-        """Return whether the trace fulfils the axioms of the environment."""
-        return not any(each.axiom.startswith("EA") for each in self.violations)

@@ -47,10 +47,6 @@ class State(Protocol):
         """Return the tasks with an obligation that may have changed here."""
 
     @property
-    def quiescent(self) -> bool:
-        """``Quiescent``, as far as a stop waits for runs."""
-
-    @property
     def stop_waits_for_nothing(self) -> bool:
         """From here on L3 requires the end of a stop."""
 

@@ -67,14 +67,6 @@ def test_the_decision(policy: Policy, active: list[ActiveRun], expected: Overlap
         assert decide_overlap(policy, order) == expected
 
 
-@pytest.mark.parametrize(("waiting", "warns"), [(0, False), (1, False), (2, True), (3, True)])
-def test_cron_s04_more_than_two_waiting_are_warned_of(waiting: int, warns: bool) -> None:
-    queued = [ActiveRun(f"q{hour}", at(hour), waiting=True) for hour in range(11, 11 + waiting)]
-    decision = decide_overlap("enqueue", [RUNNING, *queued])
-    assert isinstance(decision, Wait)
-    assert (decision.waiting, decision.warns) == (waiting + 1, warns)
-
-
 def test_an_unknown_policy_is_the_caller_s_mistake() -> None:
     with pytest.raises(ValueError, match="unknown overlap policy 'queue'"):
         decide_overlap("queue", [RUNNING])  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from django_declarative_cron.cron import UnknownZoneError, next_transitions, validate_zone
 from django_declarative_cron.cron.timeline import PROBE_STEP
-from django_declarative_cron.cron.zones import reload_zone_names, zone_names
+from django_declarative_cron.cron.zones import zone_names
 
 from ..effort import IS_COMPLETE
 from .oracle import at
@@ -83,9 +83,9 @@ def test_the_names_can_be_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
             "django_declarative_cron.cron.zones.available_timezones", lambda: {"Moon/Tranquility"}
         )
         assert "Moon/Tranquility" not in zone_names()
-        reload_zone_names()
+        zone_names.cache_clear()
         assert zone_names() == {"Moon/Tranquility"}
-    reload_zone_names()
+    zone_names.cache_clear()
     assert "Europe/Berlin" in zone_names()
 
 

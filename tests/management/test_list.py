@@ -298,4 +298,4 @@ def test_a_task_that_takes_longer_than_it_may_is_named(cron: Cron, sim: Simulati
     sim.initialize([("a", "* * * * *", sim.job(duration=timedelta(seconds=90)), DELAY)])
     sim.advance_to("2024-01-01T10:09:30Z")
     told = " ".join(cron("list", clock=sim.clock).out.split())
-    assert "'a' is too slow: its last 6 runs took 0:01:30 on average, and" in told
+    assert "'a' is too slow: its last 6 runs took 1 min 30 s on average, and" in told
