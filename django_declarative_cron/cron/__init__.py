@@ -4,10 +4,9 @@
 """
 
 from .expression import CronExpression, Fold, Gap, Lost
-from .notes import Lacking, days_some_months_lack, fires_only_in_some_years, remarks_on
 from .parsing import DIALECTS, LONGEST_EXPRESSION, parse
 from .suggestions import posix_equivalent
-from .wording import describe
+from .wording import describe, fires_only_in_some_years, remarks_on
 from .zones import Transition, UnknownZoneError, next_transitions, validate_zone
 
 __all__ = [
@@ -16,11 +15,9 @@ __all__ = [
     "CronExpression",
     "Fold",
     "Gap",
-    "Lacking",
     "Lost",
     "Transition",
     "UnknownZoneError",
-    "days_some_months_lack",
     "describe",
     "fires_only_in_some_years",
     "next_transitions",

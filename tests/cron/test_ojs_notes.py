@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from django_declarative_cron.cron import (
-    days_some_months_lack,
     describe,
     fires_only_in_some_years,
     parse,
     remarks_on,
 )
+from django_declarative_cron.cron.wording import days_some_months_lack
 
 
 @pytest.mark.parametrize(
