@@ -46,7 +46,9 @@ def close_the_pipe() -> None:
 
 def leave_a_child() -> None:
     """Start a process that inherits every descriptor and outlives this one."""
-    child = subprocess.Popen([sys.executable, "-S", "-c", "input()"], close_fds=False)
+    # It reads nothing: the standard input of a worker of xdist is at its end at once.
+    program = "import time; time.sleep(1000)"
+    child = subprocess.Popen([sys.executable, "-S", "-c", program], close_fds=False)
     _note(f"child {child.pid}")
 
 
