@@ -25,7 +25,7 @@ from ..store import database, operator_actions
 from ..store.database import HeldError
 from ..store.queries import Reading, read, skips_at
 from . import badges
-from .base import HIGHEST_KEY, Columns, HistoryPaginator, ReadOnlyModelAdmin, instant
+from .base import HIGHEST_KEY, Columns, HistoryPaginator, ReadOnlyModelAdmin, instant, text_column
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -474,7 +474,8 @@ class TaskOverrideAdmin(ReadOnlyModelAdmin):
 
     created = instant(TaskOverride, "created_at")
     until = instant(TaskOverride, "until")
-    list_display: Columns = [created, "kind", "task_name", "author", until, "note"]
+    task_name, note = text_column(TaskOverride, "task_name"), text_column(TaskOverride, "note")
+    list_display: Columns = [created, "kind", task_name, "author", until, note]
     list_display_links = ["kind"]
     list_filter = ["kind"]
     search_fields = ["task_name", "author", "note"]

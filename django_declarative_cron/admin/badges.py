@@ -12,14 +12,14 @@ from django.utils.formats import number_format
 from django.utils.functional import lazy
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
+from django.utils.text import Truncator
 from django.utils.translation import get_language, gettext, ngettext, override
 from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..cron import CronExpression, describe
 from ..formatting import format_civil, format_duration, format_instant
-from ..models import Outcome, ScheduledTask, TaskRun
+from ..models import Outcome, TaskRun
 from ..store.status import shown_outcome
 
 STATUS_WORDS = {
@@ -67,6 +67,7 @@ _OUTCOME_SYMBOLS = {
 }
 
 _NAMES_SHOWN = 10
+_ERROR_LENGTH = 160
 _UNITS = {"d": _("d"), "h": _("h"), "min": _("min"), "s": _("s"), "ms": _("ms")}
 
 
@@ -77,14 +78,6 @@ def badge(kind: str, symbol: str, text: str) -> SafeString:
         symbol,
         text,
     )
-
-
-def status(found: Status, task: ScheduledTask) -> SafeString:
-    """Return the status of a task with its symbol."""
-    if found is Status.PAUSED_UNTIL and task.paused_until is not None:
-        mark = badge(f"status-{found}", found.symbol, gettext("Paused until"))
-        return format_html('{} <span class="ddc-more">{}</span>', mark, moment(task.paused_until))
-    return badge(f"status-{found}", found.symbol, str(STATUS_WORDS[found]))
 
 
 def outcome(run: TaskRun, now: datetime) -> SafeString:
@@ -118,22 +111,38 @@ def reason(run: TaskRun) -> str:
 
 def moment(value: datetime) -> SafeString:
     """Return an instant in the zone of the project."""
-    return _time(value, format_instant(value, timezone.get_current_timezone()))
+    return _time(value, local(value))
 
 
-def short_moment(value: datetime, now: datetime, text: str) -> SafeString:
-    """Return a distance in time and the clock time; the whole instant is its title."""
+def local(value: datetime) -> str:
+    """Return an instant in the zone of the project as text, for titles."""
+    return format_instant(value, timezone.get_current_timezone())
+
+
+def clock(value: datetime, now: datetime) -> str:
+    """Return the time of day of an instant, with its day unless that is today."""
     zone = timezone.get_current_timezone()
-    local, today = value.astimezone(zone), now.astimezone(zone)
-    clock = f"{local:%H:%M}" if local.date() == today.date() else f"{local:%m-%d %H:%M}"
-    return format_html(
-        '<time class="ddc-time" datetime="{}" title="{}">'
-        '{} <span class="ddc-quiet">{}</span></time>',
-        value.astimezone(UTC).isoformat(),
-        format_instant(value, zone),
-        text,
-        clock,
-    )
+    at, today = value.astimezone(zone), now.astimezone(zone)
+    return f"{at:%H:%M}" if at.date() == today.date() else f"{at:%m-%d %H:%M}"
+
+
+def titled(whole: str, shown: str | None = None) -> SafeString:
+    """Return the content of a cell that may be cut, with the whole text as its title."""
+    return format_html('<span title="{}">{}</span>', whole, whole if shown is None else shown)
+
+
+def titled_moment(value: datetime, shown: str, *words: str) -> SafeString:
+    """Return the content of a cell about an instant, with words and the instant as its title."""
+    return titled(", ".join([*words, local(value)]), _time(value, shown))
+
+
+def error(text: str) -> SafeString | str:
+    """Return the first line of an error, cut where it is long, with the whole as its title."""
+    lines = text.strip().splitlines()
+    if not lines:
+        return ""
+    line = Truncator(lines[0]).chars(_ERROR_LENGTH)
+    return format_html('<span class="ddc-cut" title="{}">{}</span>', text.strip(), line)
 
 
 def occurrence(value: datetime, zone: tzinfo) -> SafeString:
@@ -147,21 +156,22 @@ def _time(value: datetime, text: str) -> SafeString:
 
 
 def relative(value: datetime, now: datetime) -> str:
-    """Return the elapsed time between an instant and now."""
-    if abs(value - now) < timedelta(minutes=1):
-        return gettext("in less than a minute") if value > now else gettext("just now")
+    """Return the elapsed time between an instant and now, in its largest unit."""
     # In UTC, because wall-clock times would count the hour that a clock change skips.
-    early, late = sorted((value.astimezone(UTC), now.astimezone(UTC)))
-    distance = timesince(early, late, depth=1).replace("\xa0", " ")
+    length = abs(value.astimezone(UTC) - now.astimezone(UTC))
     text = gettext("in %(distance)s") if value > now else gettext("%(distance)s ago")
-    return text % {"distance": distance}
+    if length >= timedelta(minutes=1):
+        return text % {"distance": span(length, units=1)}
+    if value <= now:
+        return gettext("just now")
+    return text % {"distance": f"< {span(timedelta(minutes=1))}"}
 
 
-def span(length: timedelta | None) -> str:
+def span(length: timedelta | None, units: int = 2) -> str:
     """Return a duration in the active language, or ""."""
     if length is None:
         return ""
-    return format_duration(length, translate=lambda unit: str(_UNITS[unit]))
+    return format_duration(length, units, translate=lambda unit: str(_UNITS[unit]))
 
 
 def words(expression: CronExpression) -> str:

@@ -20,7 +20,7 @@ from django.shortcuts import render
 from django.template.response import SimpleTemplateResponse, TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.cache import get_conditional_response, set_response_etag
-from django.utils.text import Truncator, capfirst
+from django.utils.text import capfirst
 from django.utils.translation import gettext, ngettext, override
 
 from ..conf import options
@@ -45,8 +45,6 @@ NOTHING = "-"
 """Shown where there is no value; Django's read-only fields would show ``None``."""
 
 HIGHEST_KEY = 2**63 - 1
-
-_ERROR_LENGTH = 160
 
 Columns = list[Any]
 """Names of fields, and callables that take a row; the stubs know too few of the latter."""
@@ -306,12 +304,22 @@ def instant(model: type[models.Model], field: str, label: Any = None) -> Callabl
         value: datetime | None = getattr(row, field)
         return NOTHING if value is None else badges.moment(value)
 
+    return _column(show, model, field, label)
+
+
+def text_column(model: type[models.Model], field: str) -> Callable[[Any], str]:
+    """Return a column that shows a text, with the whole as its title where a list cuts it."""
+
+    def show(row: Any) -> str:
+        value = getattr(row, field)
+        return badges.titled(value) if value else NOTHING
+
+    return _column(show, model, field)
+
+
+def _column(
+    show: Callable[[Any], str], model: type[models.Model], field: str, label: Any = None
+) -> Callable[[Any], str]:
     show.__name__ = field
     label = label or model._meta.get_field(field).verbose_name  # type: ignore[union-attr]
     return admin.display(description=label, ordering=field)(show)
-
-
-def first_line(text: str) -> str:
-    """Return the first line of a text, cut with an ellipsis where it is long."""
-    lines = text.strip().splitlines()
-    return Truncator(lines[0]).chars(_ERROR_LENGTH) if lines else ""

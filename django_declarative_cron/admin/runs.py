@@ -40,8 +40,8 @@ from .base import (
     Columns,
     HistoryPaginator,
     LiveUpdatesMixin,
-    first_line,
     instant,
+    text_column,
 )
 from .filters import OutcomeFilter, ReasonFilter
 from .task_detail import Attempt, attempts_of
@@ -83,8 +83,7 @@ def reason(run: TaskRun) -> str:
 
 @admin.display(description=_("error"))
 def error(run: TaskRun) -> str:
-    line = first_line(run.error)
-    return format_html('<span class="ddc-cut">{}</span>', line) if line else NOTHING
+    return badges.error(run.error) or NOTHING
 
 
 @admin.display(description=_("error"))
@@ -113,6 +112,7 @@ def finished(run: TaskRun) -> str:
     return NOTHING if end is None else badges.moment(end)
 
 
+task_name = text_column(TaskRun, "task_name")
 was_due = instant(TaskRun, "scheduled_for", _("was due"))
 due_from = instant(TaskRun, "scheduled_from")
 started = instant(TaskRun, "started_at")
@@ -125,9 +125,9 @@ class TaskRunAdmin(LiveUpdatesMixin):
     """Show runs, and occurrences that did not run with the reason."""
 
     list_display: Columns = [
-        *(outcome, "task_name", was_due, duration, attempt, reason, error, started),
+        *(outcome, task_name, was_due, duration, attempt, reason, error, started),
     ]
-    list_display_links = ["task_name"]
+    list_display_links = [task_name]
     list_filter = [OutcomeFilter, ReasonFilter]
     search_fields = ["task_name"]
     search_help_text = format_lazy(

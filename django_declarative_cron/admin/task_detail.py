@@ -25,7 +25,7 @@ from ..store.queries import Reading, explain, read
 from ..store.sentences import Times, sentence
 from ..store.status import shown_end, shown_outcome
 from . import badges, charts
-from .base import ReadOnlyModelAdmin, first_line
+from .base import ReadOnlyModelAdmin
 
 LONG = ("traceback", "log", "output", "result", "instance__lapses")
 """Columns of a run and its instance that lists do not show."""
@@ -61,7 +61,7 @@ class RunLine:
     attempt: str
     reason: str
     instance: str
-    error: str
+    error: SafeString | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Attempt:
     outcome: SafeString
     started: SafeString
     delay: str
-    error: str
+    error: SafeString | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def run_line(
         attempt=str(run.attempt) if run.attempt else "",
         reason=badges.reason(run),
         instance=str(run.instance or ""),
-        error=first_line(run.error),
+        error=badges.error(run.error),
     )
 
 
@@ -294,7 +294,7 @@ def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
             continue
         delay = "" if before is None else badges.span(max(run.started_at - before, timedelta(0)))
         mark, started = badges.outcome(run, now), badges.moment(run.started_at)
-        lines.append(Attempt(run.attempt, mark, started, delay, first_line(run.error)))
+        lines.append(Attempt(run.attempt, mark, started, delay, badges.error(run.error)))
         before = shown_end(run, now) or before
     return lines
 

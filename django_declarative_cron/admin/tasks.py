@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.declarations.operating import KEYS as OPERATING
 from ..core.repeated_failures import is_suspicious
+from ..core.status import Status
 from ..models import Outcome, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store.overview import Ran, oldest_recent, recent_runs
@@ -37,7 +38,7 @@ from ..store.sentences import masked
 from ..store.status import next_start_at, urgency
 from . import badges, charts, filters, views
 from .actions import TaskActionsMixin
-from .base import NOTHING, TEMPLATES, Columns, LiveUpdatesMixin, instant
+from .base import NOTHING, TEMPLATES, Columns, LiveUpdatesMixin, instant, text_column
 from .summary import ListSummary, is_scheduler_running, list_summary
 from .task_detail import task_context
 
@@ -91,13 +92,15 @@ def _now(task: ScheduledTask) -> datetime:
 
 @admin.display(description=_("status"))
 def status(task: ScheduledTask) -> SafeString:
-    """Return the status with its symbol, and the problem if there is one."""
+    """Return the status with its symbol, and the problem or the end of a pause."""
     reading = _reading(task)
-    mark = badges.status(reading.status, task)
-    problem = reading.problem or _suspicion(task)
-    if not problem:
-        return mark
-    return format_html('{} <span class="ddc-more" title="{}">{}</span>', mark, problem, problem)
+    found, more = reading.status, reading.problem or _suspicion(task)
+    word = str(badges.STATUS_WORDS[found])
+    if found is Status.PAUSED_UNTIL and task.paused_until is not None:
+        word, more = gettext("Paused until"), badges.local(task.paused_until)
+    mark = badges.badge(f"status-{found}", found.symbol, word)
+    shown = format_html('{} <span class="ddc-more">{}</span>', mark, more) if more else mark
+    return badges.titled(f"{word} {more}".strip(), shown)
 
 
 # The rank depends on the present, so the list calls it for each request.
@@ -111,15 +114,18 @@ def _suspicion(task: ScheduledTask) -> str:
     return text % {"count": task.interruptions}
 
 
+name = text_column(ScheduledTask, "name")
+
+
 @admin.display(description=_("schedule"), ordering="cron")
 def schedule(task: ScheduledTask) -> SafeString:
     """Return the schedule as it is written, its zone, and the schedule in words."""
     found = _reading(task).schedule
     words = "" if found is None else badges.words(found.expression)
-    return format_html(
-        '<code>{}</code> {} <span class="ddc-more" title="{}">{}</span>',
-        *(task.cron, task.timezone, words, words),
+    shown = format_html(
+        '<code>{}</code> {} <span class="ddc-more">{}</span>', task.cron, task.timezone, words
     )
+    return badges.titled(f"{task.cron} {task.timezone} {words}", shown)
 
 
 @admin.display(description=_("next run"), ordering=next_start_at().asc(nulls_last=True))
@@ -130,7 +136,8 @@ def next_run(task: ScheduledTask) -> str:
     text = badges.relative(start.at, now)
     if start.reason != "due":
         text = gettext("retry %(when)s") % {"when": text}
-    return badges.short_moment(start.at, now, text)
+    shown = format_html('{} <span class="ddc-quiet">{}</span>', text, badges.clock(start.at, now))
+    return badges.titled_moment(start.at, shown, text)
 
 
 @admin.display(description=_("last run"), ordering="last_attempt_at")
@@ -141,8 +148,9 @@ def last_run(task: ScheduledTask) -> str:
         return NOTHING
     newest, now = runs[-1], _now(task)
     at = newest.end or newest.start
-    when = badges.short_moment(at, now, badges.relative(at, now))
-    return format_html("{} {}", badges.outcome_badge(newest.outcome), when)
+    when = badges.relative(at, now)
+    shown = format_html("{} {}", badges.outcome_badge(newest.outcome), when)
+    return badges.titled_moment(at, shown, badges.outcome_word(newest.outcome), when)
 
 
 @admin.display(description=_("recent runs"), ordering="failures")
@@ -266,8 +274,8 @@ registered = instant(ScheduledTask, "registered_at")
 class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
     """Show the declaration, the state and the history of tasks, with buttons for actions."""
 
-    list_display: Columns = [status, "name", schedule, next_run, last_run, recent]
-    list_display_links = ["name"]
+    list_display: Columns = [status, name, schedule, next_run, last_run, recent]
+    list_display_links = [name]
     list_filter = [
         *(filters.StatusFilter, filters.PauseFilter, filters.LastOutcomeFilter),
         *(filters.FailedFilter, filters.AppFilter, filters.TagFilter, filters.ZoneFilter),

@@ -120,7 +120,9 @@ def test_the_filter_by_outcome_agrees_with_the_column(root: Client) -> None:
 
     def names(outcome: str) -> set[str]:
         html = root.get(pages.changelist("taskrun", f"?outcome={outcome}")).content.decode()
-        return set(re.findall(r'class="field-task_name[^"]*"><a[^>]*>([^<]*)</a>', html))
+        return set(
+            re.findall(r'class="field-task_name[^"]*"><a[^>]*><span[^>]*>([^<]*)</span></a>', html)
+        )
 
     assert names("running") == {"alive"}
     assert names("interrupted") == {"dead", "recorded"}

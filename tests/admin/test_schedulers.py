@@ -149,7 +149,7 @@ def test_silence_is_told_with_the_number_overdue(root: Client, text: Words) -> N
     rows.task("c")
     response = root.get(pages.changelist())
     assert (
-        f"{HEADING} Last heartbeat: worker:4711, 3 hours ago. 2 tasks are overdue."
+        f"{HEADING} Last heartbeat: worker:4711, 3 h ago. 2 tasks are overdue."
         " Start a scheduler: python manage.py runscheduler All schedulers"
     ) in text(response)
     assert f'href="{pages.changelist(LIST)}"' in response.content.decode()
@@ -176,7 +176,7 @@ def test_hosts_are_for_those_who_may_see_schedulers(login: Login, text: Words) -
     rows.instance(heartbeat_at=LONG, host="cellar")
     rows.task(next_run_at=NOW - timedelta(hours=2))
     response = login("view_scheduledtask").get(pages.changelist())
-    words = "Last heartbeat: 3 hours ago. 1 task is overdue."
+    words = "Last heartbeat: 3 h ago. 1 task is overdue."
     assert f"{HEADING} {words}" in text(response)
     assert "cellar" not in response.content.decode()
     assert pages.changelist(LIST) not in response.content.decode()

@@ -81,7 +81,7 @@ def test_the_next_ten_occurrences_stand_in_the_zone_and_in_utc(root: Client) -> 
     assert len(found) == 10
     mine = [] if PROJECT == "UTC" else [f"{local_time('2026-11-29 08:30')[:16]} {PROJECT}"]
     in_zones = ["2026-11-29 09:30 Europe/Berlin", *mine, "2026-11-29 08:30 UTC"]
-    assert found[0] == [*in_zones, "in 22 hours", ""]
+    assert found[0] == [*in_zones, "in 22 h", ""]
 
 
 def test_a_clock_change_among_them_is_marked(root: Client, clock: ManualClock) -> None:
@@ -90,7 +90,7 @@ def test_a_clock_change_among_them_is_marked(root: Client, clock: ManualClock) -
     found = table(root.get(pages.page(task)), "upcoming")
     assert found[0][-3:] == [
         "2027-03-28 07:30 UTC",
-        "in 19 hours",
+        "in 19 h",
         "clock change: UTC+0100 → UTC+0200",
     ]
     assert [line[-1] for line in found[1:]] == [""] * 9
@@ -110,7 +110,7 @@ def test_which_of_two_occurrences_it_is_stands_where_the_clocks_show_two() -> No
 def test_elapsed_time_counts_not_the_hands_of_the_clock() -> None:
     """P17: yesterday at one is 23 hours ago on the day the clock moved."""
     at_one = datetime(2027, 3, 14, 8, tzinfo=UTC)
-    assert relative(at_one, datetime(2027, 3, 15, 7, tzinfo=UTC)) == "23 hours ago"
+    assert relative(at_one, datetime(2027, 3, 15, 7, tzinfo=UTC)) == "23 h ago"
 
 
 def test_a_pending_retry_shows_the_error_that_caused_it(root: Client, text: Words) -> None:
@@ -199,11 +199,11 @@ def test_the_newest_runs_are_shown_first(root: Client) -> None:
         [
             "✖ failed",
             local_time("2026-11-28 10:00"),
-            local_time("2026-11-28 10:00"),
             "2 min",
+            "boom",
             "2",
             "retry",
-            "boom",
+            local_time("2026-11-28 10:00"),
             "worker:4711",
         ],
     ]
@@ -413,8 +413,8 @@ def test_the_history_comes_before_the_future_and_statistics_are_closed(root: Cli
         p.start() for p in places if p
     )
     assert re.search(r'<details class="[^"]*ddc-statistics">', html)
-    assert "x" * 500 not in html
-    assert f"{'x' * 159}…</a>" in html
+    assert f"{'x' * 500}<" not in html
+    assert f'title="{"x" * 500}">{"x" * 159}…</span></a>' in html
 
 
 def test_a_task_of_http_says_so_and_can_be_filtered(root: Client, text: Words) -> None:

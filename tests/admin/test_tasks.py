@@ -92,9 +92,9 @@ def test_each_status_has_a_word_and_a_symbol(fields: dict[str, Any], word: str) 
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"next_run_at": NOW + timedelta(minutes=59, seconds=30)}, "in 59 minutes 11:00"),
-        ({"next_run_at": NOW + 23 * HOUR}, "in 23 hours 11-29 09:00"),
-        ({"pending_retry_until": NOW + timedelta(minutes=5)}, "retry in 5 minutes 10:05"),
+        ({"next_run_at": NOW + timedelta(minutes=59, seconds=30)}, "in 59 min 11:00"),
+        ({"next_run_at": NOW + 23 * HOUR}, "in 23 h 11-29 09:00"),
+        ({"pending_retry_until": NOW + timedelta(minutes=5)}, "retry in 5 min 10:05"),
         ({"next_run_at": None}, "-"),
         ({"paused_since": NOW}, "-"),
     ],
@@ -111,7 +111,7 @@ def test_the_next_run_says_how_far_away_it_is(
 def test_the_whole_instant_is_the_title_of_a_short_one(settings: Any) -> None:
     """P14."""
     settings.TIME_ZONE = "Europe/Berlin"
-    assert 'title="2026-11-28 12:00 CET"' in tasks.next_run(rows.task())
+    assert 'title="in 59 min, 2026-11-28 12:00 CET"' in tasks.next_run(rows.task())
 
 
 @pytest.mark.django_db
@@ -124,6 +124,14 @@ def test_the_schedule_is_shown_as_written_and_in_words() -> None:
 
 
 @pytest.mark.django_db
+def test_a_name_that_is_cut_is_whole_in_its_title(root: Client) -> None:
+    name = "report " * 30
+    rows.task(name)
+    html = root.get(pages.changelist()).content.decode()
+    assert f'<span title="{name}">{name}</span></a>' in html
+
+
+@pytest.mark.django_db
 def test_the_last_run_is_the_newest_outcome() -> None:
     task = rows.task()
     assert tasks.last_run(task) == tasks.recent(task) == "-"
@@ -131,7 +139,7 @@ def test_the_last_run_is_the_newest_outcome() -> None:
     task.recent = [  # type: ignore[attr-defined]
         Ran(outcome, NOW - hours * HOUR, NOW - hours * HOUR) for outcome, hours in ran
     ]
-    assert strip_tags(tasks.last_run(task)).startswith("↷ skipped 3 hours ago")
+    assert strip_tags(tasks.last_run(task)).startswith("↷ skipped 3 h ago")
     assert 'aria-label="1 of the last 3 succeeded"' in tasks.recent(task)
 
 
@@ -185,7 +193,7 @@ def test_the_list_shows_one_line_a_task(root: Client, text: Words) -> None:
     response = root.get(pages.changelist())
     assert cells(response, "status") == ["● Active"]
     assert cells(response, "schedule")[0].startswith("30 9 * * 1-5 Europe/Berlin At 09:30")
-    assert cells(response, "next_run")[0].startswith("in 59 minutes")
+    assert cells(response, "next_run")[0].startswith("in 59 min")
     assert cells(response, "last_run")[0].startswith("✔ succeeded")
     html = response.content.decode()
     assert 'aria-label="1 of the last 2 succeeded"' in html

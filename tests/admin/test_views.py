@@ -192,7 +192,7 @@ def test_the_timeline_shows_the_day_of_the_tasks_of_the_list(root: Client, text:
     shown, html = text(response), response.content.decode()
     assert "Active: 1 · Paused: 1" in shown
     assert 'aria-label="hourly: 1 succeeded, 1 failed, 0 did not run"' in html
-    assert "hourly 1 1 0 in 59 minutes" in shown
+    assert "hourly 1 1 0 in 59 min" in shown
     assert "paused: 0 succeeded" not in html
     assert "2 starts in the coming hour" in shown
     assert root.get(address("timeline", "?nonsense=1"), follow=True).status_code == 200

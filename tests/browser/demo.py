@@ -67,7 +67,7 @@ def _instances(state: SchedulerState, now: datetime) -> SchedulerInstance:
         host="shop-worker-1",
         pid=4711,
         started_at=now - timedelta(days=3),
-        heartbeat_at=now + timedelta(minutes=3),
+        heartbeat_at=now + timedelta(hours=1),
         initialized_at=now - timedelta(days=3),
         **shared,
     )
@@ -76,7 +76,7 @@ def _instances(state: SchedulerState, now: datetime) -> SchedulerInstance:
         host="shop-worker-2",
         pid=4712,
         started_at=now - timedelta(days=3),
-        heartbeat_at=now + timedelta(minutes=3),
+        heartbeat_at=now + timedelta(hours=1),
         initialized_at=now - timedelta(days=3),
         **shared,
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from .chromium import Chromium, installed
 
 POLICY = "default-src 'self'"
 
@@ -72,7 +75,21 @@ def served() -> Iterator[str]:
         connection.close()
 
 
-def log_in(browser: Any, base: str) -> None:
+@contextmanager
+def opened(base: str) -> Iterator[Chromium]:
+    """Open the site in a browser, as the person who may do everything."""
+    executable = installed()
+    if executable is None:
+        sys.exit("Install chromium, or name one in DDC_CHROMIUM.")
+    browser = Chromium(executable)
+    try:
+        log_in(browser, base)
+        yield browser
+    finally:
+        browser.close()
+
+
+def log_in(browser: Chromium, base: str) -> None:
     """Log in as the person who may do everything, by the form."""
     from django.contrib.auth.models import User
 
