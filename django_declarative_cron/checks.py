@@ -67,7 +67,7 @@ def check_databases(databases: Collection[str] | None = None, **kwargs: Any) -> 
 def check_pace(databases: Collection[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Report tasks whose runs take longer than their interval."""
     from .runtime.clock import system_clock
-    from .store.metrics_queries import too_slow
+    from .store.overview import too_slow
 
     ours = router.db_for_write(apps.get_model("django_declarative_cron", "ScheduledTask"))
     if ours not in (databases or ()):

@@ -40,7 +40,7 @@ LOANS = {
     ("checks", "runtime.forking"): "what forks knows what a system needs for that",
     (
         "checks",
-        "store.metrics_queries",
+        "store.overview",
     ): "how long runs took is asked where a check may ask a database",
 }
 # Parts beside the order, and parts that may read a little more than it says.

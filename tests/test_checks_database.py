@@ -13,7 +13,7 @@ from django.db import connection, connections
 from django_declarative_cron.checks import check_databases, check_options, check_pace
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.connections import CONNECTING, limit_connecting
-from django_declarative_cron.store import metrics_queries
+from django_declarative_cron.store import overview
 from django_declarative_cron.testing import Simulation
 
 pytestmark = pytest.mark.usefixtures("still_clock")
@@ -136,7 +136,7 @@ def test_tables_that_are_not_there_are_no_reason_to_fail(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        metrics_queries, "paces", lambda *given: connection.cursor().execute("SELECT a FROM b")
+        overview, "paces", lambda *given: connection.cursor().execute("SELECT a FROM b")
     )
     assert too_slow() == []
     assert not TaskRun.objects.exists()

@@ -30,7 +30,7 @@ from ..monitoring.channels import deliver
 from ..monitoring.delivery import DeliveryError
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.metrics_queries import undelivered
+from ..store.outbox import undelivered
 from ..store.status import gave_up
 from . import badges, task_detail
 from .base import NOTHING, TEMPLATES, Columns, HistoryPaginator, LiveUpdatesMixin, instant
@@ -257,7 +257,7 @@ def _send(channel: Channel, author: str) -> str:
 
 def outbox() -> Outbox | None:
     """Return the events that wait for delivery, ``None`` without an event sink."""
-    found = undelivered(database.alias(), options().DEPLOYMENT, system_clock)
+    found = undelivered(database.alias(), options().DEPLOYMENT, system_clock.database_time())
     if found is None:
         return None
     age = "" if found.age is None else badges.span(found.age)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from ..core.explain import Cause
 from ..core.repeated_failures import is_suspicious
 from ..core.schedule import Schedule
 from ..cron.zones import is_shown_twice
+from ..formatting import format_instant
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.overview import WENT_WRONG, Coverage, Unserved, coverage, days_of
 from ..store.queries import Reading, explain, read
@@ -306,7 +308,7 @@ def _coverage(reading: Reading, now: datetime) -> str:
     if reading.schedule is None:
         return ""
     found = coverage(reading.task, reading.schedule, now)
-    return coverage_in_words(found, Times(timezone.get_current_timezone()))
+    return coverage_in_words(found, partial(format_instant, zone=timezone.get_current_timezone()))
 
 
 def coverage_in_words(found: Coverage, times: Times) -> str:

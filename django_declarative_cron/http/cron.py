@@ -55,15 +55,15 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
         raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
     try:
-        posted = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
+        row, is_new = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:
         return _unchanged(request, caller, _task(error.name), entry)
-    body = serializers.both(posted.row, may_read=caller.may_read)
+    body = serializers.both(row, may_read=caller.may_read)
     warnings = [_problem_data(each) for each in (*problems, *_advice(declaration, entry))]
     if warnings:
         body["warnings"] = warnings
-    place = f"{request.path.rstrip('/')}/{quote(posted.row.name or '', safe='')}"
-    return respond(request, body, 201 if posted.is_new else 200, {"Location": place})
+    place = f"{request.path.rstrip('/')}/{quote(row.name or '', safe='')}"
+    return respond(request, body, 201 if is_new else 200, {"Location": place})
 
 
 def _advice(declaration: Declaration, entry: dict[str, Any]) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from ..core.channels import Channel
 from ..core.notifications import MAX_LINES, Message, Notice, overdue_notice
 from ..runtime.clock import Clock
 from ..signals import report
-from ..store import metrics_queries
+from ..store import overview
 from ..store.status import attendance, patience
 from .channels import deliver
 from .delivery import DeliveryError
@@ -73,7 +73,7 @@ def _problems(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     elif leaderless is not None and leaderless >= limit.total_seconds():
         text = f"no scheduler has led for {leaderless:.0f} s: nothing starts"
         yield Notice("no_leader", "", at, text)
-    for task, since in metrics_queries.troubles_of(using, deployment, at).overdue.items():
+    for task, since in overview.overdue_tasks(using, deployment, at).items():
         yield overdue_notice(task, since, at)
 
 

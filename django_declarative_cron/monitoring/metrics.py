@@ -21,7 +21,7 @@ from ..runtime.scheduler import Scheduler
 from ..signals import signal_of
 from ..store import database
 from ..store.guard import Role
-from ..store.metrics_queries import Counts, counts_of
+from ..store.overview import Counts, counts_of
 from ..store.status import patience
 from .label_limit import TaskLabels
 from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX, Metric
@@ -247,7 +247,9 @@ def read_counts(clock: Clock = system_clock, asked: Collection[str] = ()) -> Cou
     options, using = conf.options(), database.alias()
     limit = options.METRICS_MAX_TASK_LABELS + 1
     with database.reading(connections[using]):
-        return counts_of(using, options.DEPLOYMENT, clock.now(), clock, limit, asked)
+        return counts_of(
+            using, options.DEPLOYMENT, clock.now(), clock.database_time(), limit, asked
+        )
 
 
 def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes, str]:

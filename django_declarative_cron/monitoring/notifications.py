@@ -25,7 +25,7 @@ from ..runtime.clock import Clock, system_clock
 from ..runtime.connections import leave_pool, renew
 from ..runtime.watchers import Whose
 from ..signals import report, signal_of
-from ..store import metrics_queries
+from ..store import overview
 from ..store.database import alias
 from ..store.guard import Member
 from ..store.status import attendance, patience
@@ -178,11 +178,11 @@ class Notifications:
         speaks = member.instance == min(live, default=None)
         if lead.leader != member.instance:
             return Observation(at, leads=False, speaks=speaks, leaderless=leaderless)
-        troubles = metrics_queries.troubles_of(using, deployment, at)
-        new = self._observer.unknown(troubles.failing)
-        errors = metrics_queries.errors_of(using, deployment, new)
-        failing = {name: (n, errors.get(name, "")) for name, n in troubles.failing.items()}
-        return Observation(at, True, speaks, leaderless, failing, troubles.overdue)
+        found = overview.failing_tasks(using, deployment)
+        errors = overview.errors_of(using, deployment, self._observer.unknown(found))
+        failing = {name: (n, errors.get(name, "")) for name, n in found.items()}
+        overdue = overview.overdue_tasks(using, deployment, at)
+        return Observation(at, True, speaks, leaderless, failing, overdue)
 
     def _send_due(self, *, hurry: bool = False) -> None:
         now = self._clock.monotonic()

@@ -20,11 +20,11 @@ from ..core.channels import signature_headers
 from ..core.event_sink import LONGEST_BACKOFF, LONGEST_PAUSE, SOURCES, Sink, backoff
 from ..core.options import Options
 from ..exceptions import words_of
+from ..models import OutboxEvent
 from ..signals import publish, signal_of
 from ..store import outbox
 from ..store.database import alias
 from ..store.guard import Member
-from ..store.outbox import Parcel
 from .clock import Clock
 from .connections import leave_pool, renew
 from .loop import BackgroundThread
@@ -162,10 +162,10 @@ _NEWS = tuple(map(signal_of, SOURCES))
 class _Round:
     """One round: the events by task, and the last monotonic second at which an attempt begins."""
 
-    waiting: deque[list[Parcel]]
+    waiting: deque[list[OutboxEvent]]
     last: float
-    delivered: list[Parcel] = field(default_factory=list)
-    refused: list[tuple[Parcel, Posted]] = field(default_factory=list)
+    delivered: list[OutboxEvent] = field(default_factory=list)
+    refused: list[tuple[OutboxEvent, Posted]] = field(default_factory=list)
     down: Posted | None = None
 
 
@@ -264,7 +264,7 @@ class SinkThread:
         last = began + (hold - sink.timeout).total_seconds()
         done = _Round(deque(taken), last)
         self._post(poster, done)
-        refused = [(parcel, posted.error, self._wait(parcel)) for parcel, posted in done.refused]
+        refused = [(event, posted.error, self._wait(event)) for event, posted in done.refused]
         outbox.give_back(member, done.delivered, refused)
         if done.down is not None:
             return self._fails(done.down.error, done.down.wish)
@@ -289,22 +289,22 @@ class SinkThread:
             while True:
                 self._post_all(poster, done.waiting.popleft(), done)
 
-    def _post_all(self, poster: Poster, parcels: list[Parcel], done: _Round) -> None:
+    def _post_all(self, poster: Poster, same_task: list[OutboxEvent], done: _Round) -> None:
         """Post the events of one task, up to the first failure."""
-        for parcel in parcels:
+        for event in same_task:
             if done.down is not None or self._is_ended or self._clock.monotonic() > done.last:
                 return
-            posted = poster.post(parcel.event_id, parcel.body, self._clock.now())
+            posted = poster.post(str(event.event_id), event.body, self._clock.now())
             if posted.answer is Answer.TAKEN:
-                done.delivered.append(parcel)
+                done.delivered.append(event)
                 continue
-            done.refused.append((parcel, posted))
+            done.refused.append((event, posted))
             if posted.answer is Answer.DOWN:
                 done.down = posted
             return
 
-    def _wait(self, parcel: Parcel) -> timedelta:
-        return backoff(parcel.attempts + 1, random.random(), LONGEST_BACKOFF)
+    def _wait(self, event: OutboxEvent) -> timedelta:
+        return backoff(event.attempts + 1, random.random(), LONGEST_BACKOFF)
 
     def _poster_to(self, sink: Sink) -> Poster:
         if self._poster is None or self._poster.sink != sink:

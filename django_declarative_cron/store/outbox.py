@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Min, Q, QuerySet, Value
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Value
+from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
 from .. import conf
@@ -191,31 +192,10 @@ MOST_OF_ONE = 50
 _ERROR = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """One event that a worker delivers.
-
-    Args:
-        id: of its row.
-        event_id: the same in each attempt.
-        type: such as ``job.completed``.
-        task_name: of the task.
-        body: of the request, JSON.
-        attempts: that have failed.
-    """
-
-    id: int
-    event_id: str
-    type: str
-    task_name: str
-    body: str
-    attempts: int
-
-
 @database.again_after_conflict
 def take(
     member: Member, hold: timedelta, tasks: int, *, leaving: bool = False
-) -> list[list[Parcel]]:
+) -> list[list[OutboxEvent]]:
     """Take events to deliver, those of one task in one list, oldest first."""
     # Looked for without a transaction, because mostly nothing is there.
     with database.direct(member.using):
@@ -258,21 +238,18 @@ def _with_followers(member: Member, state: Any, heads: list[OutboxEvent]) -> lis
     return [*heads, *others[: max(MOST - len(heads), 0)]]
 
 
-def _by_task(rows: list[OutboxEvent]) -> list[list[Parcel]]:
-    found: dict[str, list[Parcel]] = {}
+def _by_task(rows: list[OutboxEvent]) -> list[list[OutboxEvent]]:
+    found: dict[str, list[OutboxEvent]] = {}
     for row in rows:
-        parcels = found.setdefault(row.task_name, [])
-        parcel = Parcel(row.pk, str(row.event_id), row.type, row.task_name, row.body, row.attempts)
-        if len(parcels) < MOST_OF_ONE:
-            parcels.append(parcel)
-    return list(found.values())
+        found.setdefault(row.task_name, []).append(row)
+    return [each[:MOST_OF_ONE] for each in found.values()]
 
 
 @database.again_after_conflict
 def give_back(
     member: Member,
-    delivered: Collection[Parcel],
-    refused: Collection[tuple[Parcel, str, timedelta]],
+    delivered: Collection[OutboxEvent],
+    refused: Collection[tuple[OutboxEvent, str, timedelta]],
 ) -> None:
     """Delete delivered events, record refusals, and release all others.
 
@@ -285,9 +262,9 @@ def give_back(
         mine = OutboxEvent.objects.using(member.using).filter(
             scheduler=found, claimed_by=member.instance
         )
-        mine.filter(pk__in=[parcel.id for parcel in delivered]).delete()
-        for parcel, error, pause in refused:
-            mine.filter(pk=parcel.id).update(
+        mine.filter(pk__in=[event.pk for event in delivered]).delete()
+        for event, error, pause in refused:
+            mine.filter(pk=event.pk).update(
                 attempts=F("attempts") + 1,
                 error=error[:_ERROR],
                 refused_since=Coalesce("refused_since", Value(found.database_now, InstantField())),
@@ -375,3 +352,55 @@ def runs_of(name: str) -> Iterator[tuple[int, bytes]]:
 
 def is_name_of(name: str, run: int, scheduled_for: datetime, key: bytes) -> bool:
     return str(job_id(run, scheduled_for, key)) == name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The undelivered events of a deployment.
+
+    Args:
+        waiting: events that are still to be delivered.
+        refused: those of them that were refused at least once.
+        dead_lettered: events that were refused for too long.
+        oldest: when the oldest of the waiting ones happened.
+        now: the database's time.
+        error: the newest refusal there is, in one line.
+    """
+
+    waiting: int
+    refused: int
+    dead_lettered: int
+    oldest: datetime | None
+    now: datetime
+    error: str
+
+    @property
+    def age(self) -> timedelta | None:
+        """Return for how long the oldest has been waiting."""
+        return None if self.oldest is None else max(self.now - self.oldest, timedelta(0))
+
+
+def undelivered(using: str, deployment: str, database_time: BaseExpression) -> Backlog | None:
+    """Count the waiting events, in two or three queries; in none without a sink.
+
+    Returns:
+        the backlog, ``None`` if events are not posted or no scheduler ever registered.
+    """
+    if not conf.posts_events():
+        return None
+    states = SchedulerState.objects.using(using).filter(deployment=deployment)
+    state = states.annotate(database_now=database_time).first()
+    if state is None:
+        return None
+    rows = OutboxEvent.objects.using(using).filter(scheduler=state)
+    waits = Q(dead_lettered_at=None)
+    found = rows.aggregate(
+        waiting=Count("id", filter=waits),
+        refused=Count("id", filter=waits & Q(attempts__gt=0)),
+        dead_lettered=Count("id", filter=~waits),
+        oldest=Min("created_at", filter=waits),
+        newest_refused=Max("id", filter=~Q(error="")),
+    )
+    newest = found.pop("newest_refused")
+    error = "" if newest is None else rows.values_list("error", flat=True).get(pk=newest)
+    return Backlog(**found, now=state.database_now, error=error)

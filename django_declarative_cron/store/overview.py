@@ -1,4 +1,4 @@
-"""Query an overview of the deployment, in a few queries for any number of rows."""
+"""Query an overview for pages, notifications and metrics, in few queries for any number of rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from django.db import DatabaseError
 from django.db.models import (
+    Avg,
     BooleanField,
     Count,
+    DurationField,
     ExpressionWrapper,
     F,
     IntegerField,
@@ -22,13 +25,27 @@ from django.db.models import (
     Subquery,
     Sum,
 )
+from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce
 
+from ..core.declarations.problems import Problem
+from ..core.lint import Pace, too_long
 from ..core.schedule import Schedule
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
-from .queries import shapes
-from .status import end_of, gone_since, is_gone, status_word
+from . import database
+from .outbox import Backlog, undelivered
+from .queries import read_schedule, shapes
+from .status import (
+    Attendance,
+    attendance,
+    end_of,
+    gone_since,
+    is_gone,
+    next_start_at,
+    status_query,
+    status_word,
+)
 
 WENT_WRONG = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.INTERRUPTED)
 
@@ -315,3 +332,131 @@ def _ended(scheduler: int, outcomes: Collection[str], begin: datetime, end: date
         scheduler=scheduler, outcome__in=outcomes, finished_at__gte=begin, finished_at__lt=end
     )
     return _CountOf(runs.order_by().values("finished_at")[:MOST_IN_DAY])
+
+
+MOST_TROUBLES = 1000
+"""How many failing or overdue tasks are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers for the metrics.
+
+    Args:
+        lead: the schedulers, and which of them leads.
+        by_status: tasks by their status word.
+        by_outcome: runs that ended within an hour, by outcome.
+        events: the backlog of the outbox, ``None`` without a sink.
+        tasks: rows of tasks, with the state of each.
+        gone: of the tasks that were asked for by name, those that are not there any more.
+    """
+
+    lead: Attendance
+    by_status: dict[Status, int]
+    by_outcome: dict[str, int]
+    events: Backlog | None
+    tasks: list[ScheduledTask]
+    gone: frozenset[str] = frozenset()
+
+
+def failing_tasks(using: str, deployment: str) -> dict[str, int]:
+    """Return how often in a row the newest runs of tasks failed."""
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    failing = tasks.filter(failures__gt=0).order_by()
+    return dict(failing.values_list("name", "failures")[:MOST_TROUBLES])
+
+
+def overdue_tasks(using: str, deployment: str, now: datetime) -> dict[str, datetime | None]:
+    """Return since when the starts of overdue tasks have been due."""
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    late = tasks.filter(status_query(Status.OVERDUE, now)).order_by()
+    return dict(late.values_list("name", "next_run_at")[:MOST_TROUBLES])
+
+
+def errors_of(using: str, deployment: str, names: Collection[str]) -> dict[str, str]:
+    """Return the error of the newest failed run of tasks, in two queries."""
+    runs = TaskRun.objects.using(using).filter(
+        scheduler__deployment=deployment, task_name__in=list(names), outcome__in=WENT_WRONG
+    )
+    newest = runs.order_by().values("task_name").annotate(newest=Max("id")).values("newest")
+    found = TaskRun.objects.using(using).filter(
+        pk__in=list(newest.values_list("newest", flat=True))
+    )
+    return dict(found.values_list("task_name", "error"))
+
+
+def _with_next_start(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
+    """Ask for the next start too, and not for the long columns."""
+    return tasks.annotate(next_start_at=next_start_at()).defer("declaration", "description")
+
+
+def counts_of(
+    using: str,
+    deployment: str,
+    now: datetime,
+    database_time: BaseExpression,
+    most: int,
+    asked: Collection[str] = (),
+) -> Counts | None:
+    """Return the numbers, in about six queries; ``None`` if no scheduler ever registered."""
+    lead = attendance(using, deployment, database_time)
+    if lead is None:
+        return None
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    ended = TaskRun.objects.using(using).filter(
+        scheduler__deployment=deployment,
+        outcome__in=[each for each in Outcome.values if each not in ("running", "waiting")],
+        finished_at__gte=lead.now - DAY / 24,
+    )
+    by_outcome = dict(ended.order_by().values_list("outcome").annotate(found=Count("pk")))
+    there = tasks.filter(name__in=asked).values_list("name", flat=True)
+    return Counts(
+        lead=lead,
+        by_status=tally(tasks, now),
+        by_outcome={each: by_outcome.get(each, 0) for each in Outcome.values},
+        events=undelivered(using, deployment, database_time),
+        tasks=list(_with_next_start(tasks).order_by("name")[:most]),
+        gone=frozenset(asked).difference(there),
+    )
+
+
+_PACED: Final = 20_000
+"""How many of a database's newest runs are looked at, so that the effort is bounded."""
+
+_ENDED: Final = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT)
+_TOOK: Final = ExpressionWrapper(F("finished_at") - F("started_at"), output_field=DurationField())
+
+
+def paces(using: str, deployment: str) -> dict[str, Pace]:
+    """Return how long the newest runs of each task took on average, in two queries."""
+    runs = TaskRun.objects.using(using)
+    newest = runs.aggregate(newest=Max("pk"))["newest"]
+    if newest is None:
+        return {}
+    recent = runs.filter(pk__gt=newest - _PACED, scheduler__deployment=deployment)
+    ended = recent.filter(outcome__in=_ENDED, started_at__isnull=False).order_by()
+    found = ended.values_list("task_name").annotate(number=Count("pk"), took=Avg(_TOOK))
+    return {name: Pace(took, number) for name, number, took in found if took is not None}
+
+
+def too_slow(using: str, deployment: str, now: datetime) -> list[Problem]:
+    """Return a warning for each task with runs longer than its interval.
+
+    Return no warnings if the tables do not exist or do not match the code.
+    """
+    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
+    try:
+        with database.atomic(using):
+            found = paces(using, deployment)
+            known = list(tasks.filter(name__in=list(found)).order_by("name"))
+    except DatabaseError:
+        return []
+    return [problem for task in known for problem in judged(task, found, now)]
+
+
+def judged(task: ScheduledTask, found: Mapping[str, Pace], now: datetime) -> Iterator[Problem]:
+    """Yield a warning if the runs of a task take longer than its interval."""
+    pace = found.get(task.name or "")
+    schedule = read_schedule(task)[0] if pace is not None and task.enabled else None
+    if schedule is not None and pace is not None:
+        yield from too_long(task.name or "", schedule, pace, now)

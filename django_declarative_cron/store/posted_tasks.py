@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -48,25 +47,15 @@ class DamagedError(ValueError):
     """Raised if a task's row cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """The result of a registration.
-
-    Args:
-        row: of the task, as it stands now.
-        is_new: no task had its name before.
-    """
-
-    row: ScheduledTask
-    is_new: bool
-
-
 @database.again_after_conflict
-def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
+def post(declaration: Declaration, now: datetime, by: str = "") -> tuple[ScheduledTask, bool]:
     """Register a task, or bring its row up to date (CRON-26).
 
     Overrides follow the same rules as for registrations of settings; the number of runs and
     the first registration are kept.
+
+    Returns:
+        its row, as it stands now, and whether no task had its name before.
 
     Raises:
         OwnedError: settings declare a task of that name.
@@ -87,7 +76,7 @@ def post(declaration: Declaration, now: datetime, by: str = "") -> Posted:
         if by and after.registered_by != by[:255]:
             after.registered_by = by[:255]
             after.save(using=member.using, update_fields=["registered_by"])
-    return Posted(after, row is None)
+    return after, row is None
 
 
 @database.again_after_conflict

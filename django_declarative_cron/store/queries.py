@@ -228,8 +228,8 @@ class Named(NamedTuple):
 def named(tasks: QuerySet[ScheduledTask]) -> Iterator[Named]:
     """Return each task with a readable schedule, in one query."""
     columns = _with_own_name(tasks).values_list(*_READ, "pk", "scheduler", "name")
-    for schedule, since, task in _schedules(columns):
-        yield Named(*task, schedule, since)
+    for schedule, since, (pk, scheduler, name) in _schedules(columns):
+        yield Named(pk, scheduler, name, schedule, since)
 
 
 def _with_own_name(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:

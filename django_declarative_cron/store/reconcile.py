@@ -109,24 +109,17 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
     return None if expected == actual else TaskListMismatchError(expected, actual)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """The findings of an initialisation.
+def survey(
+    held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
+) -> tuple[Plan, bool]:
+    """Compare the declarations with the rows.
 
-    Args:
-        plan: changes to the rows.
-        is_calm: the instance is a new one, nobody has died, no run is in progress and no mark
-            lies ahead of the clock: beside the plan, there is nothing to be done.
+    Returns:
+        the changes to the rows, and whether nothing else is to do: the instance is a new one,
+        nobody has died, no run is in progress and no mark lies ahead of the clock.
     """
-
-    plan: Plan
-    is_calm: bool
-
-
-def survey(held: LockedDeployment, declarations: Sequence[Declaration], now: datetime) -> Survey:
-    """Compare the declarations with the rows, and check whether more is to do."""
     if held.is_new:
-        return Survey(plan(declarations, ()), is_calm=False)
+        return plan(declarations, ()), False
     # Values that are the same for all rows are queried once and added to each of them.
     is_to_do = ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
@@ -140,7 +133,7 @@ def survey(held: LockedDeployment, declarations: Sequence[Declaration], now: dat
             yield row[:-1]
 
     todo = plan(declarations, rows())
-    return Survey(todo, is_calm=bool(flags) and not any(flags))
+    return todo, bool(flags) and not any(flags)
 
 
 @dataclass(slots=True)
@@ -193,9 +186,8 @@ def _reconcile(
         if not may_take(held, process.release, terms):
             liveness.register(held, process)
             return _superseded(held, terms, now)
-        found = survey(held, declarations, now)
-        todo = found.plan
-        if held.is_new or found.is_calm:
+        todo, is_calm = survey(held, declarations, now)
+        if held.is_new or is_calm:
             liveness.register(held, process, initialized_at=now)
             told = apply_plan.apply(held, todo, now)
         else:

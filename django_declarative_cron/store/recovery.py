@@ -7,7 +7,15 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import (
+    Exists,
+    Max,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    prefetch_related_objects,
+)
 
 from ..conf import external_workers
 from ..core import events
@@ -153,7 +161,8 @@ def interrupt(
         if run.pk in tasks and active_runs.may_have_others(run, tasks[run.pk])
     }
     others = active_runs.others(held, beside, [run.pk for run in found])
-    _load_instances(held.member, found)
+    known = SchedulerInstance.objects.using(held.using).defer("lapses")
+    prefetch_related_objects(found, Prefetch("instance", known))
     told: list[events.Event] = []
     for run in found:
         task, other = tasks.get(run.pk), others.get(run.task_name)
@@ -211,13 +220,6 @@ def _suspicion(task: ScheduledTask, now: datetime) -> list[events.Event]:
         return []
     count = task.interruptions
     return [events.TaskRepeatedlyInterrupted(at=now, task_name=task.name, interruptions=count)]
-
-
-def _load_instances(member: Member, found: Sequence[TaskRun]) -> None:
-    known = SchedulerInstance.objects.using(member.using).defer("lapses")
-    instances = known.in_bulk([run.instance_id for run in found if run.instance_id])
-    for run in found:
-        run.instance = instances.get(run.instance_id)
 
 
 def _end(run: TaskRun, now: datetime) -> None:

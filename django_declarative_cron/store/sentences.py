@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext
@@ -14,23 +15,10 @@ from django.views.debug import (
 )
 
 from ..core.explain import Answer, Cause
+from ..formatting import format_instant
 
-
-class Times:
-    """Write instants as the clocks of a zone show them.
-
-    Args:
-        zone: of the reader.
-    """
-
-    def __init__(self, zone: tzinfo) -> None:
-        self._zone = zone
-
-    def __call__(self, instant: datetime) -> str:
-        local = instant.astimezone(self._zone)
-        text = f"{local:%Y-%m-%d %H:%M:%S}" if local.second else f"{local:%Y-%m-%d %H:%M}"
-        return f"{text} {local.tzname()}"
-
+Times = Callable[[datetime], str]
+"""Writes an instant for a reader."""
 
 _TEXTS = {
     Cause.BROKEN: _("It does not run because it is broken: %(problem)s"),
@@ -121,7 +109,7 @@ _REASONS = {
 
 def sentence(answer: Answer, zone: tzinfo) -> str:
     """Put an answer into one sentence, in the active language."""
-    times = Times(zone)
+    times = partial(format_instant, zone=zone)
     text = gettext(_text_of(answer)) % _values(answer, times)
     if answer.skip is None or answer.cause is Cause.SKIPPED_ONCE:
         return text

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import (
@@ -294,23 +295,21 @@ def attendance(using: str, deployment: str, database_time: BaseExpression) -> At
     )
     newest = known.defer("lapses").select_related("scheduler").order_by("-heartbeat_at")
     living = newest.filter(stopped_at=None, heartbeat_at__gt=LONG_AGO)
-    present = tuple(living.annotate(database_now=database_time)[:MOST])
-    if present:
-        state, now, last = present[0].scheduler, present[0].database_now, present[0]
-    else:
+    present: tuple[Any, ...] = tuple(living.annotate(database_now=database_time)[:MOST])
+    state: Any = present[0].scheduler if present else None
+    if not present:
         states = SchedulerState.objects.using(using).filter(deployment=deployment)
         state = states.annotate(database_now=database_time).first()
         if state is None:
             return None
-        now, last = state.database_now, newest.first()
     return Attendance(
-        now=now,
+        now=(present[0] if present else state).database_now,
         leader=state.leader_id,
         term=state.term,
         expires_at=state.lease_expires_at,
         digest=state.digest,
         present=present,
-        last=last,
+        last=present[0] if present else newest.first(),
     )
 
 

@@ -18,7 +18,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
 from django_declarative_cron.store import operator_actions, posted_tasks
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.posted_tasks import AbsentError, OwnedError, Posted
+from django_declarative_cron.store.posted_tasks import AbsentError, OwnedError
 from django_declarative_cron.testing import Simulation
 
 from .reports import tasks as reports
@@ -28,7 +28,7 @@ HOURLY = "0 * * * *"
 FIVE_MINUTES = timedelta(minutes=5)
 
 
-def post(sim: Simulation, name: str = "daily", **keys: Any) -> Posted:
+def post(sim: Simulation, name: str = "daily", **keys: Any) -> tuple[ScheduledTask, bool]:
     entry = {"name": name, "cron": HOURLY, "type": "report.generate", "args": [7], **keys}
     declaration, problems = conf.posted(entry)
     assert declaration is not None, problems
@@ -53,9 +53,9 @@ def test_a_running_scheduler_picks_a_new_task_up_within_a_second(
 ) -> None:
     sim = simulation("10:59:58")
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
-    posted = post(sim)
-    assert posted.is_new
-    assert (posted.row.origin, posted.row.next_run_at) == ("http", at(11))
+    row, is_new = post(sim)
+    assert is_new
+    assert (row.origin, row.next_run_at) == ("http", at(11))
     sim.advance_to("2024-01-01T11:00:01Z")
     assert sim.starts("daily") == [at(11)]
     assert calls == [(7,)]
@@ -103,22 +103,22 @@ def test_a_registration_set_leaves_it_alone(simulation: Simulate) -> None:
 
 def test_registering_an_equal_task_changes_nothing(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
-    first = post(sim)
+    first, _ = post(sim)
     sim.initialize([])
     sim.advance_to("2024-01-01T10:20:00Z")
-    second = post(sim)
-    assert not second.is_new
-    assert second.row.registered_at == first.row.registered_at == second.row.created_at
+    second, is_new = post(sim)
+    assert not is_new
+    assert second.registered_at == first.registered_at == second.created_at
 
 
 def test_another_expression_is_an_override_that_keeps_count_and_first_registration(
     simulation: Simulate,
 ) -> None:
     sim = simulation("10:59:50")
-    created = post(sim).row.created_at
+    created = post(sim)[0].created_at
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T11:30:00Z")
-    again = post(sim, cron="0  * * * *").row
+    again, _ = post(sim, cron="0  * * * *")
     assert again.registered_at == sim.now
     assert (again.created_at, again.run_count) == (created, 1)
     assert (again.last_attempt_at, again.next_run_at) == (None, at(12))
@@ -129,7 +129,7 @@ def test_other_arguments_keep_the_state(simulation: Simulate, calls: list[Any]) 
     post(sim)
     sim.initialize([("a", "0 0 1 1 *", sim.job(), FIVE_MINUTES)])
     sim.advance_to("2024-01-01T11:30:00Z")
-    again = post(sim, args=[8]).row
+    again, _ = post(sim, args=[8])
     assert again.last_attempt_at == at(11)
     sim.advance_to("2024-01-01T12:00:01Z")
     assert calls == [(7,), (8,)]

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import OutboxEvent
 from django_declarative_cron.runtime.clock import system_clock
-from django_declarative_cron.store.metrics_queries import undelivered
+from django_declarative_cron.store.outbox import undelivered
 from django_declarative_cron.testing import Simulation
 
 from ..receiver import Post
@@ -95,4 +95,4 @@ def test_without_a_sink_nothing_is_asked(cron: Any, sim: Simulation, settings: A
 
 def test_before_the_first_scheduler_nothing_waits(db: None, post_to: Post) -> None:
     post_to(NOWHERE)
-    assert undelivered("default", "default", system_clock) is None
+    assert undelivered("default", "default", system_clock.database_time()) is None

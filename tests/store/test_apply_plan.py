@@ -13,10 +13,10 @@ from django.db import connection
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations.declaration import digest_of_set
+from django_declarative_cron.core.reconcile import Plan
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.store import database, reconcile
 from django_declarative_cron.store.guard import LockedDeployment
-from django_declarative_cron.store.reconcile import Survey
 
 from ..timeouts import TIMEOUT
 from .conftest import Deployment, Stranger, nothing
@@ -84,7 +84,7 @@ def test_who_comes_second_to_a_new_deployment_finds_what_the_first_has_made(
     found: list[bool] = []
     there, go = threading.Event(), threading.Event()
 
-    def survey(held: LockedDeployment, *args: Any) -> Survey:
+    def survey(held: LockedDeployment, *args: Any) -> tuple[Plan, bool]:
         found.append(held.is_new)
         there.set()
         assert go.wait(TIMEOUT)

@@ -17,7 +17,6 @@ from django_declarative_cron.core import events
 from django_declarative_cron.models import OutboxEvent, SchedulerState
 from django_declarative_cron.store import outbox
 from django_declarative_cron.store.guard import Member
-from django_declarative_cron.store.outbox import Parcel
 
 from .conftest import Deployment
 
@@ -66,11 +65,11 @@ def put(deployment: Deployment) -> Put:
     return write
 
 
-def bodies(taken: list[list[Parcel]]) -> list[list[str]]:
+def bodies(taken: list[list[OutboxEvent]]) -> list[list[str]]:
     return [[parcel.body for parcel in parcels] for parcels in taken]
 
 
-def take(member: Member, tasks: int = 100) -> list[list[Parcel]]:
+def take(member: Member, tasks: int = 100) -> list[list[OutboxEvent]]:
     return outbox.take(member, HOLD, tasks, leaving=True)
 
 

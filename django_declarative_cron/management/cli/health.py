@@ -16,7 +16,7 @@ from ... import conf
 from ...formatting import format_count, format_duration, iso8601
 from ...models import SchedulerInstance
 from ...store import database
-from ...store.metrics_queries import Backlog, undelivered
+from ...store.outbox import Backlog, undelivered
 from ...store.status import Attendance, attendance, count_overdue, gave_up, patience
 from ..migrations_check import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
@@ -59,7 +59,7 @@ def _answer(context: Context, options: Options) -> None:
         found,
         overdue,
         deployment,
-        undelivered(using, deployment, clock),
+        undelivered(using, deployment, clock.database_time()),
         patience(conf.options().LEASE) if given is None else timedelta(seconds=given),
         socket.gethostname() if options["local"] else None,
         options["pid"],

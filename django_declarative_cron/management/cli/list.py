@@ -15,7 +15,7 @@ from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
 from ...formatting import format_count, format_instant, format_relative, iso8601
 from ...models import ScheduledTask
-from ...store.metrics_queries import judged, paces
+from ...store.overview import judged, paces
 from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
 from .datetimes import add_timezone, zone_of
 from .deployment_scope import NOT_REGISTERED, Scope
