@@ -122,7 +122,6 @@ def _work(start: Start, declaration: Declaration, member: Member) -> Work:
         id=claim.run,
         run=Run.of(claim.started, declaration, threading.Event(), ending.asked, claim.run),
         target=declaration.target,
-        done=lambda result: None,
         declaration=declaration,
         ending=ending,
         member=member if declaration.atomic else None,

@@ -84,7 +84,7 @@ class Work:
     id: int
     run: Run
     target: Target
-    done: Callable[[Result], None]
+    done: Callable[[Result], None] = lambda result: None
     owner: object = None
     admit: Callable[[int], bool] = lambda run: True
     forget: Callable[[int], None] = lambda run: None

@@ -204,8 +204,7 @@ def _work(taken: Taken, run: int) -> Work:
         cancelled=ending.asked,
         id=run,
     )
-    nothing = Target("", lambda: None)
-    return Work(run, told, nothing, lambda result: None, ending=ending)
+    return Work(run, told, Target("", lambda: None), ending=ending)
 
 
 def _target(taken: Taken) -> Target:

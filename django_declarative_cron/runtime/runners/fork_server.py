@@ -174,7 +174,6 @@ def _work(order: dict[str, Any], talk: Talk) -> Work:
         run.id,
         run,
         Target("", lambda: None),
-        done=lambda result: None,
         ending=ending,
         tail=_SentTail(talk),
         member=order["member"] and unpack_member(order["member"], system_clock),

@@ -24,9 +24,6 @@ LATE = 2.0
 STUCK_AFTER = 5.0
 """Seconds until the thread of a run that was asked to end counts as stuck and is replaced."""
 
-_IDLE = 90.0
-"""Seconds after which an idle thread ends; tasks that run every minute keep it."""
-
 
 @dataclass(slots=True, eq=False)
 class _Place:
@@ -147,12 +144,12 @@ class Pool:
     def _next(self) -> _Place | None:
         with self._news:
             while not self._queue:
-                self._idle += 1
-                heard = not self._is_closed and self._news.wait(_IDLE)
-                self._idle -= 1
-                if not self._queue and (self._is_closed or not heard):
+                if self._is_closed:
                     self._threads -= 1
                     return None
+                self._idle += 1
+                self._news.wait()
+                self._idle -= 1
             place = self._queue.popleft()
             self._busy.add(place)
         waited = self._clock.monotonic() - place.since
