@@ -41,6 +41,7 @@ def test_defaults(settings: Any) -> None:
         "EXTERNAL_WORKERS": False,
         "VISIBILITY_TIMEOUT": timedelta(minutes=10),
         "METRICS_MAX_TASK_LABELS": 200,
+        "METRICS_TAGS": False,
         "MONITOR": None,
         "NOTIFY": (),
         "CALENDARS": {},

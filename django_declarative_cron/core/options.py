@@ -152,6 +152,10 @@ class Options:
             whole(), "number of tasks with a label of their own; others share the label `other`"
         ),
     )
+    METRICS_TAGS: bool = field(
+        default=False,
+        metadata=_read(truth, "report the tags of tasks too, as the label `tag` of `task_tag`"),
+    )
     MONITOR: Monitoring | None = field(
         default=None,
         metadata=_read(

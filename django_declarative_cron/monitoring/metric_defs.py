@@ -93,6 +93,7 @@ METRICS: Final = (
     _rows("task_failures_in_row", "Failures since the last success", "task"),
     _rows("task_last_success_timestamp_seconds", "End of the last success", "task"),
     _rows("task_next_run_timestamp_seconds", "Time of the next run", "task"),
+    _rows("task_tag", "1 for each tag of a task, with `METRICS_TAGS`", "task", "tag"),
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

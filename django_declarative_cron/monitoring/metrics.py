@@ -22,6 +22,7 @@ from ..signals import signal_of
 from ..store import database
 from ..store.guard import Role
 from ..store.overview import Counts, counts_of
+from ..store.queries import tags_of
 from ..store.status import patience
 from .label_limit import TaskLabels
 from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX, Metric
@@ -220,6 +221,11 @@ def _of_tasks(counts: Counts, labels: TaskLabels) -> Iterator[Any]:
     for name, column in _TASK_COLUMNS.items():
         samples = ((label, getattr(task, column)) for label, task in own)
         yield _family(name, [((label,), _number(it)) for label, it in samples if it is not None])
+    if conf.options().METRICS_TAGS:
+        tags = [(label, tag) for label, task in own for tag in tags_of(task)]
+        kept = sorted({tag for _, tag in tags})[: conf.options().METRICS_MAX_TASK_LABELS]
+        shown = sorted({(label, tag if tag in kept else OTHER) for label, tag in tags})
+        yield _family("task_tag", [(labels, 1) for labels in shown])
 
 
 def _number(value: Any) -> float:
@@ -248,7 +254,13 @@ def read_counts(clock: Clock = system_clock, asked: Collection[str] = ()) -> Cou
     limit = options.METRICS_MAX_TASK_LABELS + 1
     with database.reading(connections[using]):
         return counts_of(
-            using, options.DEPLOYMENT, clock.now(), clock.database_time(), limit, asked
+            using,
+            options.DEPLOYMENT,
+            clock.now(),
+            clock.database_time(),
+            limit,
+            asked,
+            has_tags=options.METRICS_TAGS,
         )
 
 

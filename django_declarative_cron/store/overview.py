@@ -385,9 +385,10 @@ def errors_of(using: str, deployment: str, names: Collection[str]) -> dict[str, 
     return dict(found.values_list("task_name", "error"))
 
 
-def _with_next_start(tasks: QuerySet[ScheduledTask]) -> QuerySet[ScheduledTask]:
-    """Ask for the next start too, and not for the long columns."""
-    return tasks.annotate(next_start_at=next_start_at()).defer("declaration", "description")
+def _with_next_start(tasks: QuerySet[ScheduledTask], *, has_tags: bool) -> QuerySet[ScheduledTask]:
+    """Ask for the next start too, and for the long columns only if they are needed."""
+    long = ("description",) if has_tags else ("declaration", "description")
+    return tasks.annotate(next_start_at=next_start_at()).defer(*long)
 
 
 def counts_of(
@@ -397,6 +398,8 @@ def counts_of(
     database_time: BaseExpression,
     most: int,
     asked: Collection[str] = (),
+    *,
+    has_tags: bool = False,
 ) -> Counts | None:
     """Return the numbers, in about six queries; ``None`` if no scheduler ever registered."""
     lead = attendance(using, deployment, database_time)
@@ -415,7 +418,7 @@ def counts_of(
         by_status=tally(tasks, now),
         by_outcome={each: by_outcome.get(each, 0) for each in Outcome.values},
         events=undelivered(using, deployment, database_time),
-        tasks=list(_with_next_start(tasks).order_by("name")[:most]),
+        tasks=list(_with_next_start(tasks, has_tags=has_tags).order_by("name")[:most]),
         gone=frozenset(asked).difference(there),
     )
 

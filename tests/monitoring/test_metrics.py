@@ -190,6 +190,32 @@ def test_metrics_of_the_deployment_and_of_each_task() -> None:
 
 
 @pytest.mark.django_db
+def test_tags_are_reported_only_if_asked_for_and_up_to_the_limit(
+    settings: Any, django_assert_num_queries: Any
+) -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    keys = {"cron": HOURLY, "callback": sim.job(), "retry_delay": DELAY}
+    tags = {"a": ["mail", "money"], "b": ["mail", "zoo"], "c": ["zoo", "zebra"]}
+    sim.initialize([{"name": name, "tags": each, **keys} for name, each in tags.items()])
+
+    def found() -> set[tuple[str, str]]:
+        shown = samples(exposition(read_counts(sim.clock))[0].decode())
+        return {(each["task"], each["tag"]) for each, _ in shown.get(PREFIX + "task_tag", [])}
+
+    assert found() == set()
+    settings.DECLARATIVE_CRON = {"METRICS_TAGS": True}
+    everything = {(name, tag) for name, each in tags.items() for tag in each}
+    assert found() == everything
+    counts = read_counts(sim.clock)
+    with django_assert_num_queries(0):
+        exposition(counts)
+    # The third task has no label of its own, and two tags have one.
+    settings.DECLARATIVE_CRON = {"METRICS_TAGS": True, "METRICS_MAX_TASK_LABELS": 2}
+    assert found() == {("a", "mail"), ("a", "money"), ("b", "mail"), ("b", OTHER)}
+    sim.stop()
+
+
+@pytest.mark.django_db
 def test_before_the_first_scheduler_only_the_scrape_is_reported() -> None:
     found = samples(exposition(read_counts())[0].decode())
     assert list(found) == [PREFIX + "scrape_database_success"]
@@ -203,12 +229,14 @@ def scraped(port: int) -> dict[str, list[tuple[dict[str, str], float]]]:
 def test_a_scheduler_answers_prometheus_with_every_metric(
     scheduler: Scheduler, heard: Heard, settings: Any
 ) -> None:
-    settings.DECLARATIVE_CRON = {"EVENT_SINK": {"url": "https://hooks.example.org/a"}}
+    sink = {"url": "https://hooks.example.org/a"}
+    settings.DECLARATIVE_CRON = {"EVENT_SINK": sink, "METRICS_TAGS": True}
     served = Exporter(scheduler)
     served.start("127.0.0.1", 0)
     try:
         entry = {
             "name": "well",
+            "tags": ["money"],
             "cron": "0 0 29 2 *",
             "callback": "tests.monitoring.callbacks.well",
         }

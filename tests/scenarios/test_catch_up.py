@@ -78,7 +78,8 @@ def test_p70_passes_that_take_longer_than_the_interval_lose_no_occurrence(
 
 
 @pytest.mark.requirement(
-    *("001 No Make-Up Execution Policy/1", "001 No Make-Up Execution Policy/2"),
+    "001 No Make-Up Execution Policy/1",
+    "001 No Make-Up Execution Policy/2",
     "003 Testable Invariants/6",
 )
 @pytest.mark.parametrize(

@@ -12,8 +12,11 @@ TUESDAY = "2024-01-02T15:30:00Z"
 
 
 @pytest.mark.requirement(
-    *("000 Polling Behavior/2", "001 First Startup/1", "001 First Startup/2"),
-    *("003 Testable Invariants/4", "004 Stateful/1"),
+    "000 Polling Behavior/2",
+    "001 First Startup/1",
+    "001 First Startup/2",
+    "003 Testable Invariants/4",
+    "004 Stateful/1",
 )
 def test_su01_su04_su07_su08_every_new_task_whose_minute_it_is_runs_at_once_and_no_other(
     simulation: Started,
