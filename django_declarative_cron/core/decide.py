@@ -149,10 +149,12 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
     return story.then(*told)
 
 
-def start_now(story: Story, now: datetime) -> Story:
+def start_now(
+    story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun] = ()
+) -> Story:
     """Start a task for an operator; due occurrences stay due."""
     owed = boot_unserved(story.state, "coalesced", now)
-    return start(story.then(*owed), "manual", None, now)
+    return start(cancelling(story.then(*owed), policy, active, now), "manual", None, now)
 
 
 def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:

@@ -17,6 +17,7 @@ from ..core import events
 from ..core.decide import Story, settle
 from ..core.decide import start_now as begin_now
 from ..core.declarations.declaration import Declaration
+from ..core.decoding import StoredTerms
 from ..core.start import BACKFILL, backfill
 from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
@@ -77,6 +78,8 @@ class Start:
 def start_now(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
     """Start a task now, beside its schedule; the instance need not lead, and comes with it.
 
+    Under ``cancel_previous``, the runs in progress are asked to end first.
+
     Raises:
         NotRegisteredError: the task has no row.
         UnreadableRowError: its row is damaged.
@@ -110,13 +113,22 @@ def free_row(held: LockedDeployment, name: str) -> ScheduledTask:
 def _start_now(
     held: LockedDeployment, row: ScheduledTask, declaration: Declaration, act: Act
 ) -> Start:
-    state = rows.state_of(row)
+    state, policy = rows.state_of(row), _terms(row).overlap_policy
+    active = active_runs.active_runs(held, [row]).get(row.name, [])
     asked = events.TaskRunRequested(
         at=act.at, task_name=state.name, author=act.author, note=act.note
     )
     # The start closes the request again: the audit log has the author and the time of the answer.
     operator_actions.audit(held, [row], act, TaskOverride.Kind.RUN)
-    return _write(held, row, declaration, begin_now(Story(state).then(asked), act.at), act.at)
+    story = begin_now(Story(state).then(asked), act.at, policy, active)
+    return _write(held, row, declaration, story, act.at)
+
+
+def _terms(row: ScheduledTask) -> StoredTerms | Declaration:
+    try:
+        return rows.terms_of(row)
+    except TaskTryDeserializeError as damage:
+        raise UnreadableRowError(rows.reason_of(damage)) from damage
 
 
 def _write(
@@ -127,18 +139,17 @@ def _write(
     now: datetime,
 ) -> Start:
     """Write the start that a story ends with."""
-    try:
-        terms = rows.terms_of(row)
-    except TaskTryDeserializeError as damage:
-        raise UnreadableRowError(rows.reason_of(damage)) from damage
+    terms = _terms(row)
     decision = settle(story, terms.schedule, now, terms.overlap_policy)
     assert decision.start is not None
     rows.take(row, decision)
     unserved = rows.unserved_rows(held.row, row, decision.events)
+    replaced = active_runs.request_cancels(held, decision.events)
+    decided = [*decision.events, *active_runs.ends_of(replaced, now)]
     started = Started(row, decision.start, declaration, terms.overlap_policy)
     [claim] = write_starts(held, [started], unserved)
     bulk_update.update(held.using, [row], rows.STATE_FIELDS)
-    told = outbox.tell(held, decision.events, [row], starts=[claim.started])
+    told = outbox.tell(held, decided, [row], [*unserved, *replaced], starts=[claim.started])
     return Start(claim, (*held.events, *told))
 
 

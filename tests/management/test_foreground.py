@@ -104,6 +104,44 @@ def test_it_is_recorded_like_every_other_run(person: Person) -> None:
     assert (task.next_run_at, task.wake_at) == (_utc(11), _utc(11))
 
 
+def _two_by_hand(sim: Simulation, policy: str) -> tuple[Start, TaskRun]:
+    """Start a long task by hand while a scheduled run of it is in progress."""
+    job = sim.job(duration=timedelta(minutes=50))
+    sim.initialize([{"name": "t", "cron": HOURLY, "callback": job, "overlap_policy": policy}])
+    sim.advance_to("2024-01-01T11:10:00Z")
+    start = Person(sim).start()
+    return start, TaskRun.objects.exclude(pk=start.claim.run).latest("pk")
+
+
+def test_under_cancel_previous_the_run_in_progress_is_asked_to_end(sim: Simulation) -> None:
+    start, previous = _two_by_hand(sim, "cancel_previous")
+    assert previous.cancel_requested_at == sim.now
+    assert _kinds(start) == ["TaskRunRequested", "TaskRunCancelRequested", "TaskRunStarted"]
+    assert sim.task("t").running_run == start.claim.run
+    sim.advance_to("2024-01-01T11:55:00Z")
+    previous.refresh_from_db()
+    assert previous.outcome == "cancelled"
+
+
+def test_under_allow_the_run_in_progress_goes_on(sim: Simulation) -> None:
+    start, previous = _two_by_hand(sim, "allow")
+    assert previous.cancel_requested_at is None
+    assert _kinds(start) == ["TaskRunRequested", "TaskRunStarted"]
+
+
+def test_a_backfilled_run_cancels_nothing(sim: Simulation) -> None:
+    job = sim.job(duration=timedelta(minutes=50))
+    task = {"name": "t", "cron": HOURLY, "callback": job, "overlap_policy": "cancel_previous"}
+    sim.initialize([task])
+    sim.advance_to("2024-01-01T11:10:00Z")
+    [declaration] = conf.declarations([("t", HOURLY, print, DELAY)])
+    start = manual_runs.start_occurrence(
+        Person(sim).member, Process("desk", 1), declaration, _utc(9), sim.now, repeat=False
+    )
+    assert _kinds(start) == ["TaskRunStarted"]
+    assert not TaskRun.objects.filter(cancel_requested_at__isnull=False).exists()
+
+
 def test_the_instance_comes_lives_and_leaves_without_leading(person: Person) -> None:
     leader = SchedulerState.objects.get().leader_id
     start = person.start()
