@@ -29,6 +29,7 @@ from .overlap import (
     CONCURRENT,
     MOST_WAITING,
     ActiveRun,
+    FollowUp,
     Policy,
     Skip,
     Start,
@@ -40,17 +41,7 @@ from .schedule import Schedule
 from .start import Reason, begin, cancelling, start
 from .state import Story, TaskState, last_paused
 
-__all__ = [
-    "BELIEVABLE",
-    "CONCURRENT",
-    "Decision",
-    "Reason",
-    "Story",
-    "decide",
-    "end_pause",
-    "settle",
-    "start_now",
-]
+__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +228,9 @@ def _held_up(
             case Start() if policy == "enqueue":
                 # No run is active: the pending retry or the interrupted run goes first.
                 story = _queued(story, before, schedule, occurrence, now, None)
+            case Start() | FollowUp():
+                # The occurrence stays due, so there is nothing to record.
+                pass
     if story.state.running:
         return story
     reason = _reason(story.state, None, now)

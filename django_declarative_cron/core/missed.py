@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from . import events
 from .next_run import bound
-from .overlap import Policy
+from .overlap import RULES, Policy
 from .schedule import Schedule
 from .state import TaskState
 
 _TICK: Final = timedelta(microseconds=1)
-
-_DURING_A_RUN: Final[Mapping[Policy, str]] = {"coalesce": "coalesced", "skip": "overlap_skip"}
-"""Reasons of occurrences during a run; under the other policies runs do not block."""
 
 ON_TIME: Final = timedelta(minutes=1)
 """A start within this time is on time and no catch-up."""
@@ -101,13 +98,14 @@ def _missed(
 ) -> list[events.TaskSkipped]:
     """Return the missed occurrences up to an instant, with other reasons for those during a run."""
     freed = min(max(state.freed_at or state.mark, state.mark), last)
-    if policy not in _DURING_A_RUN:
+    during_a_run = RULES[policy].missed_as
+    if not during_a_run:
         freed = state.mark
     # An operator may have run the task long after occurrences that no scheduler started.
     began = min(max(state.last_attempt_at or state.mark, state.mark), freed)
     return [
         *account(state, schedule, (state.mark, began), reason, now),
-        *account(state, schedule, (began, freed), _DURING_A_RUN.get(policy, ""), now),
+        *account(state, schedule, (began, freed), during_a_run, now),
         *account(state, schedule, (freed, last), reason, now),
     ]
 

@@ -2,20 +2,48 @@
 
 A run is active while it runs or waits for a worker. A pending retry is not active: the
 occurrence pre-empts it.
+
+A new policy is a name in ``Policy``, a line in ``RULES`` and a case in ``decide_overlap``. Under
+``coalesce`` most decisions are not made here: ``decide`` and ``next_run`` leave a task alone while
+it runs, so ``decide_overlap`` is asked about it only where a run waits for a worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
 Policy = Literal["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
-POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "skip", "allow", "cancel_previous", "enqueue")
 
-CONCURRENT: Final[tuple[Policy, ...]] = ("allow", "cancel_previous")
-"""Policies under which active runs do not block."""
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The properties of a policy that other modules depend on.
+
+    Args:
+        is_concurrent: active runs do not block a start.
+        cancels: a start asks the active runs to end.
+        missed_as: the reason of missed occurrences during a past run, if it blocked them for
+            good. Under ``enqueue`` they would have waited.
+    """
+
+    is_concurrent: bool = False
+    cancels: bool = False
+    missed_as: str = ""
+
+
+RULES: Final[Mapping[Policy, Rule]] = {
+    "coalesce": Rule(missed_as="coalesced"),
+    "skip": Rule(missed_as="overlap_skip"),
+    "allow": Rule(is_concurrent=True),
+    "cancel_previous": Rule(is_concurrent=True, cancels=True),
+    "enqueue": Rule(),
+}
+POLICIES: Final[tuple[Policy, ...]] = tuple(RULES)
+CONCURRENT: Final = frozenset(name for name, rule in RULES.items() if rule.is_concurrent)
+CANCELLING: Final = frozenset(name for name, rule in RULES.items() if rule.cancels)
 
 MOST_WAITING: Final = 2
 """A warning is reported if more occurrences than this wait (CRON-S04)."""
@@ -70,22 +98,14 @@ class Wait:
 
     Args:
         behind: identity of the run directly before it.
-        waiting: how many wait, this one included.
     """
 
     behind: int
-    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """The occurrence stays due until the active run ends; one run then covers all such.
-
-    Args:
-        after: identity of that run.
-    """
-
-    after: int
+    """The occurrence stays due until the active run ends; one run then covers all such."""
 
 
 Overlap = Start | Skip | Wait | FollowUp
@@ -102,9 +122,9 @@ def decide_overlap(policy: Policy, active: Sequence[ActiveRun]) -> Overlap:
     if not active or policy == "allow":
         return Start()
     runs = sorted(active, key=lambda run: (run.waiting, run.scheduled_for))
-    if policy == "cancel_previous":
+    if policy in CANCELLING:
         return Start(tuple(run.run for run in runs if not run.cancel_requested))
     newest = runs[-1].run
     if policy == "enqueue":
-        return Wait(behind=newest, waiting=1 + sum(run.waiting for run in runs))
-    return Skip(blocked_by=newest) if policy == "skip" else FollowUp(after=newest)
+        return Wait(behind=newest)
+    return Skip(blocked_by=newest) if policy == "skip" else FollowUp()

@@ -37,17 +37,16 @@ def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
 
 def cancelling(story: Story, policy: Policy, active: Sequence[ActiveRun], now: datetime) -> Story:
     """Request the cancellation of the runs that a new run replaces."""
-    if policy != "cancel_previous":
-        return story
     answer = decide_overlap(policy, active)
-    cancels = answer.cancels if isinstance(answer, Start) else ()
+    if not isinstance(answer, Start):
+        return story
     name, waits = story.state.name, {run.run: run.waiting for run in active}
     return story.then(
         *(
             events.TaskRunCancelRequested(
-                at=now, task_name=name, run=run, reason="cancel_previous", waits=waits[run]
+                at=now, task_name=name, run=run, reason=policy, waits=waits[run]
             )
-            for run in cancels
+            for run in answer.cancels
         )
     )
 

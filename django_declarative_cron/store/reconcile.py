@@ -19,8 +19,8 @@ from enum import Enum
 from django.db.models import BooleanField, ExpressionWrapper, Min, Q
 
 from ..core import events
-from ..core.decide import BELIEVABLE
 from ..core.declarations.declaration import Declaration
+from ..core.next_run import BELIEVABLE
 from ..core.reconcile import Plan, Row, is_older, plan
 from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState

@@ -15,9 +15,10 @@ from django.db.models.lookups import Exact
 
 from ..conf import calendars
 from ..core import events
-from ..core.decide import CONCURRENT, Decision
+from ..core.decide import Decision
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms, decode_terms
+from ..core.overlap import CONCURRENT
 from ..core.state import TaskState
 from ..exceptions import DeclarativeCronError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun

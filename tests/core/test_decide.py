@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_declarative_cron.core import events
-from django_declarative_cron.core.decide import BELIEVABLE, Decision, Story, decide, settle
+from django_declarative_cron.core.decide import Decision, Story, decide, settle
+from django_declarative_cron.core.next_run import BELIEVABLE
 from django_declarative_cron.core.overlap import POLICIES, ActiveRun, Policy
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Schedule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import permutations
+from typing import get_args
 
 import pytest
 
@@ -32,6 +33,10 @@ QUEUED_LATER = ActiveRun("e", at(13), waiting=True)
 QUEUED_EARLY = ActiveRun("f", at(8), waiting=True)
 
 
+def test_each_policy_has_a_rule() -> None:
+    assert get_args(Policy) == POLICIES
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_an_active_run_each_policy_starts(policy: Policy) -> None:
     assert decide_overlap(policy, []) == Start()
@@ -51,15 +56,15 @@ def test_without_an_active_run_each_policy_starts(policy: Policy) -> None:
             "cancel_previous", [SECOND, QUEUED, ENDING, RUNNING], Start(("a", "b", "d")),
             id="all are cancelled, those that wait too",
         ),
-        pytest.param("enqueue", [RUNNING], Wait("a", 1), id="CRON-18 enqueue"),
-        pytest.param("enqueue", [RUNNING, QUEUED], Wait("d", 2), id="behind the one that waits"),
+        pytest.param("enqueue", [RUNNING], Wait("a"), id="CRON-18 enqueue"),
+        pytest.param("enqueue", [RUNNING, QUEUED], Wait("d"), id="behind the one that waits"),
         pytest.param(
-            "enqueue", [QUEUED_LATER, RUNNING, QUEUED], Wait("e", 3), id="behind all that wait",
+            "enqueue", [QUEUED_LATER, RUNNING, QUEUED], Wait("e"), id="behind all that wait",
         ),
         pytest.param(
-            "enqueue", [RUNNING, QUEUED_EARLY], Wait("f", 2), id="behind one that waits since long",
+            "enqueue", [RUNNING, QUEUED_EARLY], Wait("f"), id="behind one that waits since long",
         ),
-        pytest.param("coalesce", [RUNNING], FollowUp("a"), id="coalesce"),
+        pytest.param("coalesce", [RUNNING], FollowUp(), id="coalesce"),
     ],
 )  # fmt: skip
 def test_the_decision(policy: Policy, active: list[ActiveRun], expected: Overlap) -> None:

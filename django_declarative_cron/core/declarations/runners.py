@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from ..overlap import CANCELLING
 from .declaration import Target
 from .item import Item
 from .problems import Check
@@ -40,7 +41,7 @@ def read_runner(
     if target is None:
         return THREAD
     options = typed.get("options", {})
-    gives_way = typed.get("overlap_policy") == "cancel_previous"
+    gives_way = typed.get("overlap_policy") in CANCELLING
     limits = [key for key in LIMITS if options.get(key) is not None]
     to_be_ended = timeout is not None or gives_way or bool(limits)
     is_atomic = typed.get("atomic", False)
