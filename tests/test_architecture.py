@@ -223,3 +223,15 @@ def test_a_docstring_that_is_missing_would_be_found() -> None:
     assert not _is_documented(Made)
     assert {"django_declarative_cron.Scheduler.stop", "models.TaskRun"} <= set(PUBLIC)
     assert {"management/commands/cron.py", "store/__init__.py"} <= set(PUBLIC)
+
+
+def test_references_to_the_semantics_name_a_heading() -> None:
+    page = (CHECKOUT / "docs" / "semantics.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^#+ (.+)$", page, re.MULTILINE))
+    package = Path(django_declarative_cron.__file__).parent
+    sources = (" ".join(path.read_text(encoding="utf-8").split()) for path in package.rglob("*.py"))
+    text = "\n".join(sources)
+    named = set(re.findall(r'docs/semantics\.md, "([^"]+)"', text))
+    assert named, "no reference was found"
+    assert named <= headings
+    assert re.findall(r"docs/semantics\.md(?!, \")|semantics \d", text) == []

@@ -38,10 +38,10 @@ from .overlap import (
 )
 from .retry import Retry
 from .schedule import Schedule
-from .start import Reason, begin, cancelling, start
+from .start import Reason, cancelling, start, start_waiting
 from .state import Story, TaskState, last_paused
 
-__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_now"]
+__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_manually"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,10 @@ def _expired_pause(story: Story, schedule: Schedule, now: datetime) -> Story:
 
 
 def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, note: str) -> Story:
-    """End a pause: account for its occurrences, none of which runs (semantics 9)."""
+    """End a pause: account for its occurrences, none of which runs.
+
+    See docs/semantics.md, "Pauses and manual runs".
+    """
     state = story.state
     schedule = bound(schedule, state)
     last = last_paused(state, at)
@@ -140,7 +143,7 @@ def end_pause(story: Story, schedule: Schedule, at: datetime, *, author: str, no
     return story.then(*told)
 
 
-def start_now(
+def start_manually(
     story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun] = ()
 ) -> Story:
     """Start a task for an operator; due occurrences stay due."""
@@ -244,7 +247,7 @@ def _next_in_line(
 ) -> Story:
     line = sorted((run for run in active if run.waiting), key=lambda run: run.scheduled_for)
     if line and story.state.pending_retry_until is None:
-        return begin(story, line[0], now)
+        return start_waiting(story, line[0], now)
     return start(story, "manual", None, now) if reason == "manual" else story
 
 

@@ -18,7 +18,7 @@ BACKFILL: Final = "backfill"
 """The reason of runs that are independent of the schedule: pending occurrences stay pending."""
 
 
-def begin(story: Story, run: ActiveRun, now: datetime) -> Story:
+def start_waiting(story: Story, run: ActiveRun, now: datetime) -> Story:
     """Start a waiting run."""
     state = story.state
     return story.then(

@@ -19,7 +19,7 @@ handling between two spans.
 
 With a field for seconds, read "second" for "minute" in all of this.
 
-Source: semantics of civil time; 001 Cron Language Specification.
+Source: docs/semantics.md, "Daylight saving time"; 001 Cron Language Specification.
 """
 
 from __future__ import annotations

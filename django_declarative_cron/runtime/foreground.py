@@ -18,7 +18,7 @@ from ..core.declarations.declaration import Declaration
 from ..signals import publish
 from ..store import liveness, manual_runs, results
 from ..store.guard import Candidacy, Member, peek
-from ..store.manual_runs import AlreadyRunningError, LiveDueError, Start
+from ..store.manual_runs import AlreadyRunningError, CommittedStart, LiveDueError
 from ..store.operator_actions import Act
 from ..store.results import Result
 from . import watchers
@@ -72,7 +72,7 @@ def run_now(
 
 def run_started(
     member: Member,
-    start: Start,
+    start: CommittedStart,
     declaration: Declaration,
     clock: Clock,
     started: Callable[[], None] = _nothing,
@@ -116,7 +116,7 @@ def _living(member: Member, clock: Clock, watchdog: WatchdogProcess | None) -> I
         watchdog.dismiss()
 
 
-def _work(start: Start, declaration: Declaration, member: Member) -> Work:
+def _work(start: CommittedStart, declaration: Declaration, member: Member) -> Work:
     claim, ending = start.claim, Ending()
     return Work(
         id=claim.run,
@@ -204,7 +204,7 @@ class Backfill:
         watchdog = self.watchdog()
         return run_started(self.member, start, self.declaration, self.clock, watchdog=watchdog)
 
-    def _start(self, occurrence: datetime) -> Start:
+    def _start(self, occurrence: datetime) -> CommittedStart:
         is_waiting = False
         while True:
             now = self.clock.now()

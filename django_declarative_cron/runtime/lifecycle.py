@@ -3,7 +3,7 @@
 A stop that is requested during an initialisation is published immediately and taken as a step
 when the initialisation has ended with any outcome; the state Running is skipped then.
 
-Source: 001 Scheduler State Model, 001 Polling State Model; semantics 2.
+Source: 001 Scheduler State Model, 001 Polling State Model.
 """
 
 from __future__ import annotations

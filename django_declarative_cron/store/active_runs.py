@@ -59,7 +59,7 @@ def is_overtaken(run: TaskRun, task: ScheduledTask) -> bool:
 
 def active_runs(held: LockedDeployment, tasks: Iterable[ScheduledTask]) -> Active:
     """Return the active and waiting runs of tasks that need them for the next decision."""
-    # A task that coalesces is not considered while it runs.
+    # The other tasks have no active run, so most ticks need no query.
     asked = {task.name: task for task in tasks if task.waiting or task.running_run is not None}
     if not asked:
         return {}
@@ -130,11 +130,9 @@ def request_cancels(held: LockedDeployment, told: Iterable[events.Event]) -> lis
     # A run that no worker has fetched yet can end immediately.
     waiting = mine.filter(pk__in=[event.run for event in asked], waits_in__isnull=False)
     offered = list(waiting.order_by("pk"))
-    _end_waiting(mine.filter(pk__in=[run.pk for run in offered]), at)
-    mine.filter(pk__in=[event.run for event in asked if not event.waits]).update(
-        cancel_requested_at=at
-    )
-    _end_waiting(mine.filter(pk__in=[event.run for event in asked if event.waits]), at)
+    unstarted = {run.pk for run in offered} | {event.run for event in asked if event.waits}
+    _end_waiting(mine.filter(pk__in=unstarted), at)
+    mine.filter(pk__in={event.run for event in asked} - unstarted).update(cancel_requested_at=at)
     return offered
 
 
@@ -205,20 +203,23 @@ def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
     )
 
 
-def begin(held: LockedDeployment, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]) -> None:
+def start_waiting_runs(
+    held: LockedDeployment, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]
+) -> None:
     """Start runs that have waited."""
     begun = [(row, event) for row, event in begun if event.waited is not None]
     for row, event in begun:
         row.running_run = event.waited
-    for is_alone in (True, False):
+    for is_concurrent in (False, True):
         runs = {
             event.waited: event.actual_time
             for row, event in begun
-            if event.waited and runs_beside(row) is not is_alone
+            if event.waited and runs_beside(row) is is_concurrent
         }
         if not runs:
             continue
-        values = {"running_slot": F("task_name")} if is_alone else {}
+        # A run that blocks others takes the one slot of its task; a concurrent one keeps its own.
+        values = {} if is_concurrent else {"running_slot": F("task_name")}
         _active(held).filter(pk__in=runs).update(
             outcome=Outcome.RUNNING,
             started_at=_dates(runs),
@@ -302,7 +303,7 @@ def write_starts(
 ) -> list[Claim]:
     """Write the runs that start; their tasks' rows point at them and are still to be saved."""
     operator_actions.sign(held, unserved)
-    begin(held, [(each.row, each.event) for each in started])
+    start_waiting_runs(held, [(each.row, each.event) for each in started])
     _offer_waited(held.member, started)
     fresh = [each for each in started if each.event.waited is None]
     runs = [_run_row(held, each) for each in fresh]

@@ -193,7 +193,10 @@ def _switched(
     pause: TaskOverride | None,
     now: datetime,
 ) -> Story:
-    """Let ``enabled`` switched off and on behave as a pause (semantics 9)."""
+    """Let ``enabled`` switched off and on behave as a pause.
+
+    See docs/semantics.md, "Pauses and manual runs".
+    """
     name = declaration.name
     if enabled_before and not declaration.enabled:
         return story.then(events.TaskPaused(at=now, task_name=name, author=declaration.origin))
@@ -306,7 +309,10 @@ class Known:
         )
 
     def boot_of(self, name: str) -> datetime | None:
-        """Return the occurrence that a new task runs first (001 First Startup, semantics 9)."""
+        """Return the occurrence that a new task runs first (001 First Startup).
+
+        See docs/semantics.md, "New tasks".
+        """
         return None if name in self.served or name in self.running else self.owed.get(name)
 
 

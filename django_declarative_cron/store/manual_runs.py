@@ -14,8 +14,7 @@ from django.db.models.expressions import BaseExpression
 
 from ..conf import options
 from ..core import events
-from ..core.decide import Story, settle
-from ..core.decide import start_now as begin_now
+from ..core.decide import Story, settle, start_manually
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms
 from ..core.start import BACKFILL, backfill
@@ -62,7 +61,7 @@ class AlreadyRunningError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class CommittedStart:
     """A committed start.
 
     Args:
@@ -75,7 +74,9 @@ class Start:
 
 
 @database.again_after_conflict
-def start_now(member: Member, process: Process, declaration: Declaration, act: Act) -> Start:
+def start_now(
+    member: Member, process: Process, declaration: Declaration, act: Act
+) -> CommittedStart:
     """Start a task now, beside its schedule; the instance need not lead, and comes with it.
 
     Under ``cancel_previous``, the runs in progress are asked to end first.
@@ -112,7 +113,7 @@ def free_row(held: LockedDeployment, name: str) -> ScheduledTask:
 
 def _start_now(
     held: LockedDeployment, row: ScheduledTask, declaration: Declaration, act: Act
-) -> Start:
+) -> CommittedStart:
     state, policy = rows.state_of(row), _terms(row).overlap_policy
     active = active_runs.active_runs(held, [row]).get(row.name, [])
     asked = events.TaskRunRequested(
@@ -120,7 +121,7 @@ def _start_now(
     )
     # The start closes the request again: the audit log has the author and the time of the answer.
     operator_actions.audit(held, [row], act, TaskOverride.Kind.RUN)
-    story = begin_now(Story(state).then(asked), act.at, policy, active)
+    story = start_manually(Story(state).then(asked), act.at, policy, active)
     return _write(held, row, declaration, story, act.at)
 
 
@@ -137,7 +138,7 @@ def _write(
     declaration: Declaration,
     story: Story,
     now: datetime,
-) -> Start:
+) -> CommittedStart:
     """Write the start that a story ends with."""
     terms = _terms(row)
     decision = settle(story, terms.schedule, now, terms.overlap_policy)
@@ -150,7 +151,7 @@ def _write(
     [claim] = write_starts(held, [started], unserved)
     bulk_update.update(held.using, [row], rows.STATE_FIELDS)
     told = outbox.tell(held, decided, [row], [*unserved, *replaced], starts=[claim.started])
-    return Start(claim, (*held.events, *told))
+    return CommittedStart(claim, (*held.events, *told))
 
 
 class DoneError(RuntimeError):
@@ -195,7 +196,7 @@ def start_occurrence(
     *,
     repeat: bool,
     candidacy: Candidacy = Candidacy(),  # noqa: B008 - frozen
-) -> Start:
+) -> CommittedStart:
     """Start a run of one occurrence of the past.
 
     Raises:

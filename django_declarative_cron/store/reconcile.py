@@ -1,5 +1,6 @@
-"""Which registration set may take the place of which (semantics 2 and 9).
+"""Which registration set may take the place of which.
 
+See docs/semantics.md, "Several schedulers and deployments".
 The newest successful initialisation wins: its set is the active one, and processes with
 another set are superseded. There are two exceptions.
 

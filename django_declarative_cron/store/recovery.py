@@ -53,7 +53,7 @@ def has_living_holder(
 
 
 def reap(held: LockedDeployment, now: datetime) -> list[events.Event]:
-    """End the runs of dead processes as interrupted (semantics 3, "who is dead").
+    """End the runs of dead processes as interrupted (docs/semantics.md, "Interrupted runs").
 
     A silent process may only have been kept from the database, as everybody was.
     So silence counts if the deployment was watched for as long without a gap;

@@ -93,7 +93,7 @@ def options_of(row: ScheduledTask) -> dict[str, Any]:
 
 
 def runs_beside(row: ScheduledTask, known: Declaration | None = None) -> bool:
-    """Return whether a run of a task keeps no other one from starting."""
+    """Return whether further runs of a task may start while one is active."""
     if known is not None and row.digest == known.digest:
         return known.overlap_policy in CONCURRENT
     return options_of(row).get("overlap_policy") in CONCURRENT

@@ -433,7 +433,8 @@ class Instance:
     def crash(self) -> None:
         """Kill the process immediately, with all its activities.
 
-        The end of a run without a recorded result is lost with it (semantics 8).
+        The end of a run without a recorded result is lost with it (docs/semantics.md,
+        "Interrupted runs").
         """
         if self.scheduler is None:
             return
@@ -483,7 +484,10 @@ class Instance:
         self._act("IEs", at=at, **listed)
 
     def _note_return(self) -> None:
-        """Record the return of a scheduler to its own set (semantics 9)."""
+        """Record the return of a scheduler to its own set.
+
+        See docs/semantics.md, "Several schedulers and deployments".
+        """
         if self.leads_anew and self._registered != self._simulation.registered:
             self._act("IS", **self._registered)
             self._became_active(self._registered, self._simulation.now)

@@ -96,7 +96,11 @@ class Registration:
 
     @property
     def governed(self) -> bool:
-        """Return whether the theory governs this task (semantics 6)."""
+        """Return whether the theory governs this task.
+
+        It knows one overlap policy (docs/semantics.md, "Overlap policies"), retries after a fixed
+        delay, and no excluded occurrences.
+        """
         by_policy = self.retry == "policy" or bool(self.leaves_out)
         return self.overlap_policy == "coalesce" and not by_policy
 

@@ -15,7 +15,8 @@
   scheduler ends it, and no stop waits for it; while it is in flight, no other run of its task may
   start.
 
-A task that succeeded in the minute of its registration need not start again (semantics 9).
+A task that succeeded in the minute of its registration need not start again
+(docs/semantics.md, "New tasks").
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ class Verdict:
         worst_start_latency: the longest time from an obligation to its start, ``None`` without
             any. The specifications' one minute is a target, no axiom.
         starts: number of runs that started.
-        ungoverned: tasks with an overlap policy other than ``coalesce``; of them only the ends
-            that a stop waits for were checked.
+        ungoverned: tasks with an overlap policy other than ``coalesce``, with a retry policy, or
+            with excluded occurrences; of them only the ends that a stop waits for were checked.
     """
 
     mode: Mode

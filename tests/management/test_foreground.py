@@ -20,8 +20,8 @@ from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.store.manual_runs import (
     AlreadyRunningError,
+    CommittedStart,
     NotRegisteredError,
-    Start,
     UnreadableRowError,
 )
 from django_declarative_cron.store.operator_actions import Act
@@ -52,11 +52,11 @@ class Person:
     def act(self) -> Act:
         return Act(author="Ada", at=self.sim.now, note="to see")
 
-    def start(self, name: str = "t") -> Start:
+    def start(self, name: str = "t") -> CommittedStart:
         [declaration] = conf.declarations([(name, HOURLY, print, DELAY)])
         return manual_runs.start_now(self.member, Process("desk", 1), declaration, self.act)
 
-    def end(self, start: Start, *, succeeded: bool = True) -> None:
+    def end(self, start: CommittedStart, *, succeeded: bool = True) -> None:
         error = "" if succeeded else "ValueError: no"
         result = Result(
             start.claim.run,
@@ -73,7 +73,7 @@ def _utc(hour: int, minute: int = 0, second: int = 0) -> datetime:
     return datetime(2024, 1, 1, hour, minute, second, tzinfo=UTC)
 
 
-def _kinds(start: Start) -> list[str]:
+def _kinds(start: CommittedStart) -> list[str]:
     return [type(event).__name__ for event in start.events]
 
 
@@ -104,7 +104,7 @@ def test_it_is_recorded_like_every_other_run(person: Person) -> None:
     assert (task.next_run_at, task.wake_at) == (_utc(11), _utc(11))
 
 
-def _two_by_hand(sim: Simulation, policy: str) -> tuple[Start, TaskRun]:
+def _two_by_hand(sim: Simulation, policy: str) -> tuple[CommittedStart, TaskRun]:
     """Start a long task by hand while a scheduled run of it is in progress."""
     job = sim.job(duration=timedelta(minutes=50))
     sim.initialize([{"name": "t", "cron": HOURLY, "callback": job, "overlap_policy": policy}])

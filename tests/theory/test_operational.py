@@ -200,7 +200,7 @@ def test_what_a_run_does_after_its_task_changed_is_of_no_consequence(change: str
     assert check(records) == []
 
 
-# --- never twice for one minute (semantics 9) ---
+# --- never twice for one minute (docs/semantics.md, "New tasks") ---
 
 
 def test_a_task_back_in_the_minute_of_its_success_need_not_start() -> None:

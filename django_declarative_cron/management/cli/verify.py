@@ -40,6 +40,9 @@ _AXIOMS = {
     "EA5": "a due schedule becomes due again",
     "EA6": "after a crash nothing ends that has not started again",
 }
+_NOT_COVERED = (
+    "because the theory does not cover their overlap policy, retry policy or excluded occurrences"
+)
 _NOT_CHECKED: Mapping[Cause, str] = {
     "people": "people had paused, run or cleared their tasks",
     "clock": "the clock had been set back",
@@ -205,7 +208,7 @@ class VerifyReport:
                 yield f"Not checked, because {reason}: {format_count(number, 'run')}."
         for reason, names in (
             ("until their next occurrence", self.history.away),
-            ("because the theory does not cover their overlap policy", self.verdict.ungoverned),
+            (_NOT_COVERED, self.verdict.ungoverned),
             ("because they were registered over HTTP", self.over_http),
         ):
             if names:
