@@ -20,13 +20,6 @@ from .conftest import DELAY, HERE, START, Cron
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("still_clock")]
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
-
-
 @pytest.fixture(autouse=True)
 def _told_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(http_client, "BACKOFF", 0.0)

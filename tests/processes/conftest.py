@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,10 +16,11 @@ from django.db import connection
 
 from django_declarative_cron.models import SchedulerState
 
-from ..process import TIMEOUT, Process
+from ..process import Process
 from ..runtime.conftest import run_now
+from ..timeouts import wait_until
 
-__all__ = ["run_now"]
+__all__ = ["run_now", "wait_until"]
 
 Launch = Callable[..., Process]
 
@@ -69,16 +69,6 @@ def launch_two(launch: Launch) -> Callable[..., tuple[Process, Process]]:
         return (first, second) if leading_pid() == first.child.pid else (second, first)
 
     return begin
-
-
-def wait_until(is_so: Callable[[], object], what: str) -> None:
-    """Look again and again until something is so."""
-    pause = threading.Event()
-    for _ in range(int(TIMEOUT * 50)):
-        if is_so():
-            return
-        pause.wait(0.02)
-    raise AssertionError(f"it never came: {what}")
 
 
 def halt(process: Process) -> None:

@@ -26,6 +26,7 @@ from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.probes import Listener, Report, probe_pages
 
 from ..process import Process
+from ..timeouts import wait_until
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 FACTS = {"role": "standby", "tasks": 3, "running": 1}
@@ -181,15 +182,6 @@ class Leaping(SystemClock):
 @pytest.fixture
 def clock() -> Leaping:
     return Leaping()
-
-
-def wait_until(true: Callable[[], Any]) -> None:
-    looked = threading.Event()
-    for _ in range(int(TIMEOUT * 50)):
-        if true():
-            return
-        looked.wait(0.02)
-    raise AssertionError("it never came to be")
 
 
 def test_a_new_scheduler_is_alive_and_not_ready() -> None:

@@ -20,6 +20,7 @@ from django_declarative_cron.runtime.engine import longest_sleep
 from django_declarative_cron.store import claims, liveness
 from django_declarative_cron.store.guard import Peek
 
+from ..timeouts import wait_until
 from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 BODY = """
@@ -118,15 +119,6 @@ RunNow = Callable[..., None]
 ACTS_OF_PEOPLE = 1.0
 
 
-def _wait_until(is_so: Callable[[], object]) -> None:
-    pause = threading.Event()
-    for _ in range(int(TIMEOUT * 50)):
-        if is_so():
-            return
-        pause.wait(0.02)
-    raise AssertionError("it never came")
-
-
 def _has_no_leader() -> bool:
     return SchedulerState.objects.get().leader_id is None
 
@@ -175,7 +167,7 @@ def test_a_stop_that_the_database_refuses_to_write_down_is_written_down_later(
     stopping = threading.Thread(target=_stop, args=(scheduler,))
     stopping.start()
     try:
-        _wait_until(_has_no_leader)
+        wait_until(_has_no_leader)
         assert refusals
         assert SchedulerInstance.objects.get().stop_requested_at is not None
         assert TaskRun.objects.get().outcome == "running"

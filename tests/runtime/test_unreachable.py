@@ -6,7 +6,6 @@ before and is not concerned.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -24,7 +23,8 @@ from django_declarative_cron.store import database, silent_connections
 
 from .. import proxy
 from ..proxy import Proxy
-from .conftest import TIMEOUT, Heard
+from ..timeouts import wait_until
+from .conftest import Heard
 
 _HERE = {
     "postgresql": connection.settings_dict["HOST"].startswith("/"),
@@ -174,15 +174,6 @@ def network(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator
             settings.update(kept)
 
 
-def _wait_until(is_so: Callable[[], bool], what: str) -> None:
-    pause = threading.Event()
-    for _ in range(int(TIMEOUT * 50)):
-        if is_so():
-            return
-        pause.wait(0.02)
-    raise AssertionError(f"it never came: {what}")
-
-
 def _runs() -> int:
     return TaskRun.objects.filter(outcome="failed").count()
 
@@ -199,17 +190,17 @@ def test_a_database_that_cannot_be_reached_is_outlived_and_nothing_is_doubled(
     trouble, scheduler = TROUBLES[kind](network), Scheduler()
     scheduler.initialize([(f"t{n}", "* * * * *", fail, timedelta(0)) for n in range(3)])
     try:
-        _wait_until(lambda: _runs() >= 3, "runs before")
+        wait_until(lambda: _runs() >= 3, "runs before")
         trouble.begin()
         try:
-            _wait_until(lambda: not probes.report(scheduler).ready, "it knows")
+            wait_until(lambda: not probes.report(scheduler).ready, "it knows")
             told, before = probes.report(scheduler), _runs()
             assert told.live and "the database refused the newest pass" in told.line
-            _wait_until(lambda: _is_told(heard, trouble.words), f"one of {trouble.words}")
+            wait_until(lambda: _is_told(heard, trouble.words), f"one of {trouble.words}")
         finally:
             trouble.end()
-        _wait_until(lambda: _runs() >= before + 6, "runs afterwards")
-        _wait_until(lambda: probes.report(scheduler).ready, "ready again")
+        wait_until(lambda: _runs() >= before + 6, "runs afterwards")
+        wait_until(lambda: probes.report(scheduler).ready, "ready again")
     finally:
         assert scheduler.stop()
     rows = TaskRun.objects.exclude(started_at=None)
