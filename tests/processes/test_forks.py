@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ..ports import free_port
 from ..timeouts import TIMEOUT
 from .conftest import Launch, wait_until
 
@@ -60,7 +60,7 @@ def test_children_of_callbacks_handle_signals_and_have_no_descriptor_of_ours(
 def test_a_worker_that_is_left_behind_keeps_no_port(
     launch: Launch, run_now: RunNow, notes: Path
 ) -> None:
-    ports = [_free_port(), _free_port()]
+    ports = [free_port(), free_port()]
     arguments = ("--health-port", str(ports[0]), "--metrics-port", str(ports[1]))
     process = launch(arguments=arguments)
     run_now("leave-a-worker-thread")
@@ -74,8 +74,3 @@ def test_a_worker_that_is_left_behind_keeps_no_port(
     finally:
         with suppress(ProcessLookupError):
             os.kill(int(line.split()[1]), signal.SIGKILL)
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as found:
-        return int(found.getsockname()[1])

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from ...ports import free_port, is_free
 from ...timeouts import TIMEOUT
 from .conftest import Example
 
@@ -123,8 +124,7 @@ def running(
         example: the copy.
         output: takes what it says.
     """
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     with output.open("wb") as file:
         shop = subprocess.Popen(
             example.command("run.py", "--port", str(port)),
@@ -154,12 +154,6 @@ def wait_until(
     while not happened():
         assert shop.poll() is None and time.monotonic() < deadline, terminal()
         time.sleep(0.05)
-
-
-def is_free(port: int) -> bool:
-    """Tell whether nobody listens on a port."""
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) != 0
 
 
 def names(folder: Path) -> list[str]:
