@@ -96,6 +96,9 @@ def _is_plain(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Fix the order, and leave slow tests out where no path is named."""
+    if hasattr(signal, "SIGHUP"):
+        # Under nohup it is ignored, and every process that a test starts would ignore it too.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if getattr(config.option, "randomly_seed", None) == "default":
         config.option.randomly_seed = SEED
     if _is_plain(config):
