@@ -42,7 +42,7 @@ from .base import NOTHING, TEMPLATES, Columns, LiveUpdatesMixin, instant, text_c
 from .summary import ListSummary, is_scheduler_running, list_summary
 from .task_detail import task_context
 
-_SHOWN_AS_TEXT = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic", *OPERATING)
+_SHOWN_AS_OPTIONS = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic", *OPERATING)
 
 
 class TaskChangeList(ChangeList):
@@ -199,7 +199,7 @@ def arguments(task: ScheduledTask) -> str:
 @admin.display(description=_("options"))
 def options(task: ScheduledTask) -> str:
     declared = _declared(task)
-    shown = {key: declared[key] for key in _SHOWN_AS_TEXT if key in declared}
+    shown = {key: declared[key] for key in _SHOWN_AS_OPTIONS if key in declared}
     extra = declared.get("options")
     return _json(shown | extra if isinstance(extra, dict) else shown)
 

@@ -42,6 +42,10 @@ RULES: Final[Mapping[Policy, Rule]] = {
     "enqueue": Rule(),
 }
 POLICIES: Final[tuple[Policy, ...]] = tuple(RULES)
+DEFAULT_POLICY: Final[Policy] = "skip"
+"""The policy of dict entries without the key."""
+POLICY_OF_ROWS: Final[Policy] = "coalesce"
+"""The policy of stored declarations without the key; it never loses an occurrence."""
 CONCURRENT: Final = frozenset(name for name, rule in RULES.items() if rule.is_concurrent)
 CANCELLING: Final = frozenset(name for name, rule in RULES.items() if rule.cancels)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..core.declarations.operating import KEYS as OPERATING
+from ..core.overlap import DEFAULT_POLICY, POLICY_OF_ROWS
 from ..formatting import iso8601
 from ..models import ScheduledTask
 from ..store.queries import next_start_of
@@ -15,7 +16,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "timezone": "UTC",
     "args": [],
     "options": {},
-    "overlap_policy": "skip",
+    "overlap_policy": DEFAULT_POLICY,
     "enabled": True,
     "description": None,
     "gap": "skip",
@@ -46,7 +47,7 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
         "type": row.callback,
         "args": declared.get("args", []),
         "options": declared.get("options", {}),
-        "overlap_policy": declared.get("overlap_policy", "skip"),
+        "overlap_policy": declared.get("overlap_policy", POLICY_OF_ROWS),
         "enabled": is_enabled(row),
         "description": row.description or None,
         **{key: entry[key] for key in ("gap", "fold", *OPERATING) if key in entry},

@@ -303,6 +303,7 @@ PATHS_OF_CODE = (
     "Path of one declaration",
     "Path of one occurrence",
     "Path of one failed result",
+    "Path of one new overlap policy",
 )
 
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
+from ..overlap import DEFAULT_POLICY
 from ..schedule import Schedule
 from .declaration import Declaration, Target
 from .fields import (
@@ -151,7 +152,6 @@ def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | Non
 
 DEFAULT_DIALECT: Final = "ojs"
 DEFAULT_ZONE: Final = "UTC"
-DEFAULT_OVERLAP: Final = "skip"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
 
@@ -226,7 +226,7 @@ def _as_written(
     return {
         "enabled": typed.get("enabled", True),
         "description": typed.get("description") or "",
-        "overlap_policy": typed.get("overlap_policy", DEFAULT_OVERLAP),
+        "overlap_policy": typed.get("overlap_policy", DEFAULT_POLICY),
         "timeout": job.timeout,
         "atomic": typed.get("atomic", False),
         "queue": job.queue,
