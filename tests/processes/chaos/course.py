@@ -24,10 +24,10 @@ from .accounts import Accounts
 from .clocks import Clock
 from .evidence import Attempt, Overlap
 from .fleet import Fleet
-from .monitoring import Vacancy, Watch
 from .place import Place
 from .plan import Plan
 from .storm import Storm
+from .watch import Vacancy, Watch
 
 GRACE = 3.0
 _SHOWN = 5

@@ -16,9 +16,9 @@ from django_declarative_cron.store.operator_actions import Act
 
 from .clocks import Clock
 from .fleet import Fleet, Ship
-from .monitoring import Watch
 from .place import Place
 from .plan import Plan
+from .watch import Watch
 
 _STEP = 0.05
 
