@@ -85,7 +85,7 @@ def test_what_succeeded_is_not_run_again_unless_asked(
     cron("backfill", "t", "--from", "2024-01-01T02:00Z", "--to", "2024-01-01T02:00Z")
     answer = cron("backfill", "t", *SPAN)
     assert answer.lines[1] == "2/4  2024-01-01 02:00 UTC  has succeeded before: not run again"
-    assert answer.lines[-1] == "3 succeeded, 1 done."
+    assert answer.lines[-1] == "3 succeeded, 1 had succeeded before."
     assert cron("backfill", "t", *SPAN, "--repeat").lines[-1] == "4 succeeded."
     assert sorted(_past(), key=lambda run: run[1:])[:2] == [
         ("succeeded", HOURS[0], 1),
@@ -139,7 +139,7 @@ def test_after_an_interrupt_it_goes_on(
     assert "the same command goes on where it ended" in answer.err
     assert ScheduledTask.objects.get().orphaned is False
     answer = cron("backfill", "t", *SPAN)
-    assert answer.lines[-1] == "2 succeeded, 2 done."
+    assert answer.lines[-1] == "2 succeeded, 2 had succeeded before."
 
 
 def test_excluded_days_are_left_out_and_said(
@@ -263,7 +263,7 @@ def test_it_waits_for_a_run_in_progress(cron: Cron, register: Callable[..., None
     answer = cron("backfill", "t", *SPAN, clock=clock)
     assert (answer.code, clock.waits) == (0, 1)
     # That run was for the first occurrence, and succeeded.
-    assert answer.lines[-1] == "3 succeeded, 1 done."
+    assert answer.lines[-1] == "3 succeeded, 1 had succeeded before."
 
 
 def test_where_nobody_leads_it_ends_the_run_of_a_process_that_died(

@@ -35,7 +35,8 @@ def test_what_waits_says_for_what(cron: Cron, hourly: Simulation) -> None:
     answer = cron("explain", "a", "--timezone", "UTC", clock=hourly.clock)
     assert answer.code == 0
     assert answer.lines[0] == (
-        "It last ran at 2024-01-01 10:00:30 UTC and succeeded. The next run starts at"
+        "It last ran at 2024-01-01 10:00:30 UTC and succeeded. "
+        "The next run starts at 2024-01-01 11:00 UTC."
     )
 
 
@@ -195,7 +196,7 @@ def test_instants_are_shown_in_the_zone_of_the_reader(cron: Cron, sim: Simulatio
         "2024-01-01",
         "23:00",
     ]
-    assert cron("history", *words, clock=sim.clock).lines[-1] == "1 row; times in Europe/Berlin."
+    assert cron("history", *words, clock=sim.clock).err == "1 run; times in Europe/Berlin.\n"
     assert cron("explain", "a", "--timezone", "CEST", clock=sim.clock).code == 2
 
 

@@ -38,7 +38,8 @@ def test_a_scheduler_that_has_checked_in_is_healthy(cron: Cron, led: Simulation)
     assert answer.code == 0
     (line,) = " ".join(answer.lines).splitlines()
     assert line.startswith("Healthy: 2 schedulers: ")
-    assert line.count("leads, heard of 0 s ago") == line.count("stands by, heard of 0 s ago") == 1
+    assert line.count("(leader, last heartbeat 0 s ago)") == 1
+    assert line.count("(standby, last heartbeat 0 s ago)") == 1
 
 
 def test_before_the_first_scheduler_it_is_unhealthy(cron: Cron, sim: Simulation) -> None:
@@ -52,7 +53,7 @@ def test_silence_is_unhealthy_and_says_what_is_overdue(cron: Cron, led: Simulati
     later = ManualClock(led.clock.now() + timedelta(hours=1, minutes=2))
     answer = cron("health", clock=later)
     assert answer.code == 1
-    assert "at work: none was heard of in the last 30 s; the last was " in answer.err
+    assert "is running: no heartbeat in the last 30 s; the last was of " in answer.err
     assert answer.err.endswith("1 h 2 min ago. 1 task overdue.")
 
 
@@ -96,11 +97,11 @@ def test_a_scheduler_that_stops_or_has_an_older_set_does_not_stand_by(
     leader = SchedulerState.objects.get().leader
     other = SchedulerInstance.objects.exclude(pk=leader.pk if leader else None)
     other.update(digest="older")
-    assert "has an outdated registration set, heard" in " ".join(
+    assert "(outdated registration set, last heartbeat" in " ".join(
         cron("health", clock=led.clock).lines
     )
     other.update(stop_requested_at=led.now)
-    assert "is stopping, heard of" in " ".join(cron("health", clock=led.clock).lines)
+    assert "(stopping, last heartbeat" in " ".join(cron("health", clock=led.clock).lines)
 
 
 def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:
@@ -108,7 +109,7 @@ def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:
     led[1].crash()
     answer = cron("health", clock=led.clock)
     assert answer.code == 1
-    assert answer.err.endswith(", which left with runs in flight.")
+    assert answer.err.endswith(", which left with unfinished runs.")
 
 
 def test_a_scheduler_that_lets_tasks_wait_is_unhealthy(
@@ -118,7 +119,7 @@ def test_a_scheduler_that_lets_tasks_wait_is_unhealthy(
     SchedulerInstance.objects.update(heartbeat_at=hangs.now())
     answer = cron("health", clock=hangs)
     assert answer.code == 1
-    assert "1 task overdue, in spite of 2 schedulers" in answer.err
+    assert "1 task overdue, despite 2 schedulers" in answer.err
     # A probe restarts what it probes: that is not to be done for the fault of another.
     assert cron("health", "--local", clock=hangs).code == 0
 
@@ -154,7 +155,7 @@ def test_a_probe_may_ask_for_its_own_host_and_process(cron: Cron, led: Simulatio
     assert ask("--pid", "8") == (0, 1)
     assert ask("--local", "--pid", "8") == (1, 0)
     answer = cron("health", "--local", "--pid", "8", clock=led.clock)
-    assert "at work on this host as process 8" in answer.err
+    assert "is running on this host as process 8" in answer.err
 
 
 def test_the_answer_for_programs(cron: Cron, led: Simulation) -> None:

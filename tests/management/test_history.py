@@ -63,12 +63,13 @@ def test_which_of_two_runs_it_was_stands_where_the_clocks_show_two(
         assert f"2026-11-01 {at}" in line
 
 
+@pytest.mark.usefixtures("eighty_columns")
 @pytest.mark.parametrize("words", [("history",), ("history", "flaky"), ("show", "flaky")])
-def test_tables_fit_the_width_of_a_pipe(
+def test_tables_fit_the_width_of_a_terminal(
     cron: Cron, three: Simulation, words: tuple[str, ...]
 ) -> None:
     TaskRun.objects.update(error="a long story " * 40)
-    answer = cron(*words, clock=three.clock)
+    answer = cron(*words, clock=three.clock, is_terminal=True)
     assert answer.code == 0
     assert max(map(columns, answer.lines)) <= 80
 

@@ -204,7 +204,6 @@ def test_what_a_task_says_of_them_is_told(
 def test_many_changes_are_counted(cron: Cron, at_start: ManualClock) -> None:
     answer = cron("next", "0 0 29 2 *", "--timezone", "Europe/Berlin", "-n", "3", clock=at_start)
     assert answer.lines[-1] == "12 more changes of the clock until then."
-    assert max(map(len, answer.lines)) <= 80
 
 
 def test_changes_for_machines(cron: Cron) -> None:

@@ -79,7 +79,10 @@ def test_an_unknown_channel_is_wrong_use(
 
 def test_without_channels_it_is_wrong_use(cron: Cron) -> None:
     answer = cron("notify", "--check")
-    assert (answer.code, answer.err) == (2, "NOTIFY names no channel.")
+    assert (answer.code, answer.err) == (
+        2,
+        "No channel is declared: set NOTIFY in DECLARATIVE_CRON.",
+    )
 
 
 def test_before_the_first_scheduler_people_are_told(

@@ -20,13 +20,14 @@ def test_it_is_written_and_compared(
     path = tmp_path / "schedule.txt"
     declare(yearly="0 3 2 1 *")
     answer = cron("snapshot", str(path), clock=at_start)
-    assert answer.out == f"{path} says when every task runs in the year from 2024-01-01 on.\n"
+    assert answer.out == f"{path} has the runs of every task in the year from 2024-01-01 on.\n"
     assert "    2024-01  Tue 2  03:00\n" in path.read_text()
-    assert cron("snapshot", str(path), "--check").out == f"The schedule is that of {path}.\n"
+    assert cron("snapshot", str(path), "--check").out == f"The schedule is as in {path}.\n"
     declare(yearly="0 4 2 1 *")
     answer = cron("snapshot", str(path), "--check")
     assert answer.code == 1
-    assert answer.err == f"The schedule is not that of {path} any more."
+    hint = f"`python manage.py cron snapshot {path}` writes it anew."
+    assert answer.err == f"The schedule differs from {path}. {hint}"
     assert answer.lines[2:] == [
         f"-yearly: 0 3 2 1 *  {PROJECT}  tests.management.callbacks.nothing",
         "-yearly: 2024-01  Tue 2  03:00",

@@ -75,12 +75,13 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     answer = cron("verify", clock=history.clock)
     assert answer.code == 1
     assert "The history has 3 violations." in answer.err
-    assert answer.lines[0].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
+    assert answer.lines[0].startswith("3 violations in 7 runs from ")
+    heading = answer.lines.index("") + 1
+    assert answer.lines[heading].split() == ["AXIOM", "WHEN", "TASK", "OWNER", "WHY"]
     at = local_time("2024-01-01 11:58").split()
     first = ["S1", *at, "a", "scheduler", "started", "without"]
-    assert answer.lines[1].split()[:8] == first
+    assert answer.lines[heading + 1].split()[:8] == first
     assert "S1: a run starts only where one is pending." in answer.lines
-    assert max(map(len, answer.lines)) <= 80
 
 
 def test_json_is_stable_and_in_utc(cron: Cron, history: Simulation) -> None:

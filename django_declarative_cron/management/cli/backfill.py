@@ -39,6 +39,7 @@ _TEXTS = {
     "done": "has succeeded before: not run again",
     "would_run": "would run",
 }
+_COUNTED = {"done": "had succeeded before", "would_run": "would run"}
 _OUTCOMES = {
     events.TaskRunCompleted: "succeeded",
     events.TaskRunFailed: "failed",
@@ -166,7 +167,7 @@ class BackfillReport:
             number = format_count(span.excluded, "occurrence")
             terminal.say(f"{number} on days that calendars exclude.")
         parts = [
-            f"{found[outcome]:,} {outcome.replace('_', ' ')}"
+            f"{found[outcome]:,} {_COUNTED.get(outcome, outcome)}"
             for outcome in _TEXTS
             if found[outcome]
         ]

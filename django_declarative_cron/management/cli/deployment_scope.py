@@ -21,7 +21,7 @@ from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
 from ...store.database import flaw_of_tables
-from ...store.queries import tagged
+from ...store.queries import tagged, tags_of
 from ...store.registration_sets import Removal, removal_of
 from ..migrations_check import require_tables
 from .subcommand import Options
@@ -76,6 +76,13 @@ class Scope:
             if name not in known:
                 raise self._removed(name) or unknown(name, known)
 
+    def unknown_tag(self, tag: str) -> CommandError:
+        """Return the error for a tag that no task has."""
+        known = sorted({each for task in self.tasks for each in tags_of(task)})
+        near = nearest(tag, known)
+        hint = f"Did you mean {near!r}?" if near else f"Tags in use: {', '.join(known) or 'none'}."
+        return CommandError(f"No task has the tag {tag!r}. {hint}", returncode=1)
+
     def removal_of(self, name: str) -> Removal | None:
         """Return the removal of a task, ``None`` for one that is registered or never ran."""
         if flaw_of_text(name) is not None or name in _declared_names():
@@ -114,9 +121,10 @@ def selected(scope: Scope, options: Options) -> list[str]:
     tag = options["tag"]
     tasks = scope.tasks if tag is None else tagged(scope.tasks, tag)
     found = [name or "" for name in tasks.order_by("name").values_list("name", flat=True)]
+    if not found and tag is not None:
+        raise scope.unknown_tag(tag)
     if not found:
-        reason = "No task is registered." if tag is None else f"No task has the tag {tag!r}."
-        raise CommandError(reason, returncode=1)
+        raise CommandError(f"No task is registered. {NOT_REGISTERED}", returncode=1)
     return found
 
 

@@ -30,7 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--max-age",
         type=_seconds,
         metavar="SECONDS",
-        help="how old a heartbeat may be; 30, or LEASE where that is longer",
+        help="maximum age of a heartbeat (default: 30, or LEASE if that is longer)",
     )
     parser.add_argument("--local", action="store_true", help="only a scheduler on this host counts")
     parser.add_argument("--pid", type=int, metavar="N", help="only that process id counts")
@@ -134,7 +134,7 @@ class HealthReport:
         names = ", ".join(_described(self.found, each) for each in alive)
         here = f"{format_count(len(alive), 'scheduler')}{self._place()}: {names}"
         if self._overdue:
-            return f"Unhealthy: {format_count(self._overdue, 'task')} overdue, in spite of {here}."
+            return f"Unhealthy: {format_count(self._overdue, 'task')} overdue, despite {here}."
         return f"Healthy: {here}.{_undelivered(self.events)}"
 
     def _silence(self) -> str:
@@ -146,8 +146,8 @@ class HealthReport:
         if candidates or not self._is_narrowed:
             last = _last_heard(found, candidates[0] if candidates else found.last)
         return (
-            f"{name} is at work{self._place()}: "
-            f"none was heard of in the last {format_duration(self.max_age)}{last}.{late}"
+            f"{name} is running{self._place()}: "
+            f"no heartbeat in the last {format_duration(self.max_age)}{last}.{late}"
         )
 
     def _place(self) -> str:
@@ -156,22 +156,23 @@ class HealthReport:
 
 
 def _described(found: Attendance, each: SchedulerInstance) -> str:
-    return f"{each} {_role(found, each)}, heard of {format_duration(found.age(each))} ago"
+    age = format_duration(found.age(each))
+    return f"{each} ({_role(found, each)}, last heartbeat {age} ago)"
 
 
 def _role(found: Attendance, each: SchedulerInstance) -> str:
     if each.pk == found.leader:
-        return "leads"
+        return "leader"
     if each.stop_requested_at is not None:
-        return "is stopping"
-    return "stands by" if each.digest == found.digest else "has an outdated registration set"
+        return "stopping"
+    return "standby" if each.digest == found.digest else "outdated registration set"
 
 
 def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
     if gave_up(last):
-        return f"; the last was {last}, which left with runs in flight"
+        return f"; the last was of {last}, which left with unfinished runs"
     stopped = "" if last.stopped_at is None else ", and it has stopped"
-    return f"; the last was {last}, {format_duration(found.age(last))} ago{stopped}"
+    return f"; the last was of {last}, {format_duration(found.age(last))} ago{stopped}"
 
 
 def _undelivered(events: Backlog | None) -> str:

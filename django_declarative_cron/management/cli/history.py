@@ -17,7 +17,7 @@ from ...store.sentences import masked
 from ...store.status import shown_end, shown_outcome
 from .datetimes import add_timezone, read_since, zone_of
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Subcommand, add_format, amount, write
+from .subcommand import Context, Options, Subcommand, add_choice, add_format, amount, write
 from .table import Cell
 from .terminal import Terminal
 
@@ -33,9 +33,8 @@ _ERROR_SHOWN = 200
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="of a task; all unless given")
-    parser.add_argument(
-        "--outcome", choices=[str(each) for each in Outcome.values], help="only runs that ended so"
-    )
+    outcomes = [str(each) for each in Outcome.values]
+    add_choice(parser, "--outcome", outcomes, "only runs that ended so", is_repeatable=False)
     parser.add_argument(
         "--since",
         metavar="ISO|AGO",
@@ -61,7 +60,7 @@ def _runs(scope: Scope, options: Options, now: datetime) -> QuerySet[TaskRun]:
         if not runs.exists():
             scope.require_registered([name])
     if options["outcome"] is not None:
-        runs = runs.filter(outcome=options["outcome"])
+        runs = runs.filter(outcome=options["outcome"].replace("-", "_"))
     if options["since"] is not None:
         runs = runs.filter(scheduled_for__gte=read_since("--since", options["since"], now))
     # A table shows none of the long texts.
@@ -85,9 +84,10 @@ class RunList:
     def render(self, terminal: Terminal) -> None:
         if self.runs:
             render_runs(terminal, self.runs, self.zone, self.now, named=self.is_of_all)
-            terminal.say()
-        limit = " or more" if self.is_cut else ""
-        terminal.say(f"{format_count(len(self.runs), 'row')}{limit}; times in {self.zone}.")
+            terminal.remark()
+        limit = ", the newest" if self.is_cut else ""
+        number = format_count(len(self.runs), "run") if self.runs else "No runs found"
+        terminal.remark(f"{number}{limit}; times in {self.zone}.")
 
 
 def render_runs(

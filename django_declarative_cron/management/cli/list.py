@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from argparse import ArgumentParser
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.core.management.base import CommandError
+
+from ...core.declarations.values import nearest
 from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
 from ...formatting import format_count, format_instant, format_relative, iso8601
@@ -19,7 +23,7 @@ from ...store.overview import judged, paces
 from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
 from .datetimes import add_timezone, zone_of
 from .deployment_scope import NOT_REGISTERED, Scope
-from .subcommand import Context, Options, Subcommand, add_format, write
+from .subcommand import Context, Options, Subcommand, add_choice, add_format, write
 from .table import Cell
 from .terminal import Terminal
 
@@ -40,18 +44,12 @@ _REFRESH_INTERVAL = 2.0
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "patterns", nargs="*", metavar="PATTERN", help="only tasks with such names, as report-*"
+        "patterns", nargs="*", metavar="PATTERN", help='only tasks with such names: "report-*"'
     )
-    parser.add_argument(
-        "--status",
-        action="append",
-        choices=[status.replace("_", "-") for status in Status],
-        metavar="STATUS",
-        help=f"only tasks of this status: {', '.join(map(word, Status))}; repeatable",
-    )
+    add_choice(parser, "--status", Status, "only tasks of this status", is_repeatable=True)
     parser.add_argument("--tag", metavar="TAG", help="only tasks with this tag")
     parser.add_argument(
-        "--wide", action="store_true", help="whole lines on a terminal too, as in a pipe"
+        "--wide", action="store_true", help="whole lines on a terminal, as in a pipe"
     )
     parser.add_argument("--watch", action="store_true", help="refresh every 2 s, until Ctrl-C")
     add_timezone(parser)
@@ -82,6 +80,8 @@ def _report(context: Context, options: Options, zone: ZoneInfo) -> TaskList:
     initialized_at = scope.initialized_at()
     tasks = scope.tasks if options["tag"] is None else tagged(scope.tasks, options["tag"])
     readings = [read(task, now) for task in with_runs(tasks, now)]
+    if initialized_at is not None:
+        _refuse_unknown(scope, options, readings)
     kept = [reading for reading in readings if _is_asked_for(reading, options)]
     slow = []
     if initialized_at is not None and options["format"] != "json":
@@ -93,6 +93,18 @@ def _report(context: Context, options: Options, zone: ZoneInfo) -> TaskList:
         ]
     kept.sort(key=lambda reading: reading.order)
     return TaskList(scope, initialized_at, kept, slow, zone, now, options["wide"])
+
+
+def _refuse_unknown(scope: Scope, options: Options, readings: list[Reading]) -> None:
+    """Raise ``CommandError``, with exit code 1, for a tag or pattern that no task has."""
+    if options["tag"] is not None and not readings:
+        raise scope.unknown_tag(options["tag"])
+    names = [reading.task.name or "" for reading in readings]
+    for pattern in options["patterns"]:
+        if names and not any(fnmatchcase(name, pattern) for name in names):
+            near = nearest(pattern, names)
+            hint = f"Did you mean {near!r}?" if near else "Patterns are such as 'report-*'."
+            raise CommandError(f"No task is called {pattern!r}. {hint}", returncode=1)
 
 
 def _is_asked_for(reading: Reading, options: Options) -> bool:
@@ -128,57 +140,68 @@ class TaskList:
             terminal.say(NOT_REGISTERED)
             terminal.say("`python manage.py cron plan` shows what that would be.")
             return
+        terminal.remark(self._summary())
+        terminal.remark()
+        is_narrow = terminal.is_interactive and not self.is_wide
         if self.readings:
-            rows = [self._row(terminal, reading) for reading in self.readings]
-            terminal.one_line_table(rows, _HEADER, wide=self.is_wide)
-            terminal.say()
-        self._summary(terminal)
+            rows = [self._row(terminal, reading, is_narrow) for reading in self.readings]
+            terminal.table(rows, _HEADER, "cut" if is_narrow else "whole")
+        remarks = list(self._remarks())
+        if remarks:
+            terminal.remark()
+        for text in remarks:
+            terminal.remark(text)
 
-    def _row(self, terminal: Terminal, reading: Reading) -> list[Cell]:
+    def _row(self, terminal: Terminal, reading: Reading, is_narrow: bool) -> list[Cell]:
+        """Return the cells of a task; a narrow terminal has no room for what is usual."""
         task, status = reading.task, reading.status
+        is_usual = is_narrow and task.timezone == self.zone.key
         return [
             Cell((f"{status.symbol} {word(status)}",), terminal.paint(_ROLES.get(status))),
             Cell((task.name or "",)),
-            Cell((f"{task.cron} {task.timezone}",)),
-            Cell(tuple(self._next_run(reading))),
+            Cell((task.cron if is_usual else f"{task.cron} {task.timezone}",)),
+            Cell(tuple(self._next_run(reading, is_narrow))),
             Cell((_last_run(task, self.now),)),
         ]
 
-    def _next_run(self, reading: Reading) -> list[str]:
+    def _next_run(self, reading: Reading, is_narrow: bool) -> list[str]:
         start, texts = reading.next_start, []
         if reading.task.run_requested_at is not None:
             texts.append(f"asked for {format_relative(reading.task.run_requested_at, self.now)}")
         if start is None:
             return [*texts, _why_never(reading)]
         distance = format_relative(start.at, self.now)
+        if is_narrow:
+            return [*texts, distance]
         distance = distance if start.reason == "due" else f"retry {distance}"
         return [*texts, f"{distance} ({format_instant(start.at, self.zone)})"]
 
-    def _summary(self, terminal: Terminal) -> None:
-        found = Counter(reading.status for reading in self.readings)
-        parts = [f"{found[status]} {word(status)}" for status in Status if found[status]]
+    def _summary(self) -> str:
+        found = Counter(word(reading.status) for reading in self.readings)
         number = format_count(len(self.readings), "task")
-        terminal.say(f"{number}{': ' if parts else ''}{', '.join(parts)}.")
+        parts = [f"{count} {status}" for status, count in found.items()]
+        return f"{number}{': ' if parts else ''}{', '.join(parts)}."
+
+    def _remarks(self) -> Iterator[str]:
         for reading in self.readings:
             if reading.problem:
-                terminal.say(f"{reading.task.name!r} is broken: {reading.problem}")
+                yield f"{reading.task.name!r} is broken: {reading.problem}"
         for reading in self.readings:
             if is_suspicious(reading.task.interruptions):
                 runs = format_count(reading.task.interruptions, "run")
                 text = f"may end the process it runs in: its last {runs} ended with it."
-                terminal.say(f"{reading.task.name!r} {text}")
-        if found[Status.OVERDUE]:
-            terminal.say("Overdue tasks wait for a scheduler: `python manage.py runscheduler`.")
-        for text in self.slow:
-            terminal.say(text)
+                yield f"{reading.task.name!r} {text}"
+        if any(reading.status == Status.OVERDUE for reading in self.readings):
+            yield "Overdue tasks wait for a scheduler: `python manage.py runscheduler`."
+        yield from self.slow
 
 
 def _why_never(reading: Reading) -> str:
     """Return why no start comes by itself."""
     if reading.problem:
-        return "not while it is broken"
+        return "when repaired"
     if not reading.task.enabled:
-        return "disabled in its declaration"
+        return "when enabled"
     if not reading.is_paused and reading.task.paused_since is None:
         return "never"
     retry = "" if reading.task.pending_retry_until is None else "retry "

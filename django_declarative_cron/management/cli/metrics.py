@@ -35,7 +35,7 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.verbatim(text_of(options["file"]))
         return
     try:
-        body, _ = exposition(read_counts())
+        body, _ = exposition(read_counts(context.clock))
     except MetricsUnavailableError as error:
         raise CommandError(str(error), returncode=2) from error
     if is_json:

@@ -27,7 +27,7 @@ def _arguments(parser: ArgumentParser) -> None:
     act.add_argument(
         "--check",
         action="store_true",
-        help="notify if no scheduler is at work or tasks are overdue; for a cron job",
+        help="notify if no scheduler is running or tasks are overdue; for a cron job",
     )
     parser.add_argument("--channel", metavar="NAME", help="only this channel")
     parser.add_argument("--user", dest="author", metavar="NAME", help="who asks")
@@ -57,7 +57,7 @@ def _answer(context: Context, options: Options) -> None:
         told = format_count(found.notified, "channel")
         raise CommandError(f"Unhealthy: {lines} ({told} notified.)", returncode=1)
     if not is_json:
-        context.terminal.say("Healthy: nobody needs to be told.", "SUCCESS")
+        context.terminal.say("Healthy: nothing to report.", "SUCCESS")
 
 
 def _test(context: Context, channels: list[Channel], author: str, is_json: bool) -> None:
@@ -83,7 +83,7 @@ def _test(context: Context, channels: list[Channel], author: str, is_json: bool)
 def _channels(name: str | None) -> list[Channel]:
     known = conf.options().NOTIFY
     if not known:
-        raise CommandError("NOTIFY names no channel.", returncode=2)
+        raise CommandError("No channel is declared: set NOTIFY in DECLARATIVE_CRON.", returncode=2)
     found = [each for each in known if name in (None, each.name)]
     if not found:
         names = ", ".join(repr(each.name) for each in known)

@@ -16,6 +16,7 @@ from .table import Cell
 from .terminal import Terminal
 
 _SHOWN = 20
+_HEADER = ("HAPPENED", "EVENT", "TASK", "STATE")
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="requeue dead-lettered events, which were refused for too long",
     )
     parser.add_argument(
-        "-n", type=amount, default=_SHOWN, metavar="N", help=f"how many are shown; {_SHOWN}"
+        "-n", type=amount, default=_SHOWN, metavar="N", help=f"how many (default: {_SHOWN})"
     )
     add_format(parser)
 
@@ -60,9 +61,9 @@ class Outbox:
         if not self.total:
             terminal.say("No event waits.", "SUCCESS")
             return
-        terminal.table([_row(event) for event in self.events])
+        terminal.table([_row(event) for event in self.events], _HEADER)
         if self.total > len(self.events):
-            terminal.say(f"{format_count(self.total - len(self.events), 'more event')}.")
+            terminal.remark(f"{format_count(self.total - len(self.events), 'more event')}.")
 
 
 def _row(event: OutboxEvent) -> list[Cell]:

@@ -40,8 +40,7 @@ def _answer(context: Context, options: Options) -> None:
     until = _until(options, context.clock.now())
     done = "Paused until resumed"
     if until is not None:
-        shown = format_instant(until, conf.project_zone())
-        done = f"Paused until {shown} ({iso8601(until)})"
+        done = f"Paused until {format_instant(until, conf.project_zone())}"
 
     def pause(names: list[str], who: Act) -> list[str]:
         return operator_actions.pause(names, who, until=until)

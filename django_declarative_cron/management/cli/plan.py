@@ -12,7 +12,7 @@ from ...formatting import format_duration
 from ...store.reconcile import plan_for
 from .deployment_scope import Scope, declared
 from .subcommand import Context, Options, Subcommand, add_format, write
-from .table import Cell, cells
+from .table import Cell
 from .terminal import Terminal
 
 _HEADER = ("CHANGE", "TASK", "DETAILS")
@@ -20,8 +20,8 @@ _NEW, _OVERRIDDEN = "+ new", "~ overridden"
 _PRESERVED, _ORPHANED = "= preserved", "- orphaned"
 _MEANINGS = {
     _NEW: "state begins; only the current minute may be due",
-    _OVERRIDDEN: "state starts afresh; only the current minute may be due",
-    _ORPHANED: "row is removed; its history and people's acts stay",
+    _OVERRIDDEN: "state begins anew; only the current minute may be due",
+    _ORPHANED: "row is removed; its history and audit log stay",
     _PRESERVED: "state is kept",
 }
 _ROLES = {_NEW: "SUCCESS", _OVERRIDDEN: "WARNING", _ORPHANED: "ERROR"}
@@ -77,13 +77,6 @@ class PlanReport:
 
     def render(self, terminal: Terminal) -> None:
         plan, entries = self.plan, list(self._entries())
-        if entries:
-            terminal.table([_row(terminal, *entry) for entry in entries], _HEADER)
-            terminal.say()
-            present = {change for change, _, _ in entries}
-            meanings = [(change, text) for change, text in _MEANINGS.items() if change in present]
-            terminal.table([cells(change, text) for change, text in meanings])
-            terminal.say()
         terminal.say(
             f"{len(plan.new)} new, {len(plan.overridden)} overridden, "
             f"{len(plan.preserved)} preserved, {len(plan.orphaned)} orphaned."
@@ -91,8 +84,15 @@ class PlanReport:
         if plan.is_empty:
             terminal.say("Nothing would change.")
         else:
-            text = "Nothing was written; `python manage.py runscheduler` does it at its start."
-            terminal.say(text)
+            terminal.say("Nothing was written: `python manage.py runscheduler` makes the changes.")
+        if entries:
+            terminal.say()
+            terminal.table([_row(terminal, *entry) for entry in entries], _HEADER)
+            terminal.say()
+            present = {change for change, _, _ in entries}
+            for change, text in _MEANINGS.items():
+                if change in present:
+                    terminal.say(f"{change}: {text}")
 
     def _entries(self) -> Iterator[tuple[str, str, list[str]]]:
         for declaration in self.plan.new:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -26,13 +25,13 @@ from .explain import add_at, explanation_of, removal_report, sentence_of, why_of
 from .history import render_runs, run_as_dict
 from .list import task_as_dict, word
 from .subcommand import Context, Options, Report, Subcommand, add_format, write
-from .table import Cell
+from .table import Cell, cells
 from .terminal import Terminal
 
 _RUNS = 5
 _NEXT = 3
 
-Fact = tuple[str, list[str]]
+Fact = tuple[str, str]
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -93,44 +92,44 @@ class TaskReport:
             terminal.say(task.description)
         terminal.say(sentence_of(self.why, self.zone))
         terminal.say()
-        terminal.table([[Cell((label,)), Cell(tuple(lines))] for label, lines in self._facts()])
+        terminal.table(list(_rows(self._facts(), is_grouped=terminal.is_interactive)))
         if self.runs:
             terminal.say()
             render_runs(terminal, self.runs, self.zone, self.now, named=False)
 
     def _facts(self) -> Iterator[Fact]:
         reading, task = self.reading, self.reading.task
-        yield "status", [f"{reading.status.symbol} {word(reading.status)}"]
-        words = [] if reading.schedule is None else [describe(reading.schedule.expression)]
-        yield "schedule", [f"{task.cron}  {task.timezone}", *words]
-        yield "runs", [task.callback]
+        yield "status", f"{reading.status.symbol} {word(reading.status)}"
+        yield "schedule", f"{task.cron}  {task.timezone}"
+        if reading.schedule is not None:
+            yield "schedule", describe(reading.schedule.expression)
+        yield "callback", task.callback
         if task.registered_by:
-            yield "registered by", [task.registered_by]
+            yield "registered by", task.registered_by
         declared = task.declaration if isinstance(task.declaration, dict) else {}
         if declared.get("args"):
-            yield "arguments", [json.dumps(masked(declared["args"]), ensure_ascii=False)]
+            yield "arguments", json.dumps(masked(declared["args"]), ensure_ascii=False)
         if tags_of(task):
-            yield "tags", [", ".join(tags_of(task))]
+            yield "tags", ", ".join(tags_of(task))
         yield from _declared_facts(declared)
         yield from self._retry_facts()
-        for label, lines in groupby(self._instants(), key=itemgetter(0)):
-            yield label, [line for _, line in lines]
+        yield from self._instants()
         if ran_before_change(task):
-            yield "last attempt", ["not since its schedule changed"]
-        yield "runs so far", [f"{task.run_count:,}, {task.failures:,} failures in a row"]
+            yield "last attempt", "not since its schedule changed"
+        yield "runs so far", f"{task.run_count:,}, {task.failures:,} failures in a row"
         yield from self._newest_action()
 
     def _retry_facts(self) -> Iterator[Fact]:
         task, policy = self.reading.task, read_retry(self.reading.task)
         if task.retry_delay is not None:
-            yield "retry delay", [format_duration(task.retry_delay)]
+            yield "retry delay", format_duration(task.retry_delay)
         elif policy is not None:
-            yield "retry", [policy.in_words()]
+            yield "retry", policy.in_words()
         if self.reading.next_start is not None and self.reading.next_start.reason == "retry":
             most = "" if policy is None else f" of {policy.max_attempts}"
-            yield "next attempt", [f"{task.attempt + 1}{most}"]
+            yield "next attempt", f"{task.attempt + 1}{most}"
 
-    def _instants(self) -> Iterator[tuple[str, str]]:
+    def _instants(self) -> Iterator[Fact]:
         """Yield instants with their distances, which are aligned below each other."""
         task, start = self.reading.task, self.reading.next_start
         dated = [
@@ -154,7 +153,15 @@ class TaskReport:
             author = each.author or ("the scheduler itself" if each.reason else "")
             note = f": {each.note}" if each.note else ""
             with translation.override(None):
-                yield "newest act", [f"{each.get_kind_display()} by {author}{note}"]
+                yield "last action", f"{each.get_kind_display()} by {author}{note}"
+
+
+def _rows(facts: Iterable[Fact], *, is_grouped: bool) -> Iterator[list[Cell]]:
+    """Yield a row for each fact, which has its label unless the row above has it."""
+    above = ""
+    for label, text in facts:
+        yield cells("" if is_grouped and label == above else label, text)
+        above = label
 
 
 def _following(reading: Reading) -> list[datetime]:
@@ -167,18 +174,18 @@ def _following(reading: Reading) -> list[datetime]:
 def _declared_facts(declared: dict[str, Any]) -> Iterator[Fact]:
     if "runner" in declared:
         atomic = ", in one transaction" if declared.get("atomic") else ""
-        yield "runner", [f"{declared['runner']}{atomic}"]
+        yield "runner", f"{declared['runner']}{atomic}"
     if declared.get("timeout") is not None:
-        yield "timeout", [format_duration(declared["timeout"])]
+        yield "timeout", format_duration(declared["timeout"])
     if "overlap_policy" in declared:
-        yield "overlap", [str(declared["overlap_policy"])]
+        yield "overlap", str(declared["overlap_policy"])
     if "spread" in declared:
-        yield "spread", [f"by less than {format_duration(declared['spread'])}"]
-    yield "catch-up", [_catch_up(declared.get("catch_up_window"))]
+        yield "spread", f"by less than {format_duration(declared['spread'])}"
+    yield "catch-up", _catch_up(declared.get("catch_up_window"))
     if "exclude_calendars" in declared:
-        yield "not on days of", [", ".join(map(str, declared["exclude_calendars"]))]
+        yield "not on days of", ", ".join(map(str, declared["exclude_calendars"]))
     if "pause_after_failures" in declared:
-        yield "paused after", [f"{declared['pause_after_failures']:,} failures in a row"]
+        yield "paused after", f"{declared['pause_after_failures']:,} failures in a row"
 
 
 def _catch_up(seconds: float | None) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from django.core.management.base import CommandError
 
@@ -23,7 +24,7 @@ from .subcommand import Context, Options, Progress, Subcommand, add_format, amou
 from .table import Cell, cells
 from .terminal import Terminal
 
-_HEADER = ("TASK", "STARTS", "FIRST", "LAST")
+_HEADER = ("TASK", "STARTS", "FIRST", "LAST", "SCHEDULE")
 _LONGEST = timedelta(days=3660)
 _TICK = timedelta(microseconds=1)
 
@@ -157,33 +158,33 @@ class Simulated:
 
     def render(self, terminal: Terminal) -> None:
         zone = conf.project_zone()
-        if self.starts:
-            rows = [cells(format_instant(at, zone), name) for at, name in self.starts]
-            terminal.table(rows, ("START", "TASK"))
-            terminal.say()
-        if self.lines:
-            ordered = sorted(self.lines, key=lambda line: (-line.runs, line.name))
-            terminal.table([_row(terminal, line) for line in ordered], _HEADER)
-            terminal.say()
         starts = format_count(sum(line.runs for line in self.lines), "start")
         span = f"from {format_instant(self.begin, zone)} to {format_instant(self.end, zone)}"
         terminal.say(f"{starts} of {format_count(len(self.lines), 'task')} {span}.")
         if lost := sum(line.lost for line in self.lines):
-            occurrences = format_count(lost, "occurrence")
-            terminal.say(f"{occurrences} fall into gaps of the clock and would not run.")
+            terminal.say(f"Lost in gaps of the clock: {format_count(lost, 'occurrence')}.")
+        if self.starts:
+            terminal.say()
+            rows = [cells(format_instant(at, zone), name) for at, name in self.starts]
+            terminal.table(rows, ("START", "TASK"))
+        if self.lines:
+            terminal.say()
+            ordered = sorted(self.lines, key=lambda line: (-line.runs, line.name))
+            terminal.table([_row(terminal, line, zone) for line in ordered], _HEADER)
 
 
-def _row(terminal: Terminal, line: Line) -> list[Cell]:
-    zone = line.schedule.zone
+def _row(terminal: Terminal, line: Line, zone: ZoneInfo) -> list[Cell]:
+    """Return the cells of a task; a terminal has no room for the usual zone."""
     numbers = [f"{line.runs:,}", *([f"{line.lost:,} lost in gaps"] if line.lost else [])]
-    first = ("never",) if line.first is None else (format_civil(line.first, zone), zone.key)
-    last = () if line.last is None else (format_civil(line.last, zone),)
-    over = "" if line.origin == Origin.SETTINGS else "  (over HTTP)"
+    first = "never" if line.first is None else format_civil(line.first, zone)
+    last = "" if line.last is None else format_civil(line.last, zone)
+    is_usual = terminal.is_interactive and line.schedule.zone.key == zone.key
+    named = "" if is_usual else f" {line.schedule.zone.key}"
+    over = "" if line.origin == Origin.SETTINGS else " (over HTTP)"
     return [
-        Cell((line.name, f"{line.schedule.expression.text}{over}")),
+        Cell((line.name,)),
         Cell(tuple(numbers), terminal.paint("WARNING" if line.lost else None)),
-        Cell(first),
-        Cell(last),
+        *cells(first, last, f"{line.schedule.expression.text}{named}{over}"),
     ]
 
 

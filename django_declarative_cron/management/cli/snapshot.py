@@ -42,11 +42,11 @@ def _answer(context: Context, options: Options) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error}", returncode=1) from error
+        raise CommandError(f"{file} cannot be written: {_reason(error)}.", returncode=1) from error
     if is_json:
         context.terminal.data({"file": str(file), "from": _iso(text), "written": True})
     else:
-        text = f"{file} says when every task runs in the year from {first_day(text)} on."
+        text = f"{file} has the runs of every task in the year from {first_day(text)} on."
         context.terminal.lines(text)
 
 
@@ -54,7 +54,7 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
     try:
         kept = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        raise CommandError(f"{file} cannot be read: {error}", returncode=1) from error
+        raise CommandError(f"{file} cannot be read: {_reason(error)}.", returncode=1) from error
     first = first_day(kept)
     if first is None:
         raise CommandError(f"{file} is no snapshot of a schedule.", returncode=1)
@@ -64,11 +64,17 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
         same = {"file": str(file), "from": _iso(kept), "same": kept == present}
         context.terminal.data({**same, "changes": changes})
     elif kept == present:
-        context.terminal.lines(f"The schedule is that of {file}.")
+        context.terminal.lines(f"The schedule is as in {file}.")
     else:
         context.terminal.lines("\n".join(changes))
     if kept != present:
-        raise CommandError(f"The schedule is not that of {file} any more.", returncode=1)
+        hint = f"`python manage.py cron snapshot {file}` writes it anew."
+        raise CommandError(f"The schedule differs from {file}. {hint}", returncode=1)
+
+
+def _reason(error: Exception) -> str:
+    """Return the words of an error without its number."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _iso(text: str) -> str | None:
@@ -80,7 +86,7 @@ def _present(first: date) -> str:
     try:
         return yearbook(declared(), first)
     except CalendarError as error:
-        raise CommandError(f"Nobody knows when tasks run: {error}", returncode=1) from error
+        raise CommandError(f"A calendar does not answer: {error}", returncode=1) from error
 
 
 SNAPSHOT = Subcommand(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,6 +71,21 @@ def add_format(parser: ArgumentParser) -> None:
         choices=["table", "json"],
         default="table",
         help="a table for people (the default), or JSON with times in UTC",
+    )
+
+
+def add_choice(
+    parser: ArgumentParser, flag: str, words: Iterable[str], text: str, *, is_repeatable: bool
+) -> None:
+    """Add an option whose words are typed with hyphens; spaces and underscores do too."""
+    choices = [each.replace("_", "-") for each in words]
+    parser.add_argument(
+        flag,
+        action="append" if is_repeatable else "store",
+        type=lambda given: given.strip().replace("_", "-").replace(" ", "-"),
+        choices=choices,
+        metavar=flag.strip("-").upper(),
+        help=f"{text}: {', '.join(choices)}{'; repeatable' if is_repeatable else ''}",
     )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Literal
 
 GAP = "  "
 ELLIPSIS = "…"
 
 Paint = Callable[[str], str]
+Form = Literal["wrapped", "cut", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +28,29 @@ def cells(*texts: str) -> list[Cell]:
     return [Cell((text,)) for text in texts]
 
 
-def table(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
-    """Return the lines of a table; a text that is too long is wrapped."""
+def table(rows: Sequence[Sequence[Cell]], width: int | None, form: Form = "wrapped") -> list[str]:
+    """Return the lines of a table; without a width they are whole, one for each row.
+
+    Args:
+        rows: the cells of each row.
+        width: number of columns of the terminal.
+        form: whether a row that is too wide is wrapped, cut to one line, or left whole.
+    """
     if not rows:
         return []
-    widths = _widths(rows, width)
-    return [line for row in rows for line in _wrapped(row, widths)]
-
-
-def one_line_table(rows: Sequence[Sequence[Cell]], width: int | None) -> list[str]:
-    """Return the lines of a table with one line a row, cut to a width unless it is ``None``."""
-    if not rows:
-        return []
+    if form == "wrapped" and width is not None:
+        widths = _widths(rows, width)
+        return [line for row in rows for line in _wrapped(row, widths)]
     joined = [[Cell((", ".join(cell.lines),), cell.paint) for cell in row] for row in rows]
-    widths = _widths(joined, sys.maxsize if width is None else width)
+    widths = _widths(joined, width if form == "cut" else None)
     return [_line([(cell, cell.lines[0]) for cell in row], widths) for row in joined]
 
 
-def _widths(rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
+def _widths(rows: Sequence[Sequence[Cell]], width: int | None) -> list[int]:
     """Return the width of each column; the widest shrink first where there is no room."""
     widths = [max(map(_needed, column)) for column in zip(*rows, strict=True)]
+    if width is None:
+        return widths
     room = max(width - len(GAP) * (len(widths) - 1), len(widths) * 2)
     while sum(widths) > room:
         widths[widths.index(max(widths))] -= 1

@@ -13,9 +13,9 @@ from django.core.management.base import OutputWrapper
 from django.core.management.color import Style
 
 from ...exceptions import safe
-from .table import Cell, Paint, one_line_table, table
+from .table import Cell, Form, Paint, table, wrap
 
-_PIPED = 80
+_USUAL = (80, 24)
 _NARROWEST = 40
 _BREAKS = "\n\t"
 _CLEAR = "\x1b[H\x1b[2J"
@@ -46,17 +46,20 @@ class Terminal:
         return self._out.isatty()
 
     @property
-    def width(self) -> int:
-        """Return the number of columns: of the terminal, 80 for everything else."""
-        if not self.is_interactive:
-            return _PIPED
-        return max(shutil.get_terminal_size((_PIPED, 24)).columns, _NARROWEST)
+    def width(self) -> int | None:
+        """Return the number of columns of a terminal, ``None`` where lines may have any length."""
+        return _columns() if self.is_interactive else None
 
     def say(self, text: str = "", role: str = "") -> None:
         """Write one line, wrapped where it is too long for the terminal."""
-        paint = self.paint(role) if role else None
-        lines = table([[_escaped(Cell((text,), paint))]], self.width)
-        self._write(self._out, "\n".join(lines))
+        self.table([[Cell((text,), self.paint(role))]])
+
+    def remark(self, text: str = "") -> None:
+        """Write a line beside records, so that a pipe has records only."""
+        if self.is_interactive:
+            self.say(text)
+        elif text:
+            self.warn(text)
 
     def lines(self, text: str) -> None:
         """Write lines without wrapping, to compare or search them."""
@@ -66,10 +69,17 @@ class Terminal:
         """Write lines to standard error without wrapping."""
         self._write(self._err, safe(text, keep=_BREAKS))
 
+    def worded(self, error: str) -> str:
+        """Return an error, of which a terminal gets lines that fit."""
+        shown = safe(error, keep="\n")
+        if not self._err.isatty():
+            return shown
+        return "\n".join(part for line in shown.split("\n") for part in wrap(line, _columns()))
+
     def progress(self, text: str = "") -> None:
         """Show the progress of long work, on a terminal only; the next text replaces it."""
         if self._err.isatty():
-            shown = safe(text)[: self.width - 1]
+            shown = safe(text)[: _columns() - 1]
             back = "" if text else "\r"
             self._write(self._err, f"\r{shown.ljust(self._shown)}{back}", ending="")
             self._shown = len(shown)
@@ -79,21 +89,14 @@ class Terminal:
         if self.is_interactive:
             self._write(self._out, _CLEAR, ending="")
 
-    def table(self, rows: Sequence[Sequence[Cell]], header: Sequence[str] = ()) -> None:
-        """Write a table, wrapped to the width of the terminal."""
-        self._write(self._out, "\n".join(table(self._rows(rows, header), self.width)))
-
-    def one_line_table(
-        self, rows: Sequence[Sequence[Cell]], header: Sequence[str], *, wide: bool
+    def table(
+        self, rows: Sequence[Sequence[Cell]], header: Sequence[str] = (), form: Form = "wrapped"
     ) -> None:
-        """Write a table with one line a row: cut on a terminal, whole in a pipe or if wide."""
-        width = self.width if self.is_interactive and not wide else None
-        self._write(self._out, "\n".join(one_line_table(self._rows(rows, header), width)))
-
-    def _rows(self, rows: Sequence[Sequence[Cell]], header: Sequence[str]) -> list[list[Cell]]:
+        """Write a table; in a pipe its lines are whole, whatever the form."""
         heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
-        body = [[_escaped(cell) for cell in row] for row in rows]
-        return [heading, *body] if header else body
+        body = [[Cell(tuple(map(safe, cell.lines)), cell.paint) for cell in row] for row in rows]
+        lines = table([heading, *body] if header else body, self.width, form)
+        self._write(self._out, "\n".join(lines))
 
     def verbatim(self, text: str) -> None:
         """Write a text for another program without wrapping its lines."""
@@ -120,8 +123,8 @@ class Terminal:
             abandon(stream)
 
 
-def _escaped(cell: Cell) -> Cell:
-    return Cell(tuple(map(safe, cell.lines)), cell.paint)
+def _columns() -> int:
+    return max(shutil.get_terminal_size(_USUAL).columns, _NARROWEST)
 
 
 def abandon(stream: OutputWrapper | TextIO) -> None:

@@ -31,12 +31,12 @@ def _arguments(parser: ArgumentParser) -> None:
         action="append",
         dest="rights",
         choices=[str(right) for right in Right],
-        help="what its bearer may do; may be given several times, read unless it is given",
+        help="a permission of its bearer (default: read); repeatable",
     )
     parser.add_argument(
         "--expires",
         metavar="ISO",
-        help="from when on it is void, such as 2030-01-31; in TIME_ZONE unless it has an offset",
+        help="its end, such as 2030-01-31; in TIME_ZONE unless it has an offset",
     )
     parser.add_argument("--yes", action="store_true", help="revoke without asking first")
     add_author(parser)

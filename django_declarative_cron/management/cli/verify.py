@@ -163,17 +163,17 @@ class VerifyReport:
 
     def render(self, terminal: Terminal) -> None:
         violations, history = self.verdict.violations, self.history
-        if violations:
-            rows = [_row(terminal, each) for each in violations[:_SHOWN]]
-            terminal.table(rows, _HEADER)
-            terminal.say()
-            self._render_axioms(terminal)
         runs = format_count(history.runs, "run")
         extent = f"{runs} from {_local(history.begins or history.until)} to {_local(history.until)}"
         found = format_count(len(violations), "violation")
         terminal.say(f"{found} in {extent}.", "ERROR" if violations else "SUCCESS")
         for line in (*self._latency(), *self._open(), *self._not_checked()):
             terminal.say(line)
+        if violations:
+            terminal.say()
+            terminal.table([_row(terminal, each) for each in violations[:_SHOWN]], _HEADER)
+            terminal.say()
+            self._render_axioms(terminal)
 
     def _render_axioms(self, terminal: Terminal) -> None:
         broken = {each.axiom for each in self.verdict.violations}
@@ -184,7 +184,6 @@ class VerifyReport:
         if hidden > 0:
             further = format_count(hidden, "further violation")
             terminal.say(f"{further}: `--format json` has them all.")
-        terminal.say()
 
     def _latency(self) -> Iterator[str]:
         worst = self.verdict.worst_start_latency

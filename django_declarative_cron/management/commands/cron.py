@@ -117,9 +117,9 @@ class Command(BaseCommand):
             self._answer(SUBCOMMANDS[options["subcommand"]], context, options)
         except CommandError as error:
             # Messages may repeat names and texts that hold control characters.
-            error.args = (safe(str(error), keep="\n"),)
             if options.get("format") == "json" and not terminal.has_data:
-                terminal.data({"error": str(error)})
+                terminal.data({"error": safe(str(error), keep="\n")})
+            error.args = (terminal.worded(str(error)),)
             raise
 
     def _answer(self, subcommand: Subcommand, context: Context, options: dict[str, Any]) -> None:
