@@ -236,7 +236,9 @@ def _call(cron: Cron, sim: Simulation, line: str, *, is_terminal: bool) -> str:
             cache.clear()
     if is_terminal and not FOR_PROGRAMS.match(line):
         shown = [*answer.lines, *answer.err.splitlines()]
-        assert [each for each in shown if columns(each) > 80] == []
+        # A line of a traceback is as long as the path in it.
+        wide = [each for each in shown if columns(each) > 80 and 'File "' not in each]
+        assert wide == []
     return _masked(answer)
 
 
@@ -289,7 +291,12 @@ def _compare(name: str, text: str) -> None:
 @pytest.mark.requirement("001 Assumptions & Notes/1")
 @pytest.mark.usefixtures("eighty_columns")
 @pytest.mark.parametrize("name", _cases())
-def test_a_subcommand_looks_as_it_did(cron: Cron, deployment: Simulation, name: str) -> None:
+def test_a_subcommand_looks_as_it_did(
+    cron: Cron, deployment: Simulation, settings: Any, name: str
+) -> None:
+    if name in WITH_TRANSACTIONS:
+        # A run notifies by threads of its own, and waits for them at its end.
+        settings.DECLARATIVE_CRON = {}
     texts = [f"$ cron {name} --help\n{_help(cron_command.Command(), 'cron', name)}"]
     texts += [_transcript(cron, deployment, line) for line in CALLS[name]]
     _compare(name, "\n".join(texts))
@@ -300,6 +307,7 @@ def test_the_help_looks_as_it_did() -> None:
     _compare("cron", f"$ cron --help\n{_help(cron_command.Command(), 'cron')}")
 
 
+@pytest.mark.django_db
 @pytest.mark.usefixtures("eighty_columns")
 def test_runscheduler_looks_as_it_did(request: pytest.FixtureRequest) -> None:
     log, logger = io.StringIO(), logging.getLogger("django_declarative_cron")
