@@ -137,7 +137,7 @@ def test_a_calendar_that_gives_no_answer_is_an_error(settings: Any) -> None:
     with pytest.raises(CalendarError, match="the file is not there"):
         yearbook(conf.declarations(tasks), date(2027, 1, 1))
     settings.SCHEDULED_TASKS = tasks
-    with pytest.raises(CommandError, match="calendar .holidays. gives no answer"):
+    with pytest.raises(CommandError, match=r"calendar .holidays. gives no answer"):
         call_command("cron", "snapshot", "schedule.txt")
 
 
