@@ -71,15 +71,16 @@ class _VirtualNow(Value):
 
     @property
     def instant(self) -> Callable[[], datetime]:
-        # The store asks a virtual time for it by this name.
+        """Return what reads the clock; the store asks a virtual time for it by this name."""
         return self._clock.now
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
+        """Return the instant that the clock shows now as a parameter."""
         self.value = self._clock.now()
         return super().as_sql(compiler, connection)
 
     def as_mysql(self, compiler: Any, connection: Any) -> Any:
-        # The database returns a literal as text there, unless it is cast to a time.
+        """Return the same, cast: MySQL returns a literal as text otherwise."""
         sql, params = self.as_sql(compiler, connection)
         return f"CAST({sql} AS datetime(6))", params
 

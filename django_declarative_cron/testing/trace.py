@@ -126,6 +126,7 @@ class _View:
         self._is_active = False
 
     def follow(self, entry: Entry) -> None:
+        """Add what an entry of the whole trace means for the task."""
         kind, instance = entry.record["event"], entry.instance
         record = self._of_the_task(entry.record)
         match kind:
