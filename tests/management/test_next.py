@@ -27,19 +27,6 @@ def _at(text: str) -> ManualClock:
     return ManualClock(datetime.fromisoformat(text).astimezone(UTC))
 
 
-def test_an_expression_in_its_zone_and_in_utc(cron: Cron, at_start: ManualClock) -> None:
-    answer = cron("next", "0 7 * * 1-5", "--timezone", "Europe/Berlin", "-n", "3", clock=at_start)
-    assert answer.lines == [
-        "0 7 * * 1-5  Europe/Berlin",
-        "At 07:00, Monday through Friday.",
-        "",
-        "Europe/Berlin             UTC               FROM NOW",
-        "Tue 2024-01-02 07:00 CET  2024-01-02 06:00  in 19 h",
-        "Wed 2024-01-03 07:00 CET  2024-01-03 06:00  in 1 d",
-        "Thu 2024-01-04 07:00 CET  2024-01-04 06:00  in 2 d",
-    ]
-
-
 def test_the_list_of_a_task_has_its_zone_and_that_of_the_reader(
     cron: Cron, declare: Declare, at_start: ManualClock
 ) -> None:

@@ -125,13 +125,6 @@ def test_a_skip_to_come_is_explained_and_taken_back(cron: Cron, sim: Simulation)
     assert [kind for kind, _ in kinds] == ["skip", "unskip"]
 
 
-def test_what_is_paused_has_nothing_to_skip(cron: Cron, sim: Simulation) -> None:
-    sim.initialize([_task(sim, "a")])
-    cron("pause", "a", clock=sim.clock)
-    answer = cron("skip", "a", clock=sim.clock)
-    assert answer.lines == ["'a' is paused: nothing runs that could be skipped."]
-
-
 def test_show_says_how_a_task_is_operated(cron: Cron, sim: Simulation, settings: Any) -> None:
     settings.DECLARATIVE_CRON = HOLIDAYS
     said = {

@@ -136,15 +136,6 @@ def test_a_damaged_row_is_told(act: str, cron: Cron, ready: Simulation) -> None:
     assert answer.err.startswith("'a' is damaged: Invalid cron expression")
 
 
-def test_a_task_that_its_declaration_disables_cannot_be_resumed(
-    cron: Cron, sim: Simulation
-) -> None:
-    entry = {"name": "t", "cron": YEARLY, "timezone": "UTC", "enabled": False}
-    sim.initialize([{**entry, "callback": "tests.management.callbacks.nothing"}])
-    answer = cron("resume", "t", clock=sim.clock)
-    assert (answer.code, answer.err) == (1, "'t' is disabled by its declaration: enable it there.")
-
-
 def test_a_local_end_is_in_the_projects_zone(cron: Cron, ready: Simulation, settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     answer = cron("pause", "a", "--until", "2024-06-01 07:00", clock=ready.clock)
@@ -230,12 +221,6 @@ def test_retry_now_needs_a_pending_retry(cron: Cron, ready: Simulation) -> None:
     answer = cron("retry", "a", "b", "--now", clock=ready.clock)
     assert (answer.code, answer.out) == (1, "Retry requested: b\n")
     assert answer.err == "'a' has no retry pending; `cron run` runs it."
-
-
-def test_retry_clear_is_clear_retry(cron: Cron, ready: Simulation) -> None:
-    answer = cron("retry", "a", "b", "--clear", clock=ready.clock)
-    assert answer.lines == ["Retry cleared: b", "'a' had no retry pending."]
-    assert "one of the arguments --now --clear is required" in cron("retry", "b").err
 
 
 def test_all_tasks_at_once(cron: Cron, ready: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""How ``cron`` looks on terminals, in pipes and in poor encodings; and how it refuses."""
+"""How ``cron`` looks on terminals, in pipes and in poor encodings; how it refuses; its tables."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from django.core.management.base import OutputWrapper
 from django.core.management.color import no_style
 
-from django_declarative_cron.management.cli.table import Cell
+from django_declarative_cron.management.cli.table import Cell, columns, table, wrap
 from django_declarative_cron.management.cli.terminal import Terminal
-from django_declarative_cron.management.commands.cron import SUBCOMMANDS, Command
+from django_declarative_cron.management.commands.cron import SUBCOMMANDS
 from django_declarative_cron.testing import Simulation
 
 from ..conftest import CHECKOUT
@@ -37,37 +35,32 @@ def shown(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Simulation:
     return sim
 
 
-def test_a_terminal_sees_colours(cron: Cron, shown: Simulation) -> None:
-    assert ESCAPE in cron("list", clock=shown.clock, is_terminal=True).out
-
-
-def test_a_pipe_sees_none(cron: Cron, shown: Simulation) -> None:
-    assert ESCAPE not in cron("list", clock=shown.clock).out
-
-
-def test_a_pipe_may_ask_for_them(cron: Cron, shown: Simulation) -> None:
-    assert ESCAPE in cron("list", "--force-color", clock=shown.clock).out
-
-
-def test_no_color_is_heard_behind_the_subcommand(cron: Cron, shown: Simulation) -> None:
-    answer = cron("list", "--no-color", clock=shown.clock, is_terminal=True)
-    assert ESCAPE not in answer.out
-
-
-@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("0", False), ("", True)])
-def test_the_variable_no_color_is_heard(
-    value: str, coloured: bool, cron: Cron, shown: Simulation, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "is_terminal", "variable", "coloured"),
+    [
+        ((), True, None, True),
+        ((), False, None, False),
+        (("--force-color",), False, None, True),
+        (("--no-color",), True, None, False),
+        ((), True, "1", False),
+        ((), True, "0", False),
+        ((), True, "", True),
+        (("--force-color",), False, "1", True),
+    ],
+)
+def test_colours_are_for_terminals_unless_something_else_is_asked_for(
+    cron: Cron,
+    shown: Simulation,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    is_terminal: bool,
+    variable: str | None,
+    coloured: bool,
 ) -> None:
-    monkeypatch.setenv("NO_COLOR", value)
-    answer = cron("list", clock=shown.clock, is_terminal=True)
+    if variable is not None:
+        monkeypatch.setenv("NO_COLOR", variable)
+    answer = cron("list", *words, clock=shown.clock, is_terminal=is_terminal)
     assert (ESCAPE in answer.out) is coloured
-
-
-def test_force_color_outdoes_the_variable(
-    cron: Cron, shown: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert ESCAPE in cron("list", "--force-color", clock=shown.clock).out
 
 
 def test_json_is_never_coloured(cron: Cron, shown: Simulation) -> None:
@@ -76,11 +69,11 @@ def test_json_is_never_coloured(cron: Cron, shown: Simulation) -> None:
     assert answer.data["tasks"][0]["status"] == "retrying"
 
 
-@pytest.mark.parametrize(("columns", "width"), [(120, 120), (20, 40)])
+@pytest.mark.parametrize(("found", "width"), [(120, 120), (20, 40)])
 def test_a_terminal_gives_its_width(
-    columns: int, width: int, monkeypatch: pytest.MonkeyPatch
+    found: int, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = os.terminal_size((columns, 24))
+    size = os.terminal_size((found, 24))
     monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: size)
     out = OutputWrapper(io.StringIO())
     monkeypatch.setattr(OutputWrapper, "isatty", lambda self: True)
@@ -100,6 +93,7 @@ WRONG_USE = [
     (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
     (["next", "* * * * *", "-n", "0"], "'0' is no number from 1 to 1000"),
     (["pause"], "one of the arguments NAME --all --tag is required"),
+    (["retry", "b"], "one of the arguments --now --clear is required"),
 ]
 
 
@@ -142,14 +136,6 @@ def test_wrong_use_of_a_child_is_2(project_environment: dict[str, str]) -> None:
     assert child.stderr.startswith("usage: ")
 
 
-def test_every_reader_answers_machines(
-    cron: Cron, declare: Callable[..., list[Any]], sim: Simulation
-) -> None:
-    sim.initialize(declare(t="0 * * * *"))
-    for words in ("list",), ("plan",), ("next", "t"):
-        assert cron(*words, "--format", "json", clock=sim.clock).data
-
-
 def test_texts_of_data_cannot_change_a_terminal(
     cron: Cron, sim: Simulation, still_clock: None
 ) -> None:
@@ -187,44 +173,51 @@ def test_nonsense_is_wrong_use_and_no_traceback(
     assert not set("\0\ud800") & set(answer.out + answer.err)
 
 
-HELP = """\
-everyday subcommands:
-  list         show every task: overdue first, then by next run
-  show         show everything about one task
-  next         show when a task or an expression runs next
-  history      show runs, and why occurrences had none
-  run          run a task now, in the foreground
-  pause        pause tasks: nothing runs until resumed, or for a time
-  resume       end pauses; occurrences under them do not run
-  skip         skip the next occurrence; the one after it runs
-  retry        start pending retries now, or clear them
-  cancel       cancel runs that are in progress or waiting
-  health       check whether a scheduler is running
-  plan         preview the changes of a start of the scheduler
-
-advanced:
-  explain      explain why a task did or does not run
-  clear-retry  clear pending retries; the next occurrence runs
-  backfill     run occurrences of the past, one by one, in the foreground
-  simulate     count the occurrences in a time span
-  snapshot     write the dates of a year to a file, for review
-  prune        delete old history, in small batches
-  outbox       show events that wait for delivery
-  notify       test notifications, and report that no scheduler is running
-  metrics      print metrics for Prometheus, a dashboard or alert rules
-  token        create, list and revoke tokens of the HTTP API
-  verify       check the stored history against the axioms
-  import       write the tasks of another scheduler as SCHEDULED_TASKS
-"""
-
-
-def test_the_help_has_everyday_and_advanced_subcommands() -> None:
-    shown = Command().create_parser("manage.py", "cron").format_help()
-    assert HELP in shown
-    assert max(map(len, shown.splitlines())) <= 80
-
-
 def test_the_documented_completion_has_all_subcommands() -> None:
     page = (CHECKOUT / "docs" / "commands.md").read_text(encoding="utf-8")
     (words,) = re.findall(r'compgen -W "([^"]+)"', page)
     assert words.split() == list(SUBCOMMANDS)
+
+
+# --- tables ---
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("", 5, [""]),
+        ("a b", 5, ["a b"]),
+        ("one two three", 7, ["one two", "three"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("ab cdefgh", 4, ["ab", "cdef", "gh"]),
+        ("a  b", 5, ["a  b"]),
+        ("名前名前", 4, ["名前", "名前"]),
+        ("e\u0301e\u0301e\u0301", 2, ["e\u0301e\u0301", "e\u0301"]),
+    ],
+)
+def test_texts_are_wrapped_and_never_cut(text: str, width: int, lines: list[str]) -> None:
+    assert wrap(text, width) == lines
+    assert all(columns(line) <= width for line in lines)
+
+
+def test_the_widest_column_gives_way() -> None:
+    row = [Cell(("short",)), Cell(("a rather long text",)), Cell(("1", "2", "3"))]
+    assert table([row], 20) == [
+        "short  a rather    1",
+        "       long text   2",
+        "                   3",
+    ]
+
+
+def test_wide_signs_keep_columns_straight() -> None:
+    rows = [[Cell(("名前",)), Cell(("x",))], [Cell(("abcd",)), Cell(("y",))]]
+    assert table(rows, 80) == ["名前  x", "abcd  y"]
+
+
+def test_colour_takes_no_columns() -> None:
+    rows = [[Cell(("a",), lambda text: f"<{text}>"), Cell(("x",))], [Cell(("abc",)), Cell(("y",))]]
+    assert table(rows, 80) == ["<a>    x", "abc  y"]
+
+
+def test_no_rows_are_no_lines() -> None:
+    assert table([], 80) == []

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
+from django.db.migrations.recorder import MigrationRecorder
 
+from django_declarative_cron.management import migrations_check
+from django_declarative_cron.management.migrations_check import require_tables
 from django_declarative_cron.store import database
+
+from .conftest import Cron, run_child
 
 MIGRATE = "The tables of scheduled tasks are not there yet: run `python manage.py migrate` first."
 COMMANDS = [
@@ -21,10 +26,12 @@ COMMANDS = [
     ("explain", "a"),
     ("history",),
     ("plan",),
+    ("run", "a"),
     ("cancel", "a"),
     ("pause", "a"),
     ("resume", "a"),
     ("skip", "a"),
+    ("retry", "a", "--now"),
     ("clear-retry", "a"),
     ("health",),
     ("outbox",),
@@ -80,3 +87,58 @@ def test_an_error_is_json_where_that_is_asked_for(refusing: None, name: str) -> 
     code, said, out = failed(name, "--format", "json")
     assert code == 1
     assert json.loads(out) == {"error": said}
+
+
+# --- which tables are enough ---
+
+
+def test_one_missing_table_is_enough(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+    tables = connection.introspection.table_names()
+    tables.remove("django_declarative_cron_taskrun")
+    monkeypatch.setattr(connection.introspection, "table_names", lambda *args, **kwargs: tables)
+    with pytest.raises(CommandError, match="not there yet"):
+        require_tables("default")
+
+
+def test_an_unapplied_migration_is_named_too(db: None) -> None:
+    newest = MigrationRecorder(connection).migration_qs.filter(app="django_declarative_cron").last()
+    assert newest is not None
+    newest.delete()
+    with pytest.raises(CommandError, match=r"older than the code: run `python manage.py migrate`"):
+        require_tables("default")
+
+
+def test_tables_that_are_as_the_code_needs_them_pass(db: None) -> None:
+    require_tables("default")
+
+
+def test_another_database_is_named(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+    monkeypatch.setattr(
+        migrations_check, "flaw_of_tables", lambda using: "The tables are not there yet"
+    )
+    with pytest.raises(CommandError, match=r"migrate --database second`"):
+        require_tables("second")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("cron", "list"), ("runscheduler",)], ids=lambda w: w[0])
+def test_a_child_ends_with_2_and_without_traceback(
+    words: tuple[str, ...], project_environment: dict[str, str]
+) -> None:
+    child = run_child(*words, env=project_environment)
+    assert child.returncode == 2
+    assert child.stderr.splitlines()[-1].endswith("run `python manage.py migrate` first.")
+    assert "Traceback" not in child.stderr
+
+
+def test_an_expression_needs_no_tables(
+    cron: Cron,
+    monkeypatch: pytest.MonkeyPatch,
+    declare: Callable[..., list[Any]],
+    at_start: Any,
+    db: None,
+) -> None:
+    declare(fine="0 * * * *")
+    monkeypatch.setattr(connection.introspection, "table_names", lambda *args, **kwargs: [])
+    assert cron("next", "0 7 * * *", clock=at_start).code == 0
+    assert cron("next", "fine", clock=at_start).code == 0
