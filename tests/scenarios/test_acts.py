@@ -31,8 +31,10 @@ def sim(simulation: Started) -> Simulation:
     return sim
 
 
+@pytest.mark.requirement("002 CRON-28")
 def test_p59_a_pause_discharges_and_nothing_runs_for_it_at_resume(sim: Simulation) -> None:
     assert operator_actions.pause(["t"], _act(sim, "inventory")) == ["t"]
+    assert (sim.task("t").next_run_at, sim.task("t").wake_at) == (None, None)
     sim.advance_to("2024-01-01T13:30:00Z")
     assert operator_actions.resume(["t"], _act(sim)) == ["t"]
     sim.advance_to("2024-01-01T14:00:00Z")
@@ -66,11 +68,6 @@ def test_what_rests_or_never_runs_again_has_no_next_run_to_skip(sim: Simulation)
     operator_actions.pause(["t"], _act(sim))
     assert operator_actions.skip_next(["t"], _act(sim)) == []
     assert TaskOverride.objects.count() == 1
-
-
-def test_a_paused_task_has_no_next_run(sim: Simulation) -> None:
-    operator_actions.pause(["t"], _act(sim))
-    assert (sim.task("t").next_run_at, sim.task("t").wake_at) == (None, None)
 
 
 @pytest.mark.parametrize("until", ["12:30", "13:00"])
@@ -142,16 +139,6 @@ def test_run_now_runs_a_paused_task_too(sim: Simulation) -> None:
     sim.poll()
     assert sim.starts("t") == [utc("10:00"), utc("11:20")]
     assert sim.task("t").paused_since == utc("10:00")
-
-
-def test_run_now_waits_for_a_run_in_progress(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(duration=timedelta(minutes=10))
-    sim.initialize([("t", "0 10 * * *", job, FIVE_MINUTES)])
-    sim.advance_to("2024-01-01T10:05:00Z")
-    operator_actions.request_run(["t"], _act(sim))
-    sim.advance_to("2024-01-01T10:11:00Z")
-    assert sim.starts("t") == [utc("10:00"), utc("10:10")]
 
 
 def test_clear_retry_forgets_the_retry(simulation: Started, told: list[Event]) -> None:

@@ -1,9 +1,12 @@
-"""The bounds of 001: what a poll costs, counted in statements."""
+"""The bounds of 001 and 003: what a poll costs in statements, and that it keeps no memory."""
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -77,3 +80,25 @@ def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
     few, many = restart(10), restart(500)
     assert few < 60
     assert many <= _handful(few, 500)
+
+
+@pytest.mark.requirement("003 Resource Limits/3")
+@pytest.mark.slow
+def test_polling_on_and_on_keeps_no_memory() -> None:
+    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim.initialize([("yearly", "0 0 1 1 *", sim.job(), DELAY)])
+
+    def poll(times: int) -> int:
+        for _ in range(times):
+            sim.clock.advance(sim.now + timedelta(minutes=1))
+            sim.poll()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        # Caches fill once, at any time; what is kept of each poll shows in every span.
+        taken = [poll(360) for _ in range(4)]
+        assert min(after - before for before, after in pairwise(taken)) < 10 * 1024
+    finally:
+        tracemalloc.stop()

@@ -20,7 +20,7 @@ from django_declarative_cron.exceptions import (
     TaskListMismatchError,
     TaskTryDeserializeError,
 )
-from django_declarative_cron.models import ScheduledTask, SchedulerState
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import database
 
 from .conftest import FIVE_MINUTES, Started, utc
@@ -240,28 +240,29 @@ def _values(tasks: QuerySet[ScheduledTask]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.beyond_the_theory
-def test_one_that_cannot_be_calculated_later_is_set_aside_and_the_others_run(
+def test_p58_three_broken_tasks_of_a_hundred_hold_up_no_other(
     simulation: Started, monkeypatch: pytest.MonkeyPatch, told: list[Event]
 ) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize(
-        [("good", HOURLY, sim.job(), FIVE_MINUTES), ("bad", "0,7 * * * *", sim.job(), FIVE_MINUTES)]
-    )
-    bad = sim[0].scheduler.declarations[1].schedule if sim[0].scheduler else None
+    sim = simulation("10:59:00")
+    sim.initialize([(f"t{n:03}", "0 * * * *", sim.job(), FIVE_MINUTES) for n in range(100)])
+    broken = {"t050", "t051", "t052"}
+    assert sim[0].scheduler is not None
+    schedules = [d.schedule for d in sim[0].scheduler.declarations if d.name in broken]
     real = Schedule.latest_at_or_before
 
     def answer(self: Schedule, instant: datetime) -> datetime | None:
-        if self is bad:
-            raise CronCalculationError(self.expression.text, instant.isoformat(), OSError("gone"))
+        if any(self is each for each in schedules):
+            raise CronCalculationError(self.expression.text, str(instant), OSError("gone"))
         return real(self, instant)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Schedule, "latest_at_or_before", answer)
-        sim.advance_to("2024-01-01T11:00:00Z")
-    assert (len(sim.starts("good")), len(sim.starts("bad"))) == (1, 0)
-    assert sim.task("bad").broken_reason == (
-        "CronCalculationError: Failed to calculate next occurrence: gone"
-    )
-    assert {event.task_name for event in _of(told, events.TaskBroken)} == {"bad"}
+    monkeypatch.setattr(Schedule, "latest_at_or_before", answer)
+    sim.advance_to("2024-01-01T11:00:00Z")
+    started = TaskRun.objects.filter(started_at=utc("11:00")).values_list("task_name", flat=True)
+    assert len(started) == 97 and not broken & set(started)
+    reasons = ScheduledTask.objects.exclude(broken_reason="").values_list("name", "broken_reason")
+    why = "CronCalculationError: Failed to calculate next occurrence: gone"
+    assert dict(reasons) == dict.fromkeys(broken, why)
+    assert {event.task_name for event in _of(told, events.TaskBroken)} == broken
+    monkeypatch.undo()
     sim.advance_to("2024-01-01T11:06:00Z")
-    assert len(sim.starts("bad")) == 1
+    assert [len(sim.starts(name)) for name in sorted(broken)] == [1, 1, 1]

@@ -12,6 +12,7 @@ import pytest
 from django_declarative_cron import signals
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.store import operator_actions
 
 from .conftest import FIVE_MINUTES, Started, names, utc
 
@@ -97,17 +98,6 @@ def test_ad06_log_records_carry_the_contract(
     assert (completed.success, completed.duration) == (True, 0.0)
 
 
-@pytest.mark.requirement("003 Logging Guarantees/4")
-def test_ad08_a_preempted_retry_is_told_before_the_start(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("t", "* * * * *", sim.job(["fail", "ok"]), FIVE_MINUTES)])
-    told.clear()
-    sim.advance_to("2024-01-01T10:01:00Z")
-    assert names(told) == ["TaskRetryPreempted", "TaskRunStarted", "TaskRunCompleted"]
-
-
 @pytest.mark.requirement("001 Override Resolution/1")
 def test_ad09_every_task_is_told_once_by_its_kind(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:10:00")
@@ -184,16 +174,19 @@ def test_a_duration_is_told_to_the_microsecond(
     assert f" duration={shown} " in record.getMessage()
 
 
-@pytest.mark.requirement("003 Logging Guarantees/4")
-def test_events_of_an_act_come_after_the_commit(
-    simulation: Started, told: list[Event], django_capture_on_commit_callbacks: Any
+@pytest.mark.requirement("003 Logging Guarantees/4", "003 Error Handling/2")
+def test_events_of_an_act_come_after_the_commit_and_are_logged_with_their_author(
+    simulation: Started,
+    told: list[Event],
+    logged: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
-    from django_declarative_cron.store import operator_actions
-
     sim = simulation("10:10:00")
     sim.initialize([("t", "0 * * * *", sim.job(), timedelta(minutes=1))])
     told.clear()
     with django_capture_on_commit_callbacks(execute=True):
-        operator_actions.pause(["t"], operator_actions.Act(author="an operator", at=sim.now))
+        operator_actions.pause(["t"], operator_actions.Act("ada", sim.now, "inventory"))
         assert told == []
     assert names(told) == ["TaskPaused"]
+    [record] = _records(logged, "TaskPaused")
+    assert (record.taskName, record.author, record.note) == ("t", "ada", "inventory")

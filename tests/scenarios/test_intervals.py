@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from django_declarative_cron import theory
-from django_declarative_cron.core.retry import RetryPolicy
-from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.callables import Job
 
 from .conftest import Started, utc
@@ -107,91 +105,3 @@ def test_a_policy_puts_a_task_outside_the_theory(simulation: Started) -> None:
     sim.advance_to("2024-01-01T10:10:00Z")
     assert [run.attempt for run in sim.runs("t")] == [1, 2, 3]
     assert theory.check(sim.trace()) == []
-
-
-# --- policies of retries ---------------------------------------------------------------
-
-
-def retried(sim: Simulation, outcomes: list[Any], **retry: Any) -> Job:
-    job = sim.job(outcomes)
-    sim.initialize(every(job, "0 * * * *", options={"retry": retry}))
-    return job
-
-
-def test_attempts_are_counted_with_the_first_run(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    retried(sim, ["fail"], initial_interval="PT1M", backoff_coefficient=3, jitter=False)
-    sim.advance_to("2024-01-01T10:59:00Z")
-    assert sim.starts("t") == [utc("10:00"), utc("10:01"), utc("10:04")]
-    last = sim.runs("t")[-1]
-    assert last.detail == {"given_up": "attempts", "ends_as": "discard", "max_attempts": 3}
-    assert (sim.task("t").pending_retry_until, sim.task("t").failures) == (None, 3)
-
-
-def test_no_interval_is_longer_than_the_longest(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    policy = {"max_attempts": 5, "initial_interval": "PT2M", "max_interval": "PT3M"}
-    retried(sim, ["fail"], jitter=False, **policy)
-    sim.advance_to("2024-01-01T10:59:00Z")
-    assert [f"{start:%H:%M}" for start in sim.starts("t")] == [
-        "10:00", "10:02", "10:05", "10:08", "10:11",
-    ]  # fmt: skip
-
-
-def test_jitter_is_the_same_for_the_same_run(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    retried(sim, ["fail"], initial_interval="PT10M", max_interval="PT1H", max_attempts=2)
-    pending = sim.task("t").pending_retry_until
-    assert pending is not None
-    assert timedelta(minutes=5) <= pending - utc("10:00") < timedelta(minutes=15)
-    sim.advance_to("2024-01-01T10:20:00Z")
-    assert sim.starts("t")[1] == pending
-
-
-@pytest.mark.parametrize(
-    "named",
-    ["ValueError", "builtins.ValueError", "builtins.*", "Exception"],
-)
-def test_some_errors_are_not_tried_again(simulation: Started, named: str, told: Any) -> None:
-    sim = simulation("10:00:00")
-    policy = {"non_retryable_errors": [named], "on_exhaustion": "dead_letter"}
-    retried(sim, [ValueError("no")], **policy)
-    sim.advance_to("2024-01-01T10:59:00Z")
-    [run] = sim.runs("t")
-    assert run.outcome == "failed"
-    assert run.detail == {
-        "given_up": "non_retryable", "ends_as": "dead_letter", "max_attempts": 3,
-    }  # fmt: skip
-    [event] = [each for each in told if type(each).__name__ == "TaskRetriesExhausted"]
-    assert (event.level, event.ends_as, event.run, event.attempt) == (
-        "ERROR", "dead_letter", run.pk, 1,
-    )  # fmt: skip
-
-
-def test_another_error_is_tried_again(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    retried(sim, [ValueError("no"), "ok"], non_retryable_errors=["KeyError", "value.*"])
-    sim.advance_to("2024-01-01T10:01:00Z")
-    assert [run.outcome for run in sim.runs("t")] == ["failed", "succeeded"]
-
-
-def test_the_policy_stays_through_a_change_of_it(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    job = retried(sim, ["fail"], initial_interval="PT30M", jitter=False, max_interval="PT1H")
-    pending = sim.task("t").pending_retry_until
-    policy = RetryPolicy(max_attempts=7).as_data()
-    sim.initialize(every(job, "0 * * * *", options={"retry": policy}))
-    assert sim.task("t").pending_retry_until == pending == utc("10:30")
-    assert sim.task("t").run_count == 1
-
-
-@pytest.mark.requirement("002 CRON-20")
-def test_cron_20_runs_carry_the_name_of_their_task(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(["fail", "ok"])
-    meta = {"site": 7, "cron_name": "another"}
-    sim.initialize(every(job, "0 * * * *", options={"meta": meta}))
-    sim.advance_to("2024-01-01T10:10:00Z")
-    expected = {"site": 7, "cron_name": "t", "cron_triggered_at": "2024-01-01T10:00:00Z"}
-    assert [run.meta for run in job.runs] == [expected, expected]
-    assert [(run.attempt, run.max_attempts) for run in job.runs] == [(1, 3), (2, 3)]

@@ -42,71 +42,53 @@ def test_ov01_another_callback_is_no_override(simulation: Started, told: list[Ev
     assert len(other.runs) == 1
 
 
-@pytest.mark.requirement("001 Subsequent Restarts/2", "001 Configuration Comparison/1")
-def test_ov02_another_cron_is_written_and_told(simulation: Started, told: list[Event]) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
-    sim.stop()
-    sim.initialize([("t", DAILY, sim.job(), FIVE_MINUTES)])
-    (event,) = _of(told, events.TaskOverridden)
-    assert (event.old_state, event.new_state) == ({"cron": HOURLY}, {"cron": DAILY})
-    assert _of(told, events.TaskStateDamaged) == []
-    task = sim.task("t")
-    assert (task.cron, task.next_run_at) == (DAILY, utc("2024-01-02T00:00"))
-    assert (task.last_attempt_at, task.last_success_at) == (None, None)
-
-
-@pytest.mark.requirement("001 Subsequent Restarts/2", "001 Configuration Comparison/1")
-def test_ov03_another_delay_is_told_in_milliseconds(simulation: Started, told: list[Event]) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
-    sim.initialize([("t", HOURLY, sim.job(), timedelta(minutes=10))])
-    (event,) = _of(told, events.TaskOverridden)
-    assert event.change_type == "retry_delay_ms"
-    assert (event.old_state, event.new_state) == (
-        {"retry_delay_ms": 300_000},
-        {"retry_delay_ms": 600_000},
-    )
-    assert sim.task("t").retry_delay == timedelta(milliseconds=600_000)
-
-
 @pytest.mark.requirement(
-    "001 Override Resolution/1", "001 Idempotency Guarantees/3", "003 Testable Invariants/8"
+    "001 Subsequent Restarts/2",
+    "001 Override Resolution/1",
+    "001 Override Resolution/2",
+    "001 Configuration Comparison/1",
+    "001 Idempotency Guarantees/3",
+    "003 Testable Invariants/8",
 )
-def test_ov04_every_kind_of_change_is_told_once(simulation: Started, told: list[Event]) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2")])
-    sim.stop()
-    told.clear()
-    sim.initialize(
-        [
-            ("t1", DAILY, sim.job(), timedelta(minutes=10)),
-            ("t3", HOURLY, sim.job(), FIVE_MINUTES),
-        ]
-    )
-    assert [e.task_name for e in _of(told, events.TaskOrphaned)] == ["t2"]
-    assert [e.task_name for e in _of(told, events.TaskAdded)] == ["t3"]
-    (overridden,) = _of(told, events.TaskOverridden)
-    assert overridden.change_type == "cron,retry_delay_ms"
-
-
-@pytest.mark.requirement("001 Override Resolution/2", "001 Configuration Comparison/1")
-def test_ov05_what_stays_the_same_is_not_mentioned_as_changed(
-    simulation: Started, told: list[Event]
+@pytest.mark.parametrize(
+    ("cron", "minutes", "before", "after"),
+    [
+        (DAILY, 5, {"cron": HOURLY}, {"cron": DAILY}),
+        (HOURLY, 10, {"retry_delay_ms": 300_000}, {"retry_delay_ms": 600_000}),
+        (
+            *(DAILY, 10),
+            {"cron": HOURLY, "retry_delay_ms": 300_000},
+            {"cron": DAILY, "retry_delay_ms": 600_000},
+        ),
+        # Another spacing is another text.
+        ("0  * * * *", 5, {"cron": HOURLY}, {"cron": "0  * * * *"}),
+    ],
+    ids=["ov02 cron", "ov03 delay", "ov04 both", "ov05 spacing"],
+)
+def test_a_change_is_written_and_told_once_and_what_stays_is_not(
+    simulation: Started,
+    told: list[Event],
+    cron: str,
+    minutes: int,
+    before: dict[str, Any],
+    after: dict[str, Any],
 ) -> None:
-    sim = simulation("10:10:00")
-    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("t1", "t2", "t3", "t4")])
+    sim = simulation("10:00:00")
+    sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("changed", "stays")])
     sim.stop()
+    sim.advance_to(utc("10:10"))
+    delay = timedelta(minutes=minutes)
     sim.initialize(
-        [
-            ("t1", HOURLY, sim.job(), FIVE_MINUTES),
-            ("t2", DAILY, sim.job(), FIVE_MINUTES),
-            ("t3", HOURLY, sim.job(), timedelta(minutes=1)),
-            # Another spacing is another text.
-            ("t4", "0  * * * *", sim.job(), FIVE_MINUTES),
-        ]
+        [("changed", cron, sim.job(), delay), ("stays", HOURLY, sim.job(), FIVE_MINUTES)]
     )
-    assert [e.task_name for e in _of(told, events.TaskOverridden)] == ["t2", "t3", "t4"]
+    (event,) = _of(told, events.TaskOverridden)
+    assert (event.task_name, event.change_type) == ("changed", ",".join(before))
+    assert (event.old_state, event.new_state) == (before, after)
+    assert _of(told, events.TaskStateDamaged) == []
+    task = sim.task("changed")
+    assert (task.cron, task.retry_delay) == (cron, delay)
+    assert task.next_run_at == utc("2024-01-02T00:00" if cron == DAILY else "11:00")
+    assert (task.last_attempt_at, task.last_success_at) == (None, None)
 
 
 @pytest.mark.requirement("001 Override Resolution/3", "004 Safety Axioms/1")
@@ -121,7 +103,7 @@ def test_ov08_an_override_runs_now_only_where_the_minute_matches(simulation: Sta
 
 
 @pytest.mark.requirement("001 Override Resolution/3")
-def test_ov09_an_override_owes_nothing_for_the_past(simulation: Started) -> None:
+def test_ov09_p42_an_override_owes_nothing_for_the_past(simulation: Started) -> None:
     sim = simulation("00:00:00")
     sim.initialize([("t", DAILY, sim.job(), FIVE_MINUTES)])
     sim.stop()
@@ -252,6 +234,7 @@ def test_an_identical_set_while_running_costs_one_query_and_writes_nothing(
     assert names(told) == []
 
 
+@pytest.mark.requirement("002 CRON-28")
 @pytest.mark.beyond_the_theory
 def test_disabled_in_the_declaration_behaves_as_a_pause(simulation: Started) -> None:
     sim = simulation("10:00:00")
@@ -292,16 +275,6 @@ def _task(sim: Simulation, **said: Any) -> dict[str, Any]:
         "retry_delay": FIVE_MINUTES,
         **said,
     }
-
-
-def test_p42_another_pattern_takes_the_place_of_the_old_one(simulation: Started) -> None:
-    sim = simulation("10:30:00")
-    sim.initialize([_task(sim, cron="25 * * * *")])
-    sim.stop()
-    sim.advance_to(utc("10:50"))
-    sim.initialize([_task(sim, cron="*/15 * * * *")])
-    sim.advance_to(utc("11:59"), at_least_every=QUARTER)
-    assert sim.starts("t") == [utc(f"11:{minute}") for minute in ("00", "15", "30", "45")]
 
 
 def test_su12_p43_a_task_that_returns_is_owed_nothing_and_has_its_old_history(

@@ -1,7 +1,6 @@
 """What users of other schedulers report in public, played against this one.
 
-Restarts and deploys (P18 to P28), the lead (P36, P40), runs that a crash left open (P54, P62),
-and what one broken task does to the others (P58).
+Deploys and restarts (P20 to P28), the lead (P36, P40), and a kill at any moment (P32).
 """
 
 from __future__ import annotations
@@ -16,27 +15,12 @@ from django.db import connection
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
-from django_declarative_cron.core.schedule import Schedule
-from django_declarative_cron.exceptions import CronCalculationError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
-from django_declarative_cron.runtime.work import Run
-from django_declarative_cron.testing import SimulatedCrash, SimulatedFailure
+from django_declarative_cron.testing import SimulatedCrash
 
 from .conftest import FIVE_MINUTES, Started, utc
 
 HALF_A_DAY = timedelta(hours=12)
-
-
-def test_p18_deploys_more_often_than_the_interval_do_not_postpone_it(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    entry = {"name": "weekly", "cron": "@every 168h", "callback": sim.job(), "timezone": "UTC"}
-    start = sim.now
-    for number in range(1, 31):
-        sim.initialize([entry])
-        sim.advance_to(start + number * HALF_A_DAY, at_least_every=HALF_A_DAY)
-        sim.stop()
-    days = [(at - start) / timedelta(days=1) for at in sim.starts("weekly")]
-    assert days == [7, 14]
 
 
 def test_p20_a_deploy_at_noon_does_not_lose_the_noon_run(simulation: Started) -> None:
@@ -93,29 +77,6 @@ def test_p22_a_month_of_missed_seconds_is_one_run_and_one_row(simulation: Starte
     assert took < 2
 
 
-def test_p25_a_run_knows_which_occurrence_it_is_for_in_each_attempt(simulation: Started) -> None:
-    sim = simulation("10:59:30")
-    seen: list[Run] = []
-
-    def report(run: Run) -> None:
-        seen.append(run)
-        if run.attempt < 3:
-            raise SimulatedFailure("the bank is closed")
-
-    entry = {"name": "report", "cron": "0 12 * * *", "callback": report}
-    sim.initialize([{**entry, "timezone": "Europe/Berlin", "retry_delay": FIVE_MINUTES}])
-    sim.clock.advance(utc("11:00:45"))
-    sim.advance_to("2024-01-01T11:12:00Z")
-    assert [(r.attempt, r.reason, r.started_at.replace(microsecond=0)) for r in seen] == [
-        (1, "due", utc("11:00:45")),
-        (2, "retry", utc("11:05:45")),
-        (3, "retry", utc("11:10:45")),
-    ]
-    assert {(run.task_name, run.scheduled_for, run.timezone) for run in seen} == {
-        ("report", utc("11:00"), "Europe/Berlin")
-    }
-
-
 @pytest.mark.beyond_the_theory
 def test_p28_a_task_that_the_leader_s_release_does_not_know_is_not_lost_in_silence(
     simulation: Started, told: list[Event], caplog: pytest.LogCaptureFixture
@@ -132,43 +93,6 @@ def test_p28_a_task_that_the_leader_s_release_does_not_know_is_not_lost_in_silen
         ("WARNING", "SchedulerSuperseded"),
     ]
     assert [e.task_name for e in told if isinstance(e, events.TaskOrphaned)] == ["x"]
-
-
-@pytest.mark.beyond_the_theory
-def test_p58_three_broken_tasks_of_a_hundred_hold_up_no_other(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sim = simulation("10:59:00")
-    sim.initialize([(f"t{n:03}", "0 * * * *", sim.job(), FIVE_MINUTES) for n in range(100)])
-    broken = {"t050", "t051", "t052"}
-    assert sim[0].scheduler is not None
-    schedules = [d.schedule for d in sim[0].scheduler.declarations if d.name in broken]
-    real = Schedule.latest_at_or_before
-
-    def answer(self: Schedule, instant: datetime) -> datetime | None:
-        if any(self is each for each in schedules):
-            raise CronCalculationError(self.expression.text, str(instant), OSError("gone"))
-        return real(self, instant)
-
-    monkeypatch.setattr(Schedule, "latest_at_or_before", answer)
-    sim.advance_to("2024-01-01T11:00:00Z")
-    started = TaskRun.objects.filter(started_at=utc("11:00")).values_list("task_name", flat=True)
-    assert len(started) == 97 and not broken & set(started)
-    reasons = ScheduledTask.objects.exclude(broken_reason="").values_list("name", "broken_reason")
-    why = "CronCalculationError: Failed to calculate next occurrence: gone"
-    assert dict(reasons) == dict.fromkeys(broken, why)
-
-
-def test_p27_a_loop_that_stalled_for_half_a_minute_starts_what_fell_due(
-    simulation: Started,
-) -> None:
-    sim = simulation("10:00:30")
-    sim.initialize([("t", "1 * * * *", sim.job(), FIVE_MINUTES)])
-    sim.clock.advance(utc("10:01:30"))
-    sim.poll()
-    assert [(r.scheduled_for, r.started_at) for r in sim.runs("t")] == [
-        (utc("10:01"), utc("10:01:30"))
-    ]
 
 
 @pytest.mark.beyond_the_theory
@@ -241,39 +165,15 @@ def test_p40_who_does_not_lead_neither_claims_nor_complains(
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
 
 
-@pytest.mark.parametrize("policy", ["skip", "coalesce"])
-def test_p54_p62_a_run_that_a_kill_left_open_blocks_nothing(
-    simulation: Started, policy: str
-) -> None:
-    sim = simulation("10:00:00")
-    entry: dict[str, Any] = {
-        "name": "t",
-        "cron": "0 * * * *",
-        "timezone": "UTC",
-        "callback": sim.job(duration=timedelta(minutes=10)),
-        "overlap_policy": policy,
-        "retry_delay": FIVE_MINUTES,
-    }
-    sim.initialize([entry])
-    sim.advance_to("2024-01-01T10:05:00Z")
-    sim.crash()
-    sim.advance_to("2024-01-01T10:06:00Z")
-    sim.initialize([entry])
-    sim.advance_to("2024-01-01T11:30:00Z")
-    assert [(run.outcome, run.started_at) for run in sim.runs("t")] == [
-        ("interrupted", utc("10:00")),
-        ("succeeded", utc("10:06")),
-        ("succeeded", utc("11:00")),
-    ]
-
-
+@pytest.mark.parametrize("catch_up_window", [None, 0], ids=["catches up", "never catches up"])
 @pytest.mark.parametrize("moment", ["before the call", "in the callback", "before the result"])
-def test_p32_a_kill_at_any_moment_leaves_a_task_that_runs_again(
-    simulation: Started, monkeypatch: pytest.MonkeyPatch, moment: str
+def test_p32_p102_a_kill_at_any_moment_leaves_a_task_that_runs_again(
+    simulation: Started, monkeypatch: pytest.MonkeyPatch, moment: str, catch_up_window: int | None
 ) -> None:
     sim = simulation("10:00:30")
     outcomes = [SimulatedCrash(), "ok"] if moment == "in the callback" else ["ok"]
-    registrations = [("t", "1 * * * *", sim.job(outcomes), FIVE_MINUTES)]
+    entry = {"name": "t", "cron": "1 * * * *", "callback": sim.job(outcomes), "timezone": "UTC"}
+    registrations = [{**entry, "retry_delay": FIVE_MINUTES, "catch_up_window": catch_up_window}]
     sim.initialize(registrations)
     place = {
         "before the call": "runtime.executor.Executor.call",
@@ -288,7 +188,7 @@ def test_p32_a_kill_at_any_moment_leaves_a_task_that_runs_again(
             patch.setattr(f"django_declarative_cron.{place[moment]}", gone)
         sim.advance_to("2024-01-01T10:01:00Z")
     assert sim[0].scheduler is None
-    sim.advance_to("2024-01-01T10:02:00Z")
+    sim.advance_to("2024-01-01T10:40:00Z")
     sim.initialize(registrations)
     sim.advance_to("2024-01-01T11:01:00Z")
     assert [(run.outcome, run.scheduled_for, run.attempt) for run in sim.runs("t")] == [

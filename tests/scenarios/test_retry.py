@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.testing import Simulation
+from django_declarative_cron.testing.callables import Job
 
 from .conftest import FIVE_MINUTES, Started, names, utc
 
@@ -24,7 +27,7 @@ def failed_once(simulation: Started) -> SimpleNamespace:
 
 
 @pytest.mark.requirement("001 Timestamp Management/1")
-def test_rt01_a_failure_sets_the_retry_from_the_end_of_the_run(
+def test_rt01_rt22_a_failure_sets_the_retry_from_the_end_of_the_run(
     failed_once: SimpleNamespace,
 ) -> None:
     task = failed_once.sim.task("t")
@@ -59,17 +62,8 @@ def test_rt05_a_retry_that_fails_sets_the_next_one(failed_once: SimpleNamespace)
     assert failed_once.sim.task("t").pending_retry_until == utc("01:10:12")
 
 
-def test_a_retry_repeats_its_occurrence_with_the_next_attempt(
-    failed_once: SimpleNamespace,
-) -> None:
-    failed_once.sim.advance_to("2024-01-01T01:06:00Z")
-    first, second = failed_once.sim.runs("t")
-    assert (first.scheduled_for, first.attempt, first.reason) == (utc("01:00"), 1, "due")
-    assert (second.scheduled_for, second.attempt, second.reason) == (utc("01:00"), 2, "retry")
-    assert [run.scheduled_for for run in failed_once.job.runs] == [utc("01:00")] * 2
-
-
-def test_rt06_an_occurrence_before_the_retry_replaces_it(
+@pytest.mark.requirement("003 Logging Guarantees/4")
+def test_rt06_ad08_an_occurrence_before_the_retry_replaces_it(
     simulation: Started, told: list[Event]
 ) -> None:
     sim = simulation("00:00:30")
@@ -200,14 +194,6 @@ def test_rt20_whatever_a_callback_raises_is_a_failure(
     assert sim.runs("t")[1].outcome == "succeeded"
 
 
-def test_rt22_the_delay_counts_from_the_end(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(["fail"], timedelta(minutes=10))
-    sim.initialize([("t", "0 * * * *", job, timedelta(minutes=2))])
-    sim.advance_to("2024-01-01T10:11:00Z")
-    assert sim.task("t").pending_retry_until == utc("10:12")
-
-
 @pytest.mark.requirement("001 Timestamp Management/2")
 def test_a_success_is_never_erased_by_a_failure(simulation: Started) -> None:
     sim = simulation("10:00:00")
@@ -226,11 +212,50 @@ def test_an_error_no_database_takes_is_stored_all_the_same(simulation: Started, 
     assert len(sim.runs("t")[0].error) <= 2_001
 
 
-def test_an_error_that_cannot_be_read_is_a_failure_too(simulation: Started) -> None:
-    class Unreadable(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError("no text")
+# --- policies of retries ---------------------------------------------------------------
 
-    sim: Simulation = simulation("10:00:00")
-    sim.initialize([("t", "0 * * * *", sim.job([Unreadable(), "ok"]), FIVE_MINUTES)])
-    assert sim.runs("t")[0].error.startswith("Unreadable")
+
+def _governed(job: Job, policy: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": "t", "cron": "0 * * * *", "callback": job, "options": {"retry": policy}}]
+
+
+def _retried(sim: Simulation, outcomes: list[Any], **retry: Any) -> Job:
+    job = sim.job(outcomes)
+    sim.initialize(_governed(job, retry))
+    return job
+
+
+def test_attempts_are_counted_with_the_first_run(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    _retried(sim, ["fail"], initial_interval="PT1M", backoff_coefficient=3, jitter=False)
+    sim.advance_to("2024-01-01T10:59:00Z")
+    assert sim.starts("t") == [utc("10:00"), utc("10:01"), utc("10:04")]
+    last = sim.runs("t")[-1]
+    assert last.detail == {"given_up": "attempts", "ends_as": "discard", "max_attempts": 3}
+    assert (sim.task("t").pending_retry_until, sim.task("t").failures) == (None, 3)
+
+
+def test_some_errors_are_not_tried_again(simulation: Started, told: list[Any]) -> None:
+    sim = simulation("10:00:00")
+    policy = {"non_retryable_errors": ["builtins.*"], "on_exhaustion": "dead_letter"}
+    _retried(sim, [ValueError("no")], **policy)
+    sim.advance_to("2024-01-01T10:59:00Z")
+    [run] = sim.runs("t")
+    assert run.outcome == "failed"
+    assert run.detail == {
+        "given_up": "non_retryable", "ends_as": "dead_letter", "max_attempts": 3,
+    }  # fmt: skip
+    [event] = [each for each in told if type(each).__name__ == "TaskRetriesExhausted"]
+    assert (event.level, event.ends_as, event.run, event.attempt) == (
+        "ERROR", "dead_letter", run.pk, 1,
+    )  # fmt: skip
+
+
+def test_the_policy_stays_through_a_change_of_it(simulation: Started) -> None:
+    sim = simulation("10:00:00")
+    job = _retried(sim, ["fail"], initial_interval="PT30M", jitter=False, max_interval="PT1H")
+    pending = sim.task("t").pending_retry_until
+    policy = RetryPolicy(max_attempts=7).as_data()
+    sim.initialize(_governed(job, policy))
+    assert sim.task("t").pending_retry_until == pending == utc("10:30")
+    assert sim.task("t").run_count == 1

@@ -31,8 +31,12 @@ def test_su01_su04_su07_su08_every_new_task_whose_minute_it_is_runs_at_once_and_
     assert [sim.starts(cron) for cron in later] == [[]] * len(later)
 
 
-@pytest.mark.requirement("001 First Startup/2", "003 Testable Invariants/5")
-def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Started) -> None:
+@pytest.mark.requirement(
+    "001 First Startup/2", "001 Timestamp Management/2", "003 Testable Invariants/5"
+)
+def test_su02_su09_ad01_a_new_task_in_another_minute_invents_no_history(
+    simulation: Started,
+) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "20 15 * * 2", sim.job(), FIVE_MINUTES)])
     task = sim.task("t")
@@ -41,7 +45,9 @@ def test_su02_a_new_task_in_another_minute_invents_no_history(simulation: Starte
     assert task.registered_at == utc("2024-01-02T15:30")
 
 
-@pytest.mark.requirement("001 Time Provider and Granularity/3", "001 First Startup/3")
+@pytest.mark.requirement(
+    "001 Time Provider and Granularity/3", "001 First Startup/3", "002 CRON-07"
+)
 def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
     sim = simulation(TUESDAY)
     sim.initialize([("t", "35 15 * * 2", sim.job(), FIVE_MINUTES)])
@@ -51,25 +57,6 @@ def test_su03_it_runs_at_its_first_occurrence(simulation: Started) -> None:
     sim.jump_to("2024-01-02T15:35:00Z")
     assert sim.starts("t") == [utc("2024-01-02T15:35")]
     assert sim.task("t").next_run_at == utc("2024-01-09T15:35")
-
-
-@pytest.mark.requirement("001 First Startup/2", "004 Stateful/1")
-def test_su09_nothing_is_owed_from_before_the_registration(simulation: Started) -> None:
-    sim = simulation("2026-01-01T00:00:00Z")
-    sim.initialize([("t", "0 0 31 12 *", sim.job(), FIVE_MINUTES)])
-    sim.advance_to("2026-01-01T03:00Z")
-    assert sim.starts("t") == []
-
-
-@pytest.mark.requirement("000 Polling Behavior/5")
-def test_su11_an_empty_list_is_accepted_and_polls_nothing(
-    simulation: Started, told: list[object]
-) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([])
-    sim.advance_to("2024-01-01T10:05Z")
-    sim.stop()
-    assert "PollingStarted" not in [type(event).__name__ for event in told]
 
 
 @pytest.mark.parametrize("start", ["1970-01-01T12:00:00Z", "2100-01-15T12:00:00Z"])
@@ -86,17 +73,6 @@ def test_the_boot_obligation_stays_until_it_starts(simulation: Started) -> None:
     sim[0].scheduler.request_stop()  # it leads and will start nothing
     sim[1].initialize(jobs)
     assert sim.starts("t") == [utc("10:00")]
-
-
-def test_a_task_registered_but_never_run_is_caught_up(simulation: Started) -> None:
-    sim = simulation("09:30:00")
-    registrations = [("t", "0 10 * * *", sim.job(), FIVE_MINUTES)]
-    sim.initialize(registrations)
-    sim.crash()
-    sim.jump_to("2024-01-01T12:30Z")
-    sim.initialize(registrations)
-    assert sim.starts("t") == [utc("12:30")]
-    assert sim.runs("t")[0].scheduled_for == utc("10:00")
 
 
 @pytest.mark.requirement("004 S2")
