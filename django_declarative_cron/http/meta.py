@@ -75,7 +75,7 @@ def health(request: HttpRequest, caller: Caller) -> HttpResponse:
         },
     }
     if not is_fine:
-        body["reason"] = "no scheduler was heard of lately"
+        body["reason"] = "no scheduler has sent a heartbeat lately"
     return respond(request, body, 200 if is_fine else 503)
 
 

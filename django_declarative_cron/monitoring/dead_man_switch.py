@@ -64,11 +64,11 @@ def _problems(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     at, limit = clock.now(), patience(conf.options().LEASE)
     lead = attendance(using, deployment, clock.database_time())
     if lead is None:
-        yield Notice("no_leader", "", at, "no scheduler has ever checked in")
+        yield Notice("no_leader", "", at, "no scheduler has ever sent a heartbeat")
         return
     leaderless = lead.leaderless()
     if not lead.heard(limit):
-        text = f"no scheduler is at work, and none was heard of for {lead.silence:.0f} s"
+        text = f"no scheduler is running: the last heartbeat is {lead.silence:.0f} s old"
         yield Notice("no_leader", "", at, text)
     elif leaderless is not None and leaderless >= limit.total_seconds():
         text = f"no scheduler has led for {leaderless:.0f} s: nothing starts"

@@ -49,7 +49,8 @@ def test_a_scheduler_that_has_checked_in_is_healthy(cron: Cron, led: Simulation)
 def test_before_the_first_scheduler_it_is_unhealthy(cron: Cron, sim: Simulation) -> None:
     answer = cron("health", clock=sim.clock)
     assert answer.code == 1
-    assert answer.err == "Unhealthy: no scheduler of deployment 'default' has ever checked in."
+    missing = "no scheduler of deployment 'default' has ever sent a heartbeat"
+    assert answer.err == f"Unhealthy: {missing}."
 
 
 def test_silence_is_unhealthy_and_says_what_is_overdue(cron: Cron, led: Simulation) -> None:

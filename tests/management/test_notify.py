@@ -90,7 +90,7 @@ def test_before_the_first_scheduler_people_are_told(
 ) -> None:
     answer = cron("notify", "--check")
     assert answer.code == 1
-    assert "no scheduler has ever checked in" in answer.err
+    assert "no scheduler has ever sent a heartbeat" in answer.err
     (told,) = bodies(receiver)
     assert [each["occasion"] for each in told["notices"]] == ["no_leader"]
 
@@ -98,7 +98,7 @@ def test_before_the_first_scheduler_people_are_told(
 def test_programs_are_told_what_people_are(cron: Cron, channels: None, receiver: Receiver) -> None:
     answer = cron("notify", "--check", "--format", "json")
     (notice,) = answer.data.pop("notices")
-    assert notice["words"] == "no scheduler has ever checked in"
+    assert notice["words"] == "no scheduler has ever sent a heartbeat"
     assert (answer.code, answer.data["healthy"], answer.data["notified"]) == (1, False, 1)
     receiver.behave = lambda got: 404 if b"text" in got.body[:7] else 204
     tested = cron("notify", "--test", "--format", "json")
@@ -124,7 +124,7 @@ def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
     sim.stop()
     later = ManualClock(sim.clock.now() + timedelta(minutes=5))
     told = " ".join(cron("notify", "--check", clock=later).err.split())
-    assert "none was heard of for 300 s" in told
+    assert "the last heartbeat is 300 s old" in told
     lead = attendance("default", "default", later.database_time())
     assert lead is not None
     assert (lead.present, lead.leaderless()) == ((), 300.0)

@@ -38,13 +38,13 @@ def test_a_day_from_now_unless_said_otherwise(
 def test_starts_are_listed_in_their_order(cron: Cron, declare: Declare) -> None:
     declare(b="0 6 * * *", a="0 5 * * *")
     answer = cron("simulate", "--from", "2024-01-01", "--to", "2024-01-08", "-n", "3")
-    starts = [line.split() for line in answer.lines[3:6]]
+    starts = [line.split() for line in answer.lines[1:4]]
     assert starts == [
         [*zoned("2024-01-01 05:00").split(), "a"],
         [*zoned("2024-01-01 06:00").split(), "b"],
         [*zoned("2024-01-02 05:00").split(), "a"],
     ]
-    assert answer.lines[0].startswith("14 starts of 2 tasks ")
+    assert answer.err.startswith("14 starts of 2 tasks ")
 
 
 def test_what_gaps_take_is_counted(cron: Cron, declare: Declare) -> None:
@@ -53,7 +53,7 @@ def test_what_gaps_take_is_counted(cron: Cron, declare: Declare) -> None:
     span = ("--from", "2024-03-30T00:00Z", "--to", "2024-04-02T00:00Z")
     data = cron("simulate", *span, "--format", "json").data
     assert (data["starts"], data["tasks"][0]["lost"]) == (2, 1)
-    assert "Lost in gaps of the clock: 1 occurrence." in cron("simulate", *span).out
+    assert "Lost in gaps of the clock: 1 occurrence." in cron("simulate", *span).err
 
 
 def test_what_is_switched_off_does_not_run(cron: Cron, declare: Declare) -> None:
@@ -132,7 +132,7 @@ def test_without_its_tables_the_settings_alone_are_simulated(
 ) -> None:
     declare(a="0 5 * * *")
     monkeypatch.setattr(deployment_scope, "flaw_of_tables", lambda using: "They are not there yet")
-    assert "7 starts of 1 task " in cron("simulate", *WEEK).out
+    assert "7 starts of 1 task " in cron("simulate", *WEEK).err
 
 
 def test_a_terminal_is_told_how_far_it_is(
@@ -141,4 +141,4 @@ def test_a_terminal_is_told_how_far_it_is(
     declare(a="0 5 * * *", b="0 6 * * *", c="0 7 * * *")
     monkeypatch.setattr(subcommand, "_PROGRESS_INTERVAL", 0)
     assert "2 of 3 tasks" in cron("simulate", *WEEK, is_terminal=True).err
-    assert cron("simulate", *WEEK).err == ""
+    assert "2 of 3 tasks" not in cron("simulate", *WEEK).err

@@ -1,4 +1,4 @@
-"""``cron health``: whether a scheduler has checked in, for people, monitors and containers."""
+"""``cron health``: whether a scheduler sends heartbeats, for people, monitors and containers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _answer(context: Context, options: Options) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The schedulers that have checked in, of a host and a process if these are given."""
+    """The schedulers that have sent a heartbeat, of a host and a process if these are given."""
 
     found: Attendance | None
     overdue: int
@@ -140,7 +140,7 @@ class HealthReport:
     def _silence(self) -> str:
         name, found, candidates = repr(self.deployment), self.found, self._candidates()
         if found is None or found.last is None:
-            return f"{name} has ever checked in."
+            return f"{name} has ever sent a heartbeat."
         late = f" {format_count(self._overdue, 'task')} overdue." if self._overdue else ""
         last = ""
         if candidates or not self._is_narrowed:

@@ -77,22 +77,23 @@ class PlanReport:
 
     def render(self, terminal: Terminal) -> None:
         plan, entries = self.plan, list(self._entries())
-        terminal.say(
+        terminal.remark(
             f"{len(plan.new)} new, {len(plan.overridden)} overridden, "
             f"{len(plan.preserved)} preserved, {len(plan.orphaned)} orphaned."
         )
         if plan.is_empty:
-            terminal.say("Nothing would change.")
+            terminal.remark("Nothing would change.")
         else:
-            terminal.say("Nothing was written: `python manage.py runscheduler` makes the changes.")
+            applied_by = "`python manage.py runscheduler` makes the changes"
+            terminal.remark(f"Nothing was written: {applied_by}.")
         if entries:
-            terminal.say()
+            terminal.remark()
             terminal.table([_row(terminal, *entry) for entry in entries], _HEADER)
-            terminal.say()
+            terminal.remark()
             present = {change for change, _, _ in entries}
             for change, text in _MEANINGS.items():
                 if change in present:
-                    terminal.say(f"{change}: {text}")
+                    terminal.remark(f"{change}: {text}")
 
     def _entries(self) -> Iterator[tuple[str, str, list[str]]]:
         for declaration in self.plan.new:

@@ -160,15 +160,15 @@ class Simulated:
         zone = conf.project_zone()
         starts = format_count(sum(line.runs for line in self.lines), "start")
         span = f"from {format_instant(self.begin, zone)} to {format_instant(self.end, zone)}"
-        terminal.say(f"{starts} of {format_count(len(self.lines), 'task')} {span}.")
+        terminal.remark(f"{starts} of {format_count(len(self.lines), 'task')} {span}.")
         if lost := sum(line.lost for line in self.lines):
-            terminal.say(f"Lost in gaps of the clock: {format_count(lost, 'occurrence')}.")
+            terminal.remark(f"Lost in gaps of the clock: {format_count(lost, 'occurrence')}.")
         if self.starts:
-            terminal.say()
+            terminal.remark()
             rows = [cells(format_instant(at, zone), name) for at, name in self.starts]
             terminal.table(rows, ("START", "TASK"))
         if self.lines:
-            terminal.say()
+            terminal.remark()
             ordered = sorted(self.lines, key=lambda line: (-line.runs, line.name))
             terminal.table([_row(terminal, line, zone) for line in ordered], _HEADER)
 

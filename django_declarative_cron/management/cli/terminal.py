@@ -54,10 +54,10 @@ class Terminal:
         """Write one line, wrapped where it is too long for the terminal."""
         self.table([[Cell((text,), self.paint(role))]])
 
-    def remark(self, text: str = "") -> None:
+    def remark(self, text: str = "", role: str = "") -> None:
         """Write a line beside records, so that a pipe has records only."""
         if self.is_interactive:
-            self.say(text)
+            self.say(text, role)
         elif text:
             self.warn(text)
 

@@ -21,24 +21,24 @@ from ...theory import Late, Verdict, Violation
 from .datetimes import read_since
 from .deployment_scope import NOT_REGISTERED, Scope
 from .subcommand import Context, Options, Progress, Report, Subcommand, add_format, write
-from .table import Cell
+from .table import Cell, cells
 from .terminal import Terminal
 
-_HEADER = ("AXIOM", "WHEN", "TASK", "OWNER", "WHY")
-_AXIOMS = {
-    "S1": "a run starts only where one is pending",
-    "S2": "no second success without a new occurrence",
-    "S3": "nothing runs any more when a stop is complete",
-    "S4": "a run ends only after it started",
-    "S5": "valid registrations are accepted, others are not",
-    "L1": "pending runs start in time",
-    "L2": "an initialisation ends in time",
-    "L3": "a stop ends in time, once nothing runs",
-    "EA1": "a crash comes alone",
-    "EA2": "a frozen scheduler does nothing",
-    "EA3": "one thing happens at a time",
-    "EA5": "a due schedule becomes due again",
-    "EA6": "after a crash nothing ends that has not started again",
+_HEADER = ("WHEN", "TASK", "AXIOM", "OWNER", "VIOLATION")
+_VIOLATIONS = {
+    "S1": "a run started that was not pending",
+    "S2": "a second success without a new occurrence",
+    "S3": "a task ran after a stop was complete",
+    "S4": "a run ended that had not started",
+    "S5": "a valid registration was refused, or an invalid one accepted",
+    "L1": "a pending run did not start in time",
+    "L2": "an initialisation did not end in time",
+    "L3": "a stop did not end in time, although nothing ran",
+    "EA1": "a crash together with another event",
+    "EA2": "an action of a frozen scheduler",
+    "EA3": "several events at the same position",
+    "EA5": "a due schedule that did not become due again",
+    "EA6": "a run from before a crash ended after it",
 }
 _NOT_COVERED = (
     "because the theory does not cover their overlap policy, retry policy or excluded occurrences"
@@ -173,17 +173,13 @@ class VerifyReport:
             terminal.say()
             terminal.table([_row(terminal, each) for each in violations[:_SHOWN]], _HEADER)
             terminal.say()
-            self._render_axioms(terminal)
+            terminal.say(self._rest())
 
-    def _render_axioms(self, terminal: Terminal) -> None:
-        broken = {each.axiom for each in self.verdict.violations}
-        for axiom, meaning in _AXIOMS.items():
-            if axiom in broken:
-                terminal.say(f"{axiom}: {meaning}.")
+    def _rest(self) -> str:
         hidden = len(self.verdict.violations) - _SHOWN
         if hidden > 0:
-            further = format_count(hidden, "further violation")
-            terminal.say(f"{further}: `--format json` has them all.")
+            return f"{format_count(hidden, 'further violation')}: `--format json` has them all."
+        return "`--format json` explains each violation by the events before it."
 
     def _latency(self) -> Iterator[str]:
         worst = self.verdict.worst_start_latency
@@ -194,7 +190,12 @@ class VerifyReport:
             yield f"Late as nothing could work (suspended, cut off from the database): {starts}."
 
     def _open(self) -> Iterator[str]:
-        still_open = self.verdict.open_obligations
+        reported = {(each.axiom, each.task, each.at) for each in self.verdict.violations}
+        still_open = [
+            each
+            for each in self.verdict.open_obligations
+            if (each.axiom, each.task, each.at) not in reported
+        ]
         for each in still_open[:_SHOWN_OPEN]:
             task = f" {each.task!r}" if each.task else ""
             yield f"Still open: {each.axiom}{task} since {_local(each.at)}."
@@ -216,8 +217,8 @@ class VerifyReport:
 
 def _row(terminal: Terminal, each: Violation) -> list[Cell]:
     paint = terminal.paint("ERROR" if each.owner == "scheduler" else "WARNING")
-    texts = (_local(each.at), each.task or "", each.owner, each.explanation)
-    return [Cell((each.axiom,), paint), *(Cell((text,)) for text in texts)]
+    violation = Cell((_VIOLATIONS[each.axiom],), paint)
+    return [*cells(_local(each.at), each.task or "", each.axiom, each.owner), violation]
 
 
 def _local(instant: datetime) -> str:

@@ -104,7 +104,8 @@ class _Watch:
             if asked.bound is not None and unfrozen > asked.bound:
                 del self._in_time[key]
                 asked.violated = True
-                reason = f"{asked.why}; unanswered for {unfrozen}, the bound is {asked.bound}"
+                waited, most = unfrozen.total_seconds(), asked.bound.total_seconds()
+                reason = f"unanswered for {waited:g} s, of at most {most:g} s; {asked.why}"
                 yield Finding(self.axiom, asked.moment, asked.task, "scheduler", reason)
 
     def _until(self, at: datetime) -> Iterator[tuple[Hashable, _Asked]]:
