@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from .civil import Civil, DayRule, Masks, schedule_of
+from .civil import CivilSchedule, DayRule, Masks, schedule_of, values_of
 from .occurrences import (
     Rules,
     count_occurrences,
@@ -56,38 +56,38 @@ class CronExpression:
         return self._parsed.masks
 
     @property
-    def _civil(self) -> Civil:
+    def _civil(self) -> CivilSchedule:
         return schedule_of(self._parsed.masks)
 
     @property
     def seconds(self) -> frozenset[int]:
         """Return the named seconds: 0, unless there is a field for them."""
-        return _values(self._masks.seconds)
+        return values_of(self._masks.seconds)
 
     @property
     def minutes(self) -> frozenset[int]:
         """Return the named minutes, 0 to 59."""
-        return _values(self._masks.minutes)
+        return values_of(self._masks.minutes)
 
     @property
     def hours(self) -> frozenset[int]:
         """Return the named hours, 0 to 23."""
-        return _values(self._masks.hours)
+        return values_of(self._masks.hours)
 
     @property
     def days(self) -> frozenset[int]:
         """Return the named days of the month, 1 to 31."""
-        return _values(self._masks.days)
+        return values_of(self._masks.days)
 
     @property
     def months(self) -> frozenset[int]:
         """Return the named months, 1 to 12."""
-        return _values(self._masks.months)
+        return values_of(self._masks.months)
 
     @property
     def weekdays(self) -> frozenset[int]:
         """Return the named weekdays, 0 (Sunday) to 6."""
-        return _values(self._masks.weekdays)
+        return values_of(self._masks.weekdays)
 
     @property
     def day_rules(self) -> tuple[DayRule, ...]:
@@ -254,7 +254,3 @@ def rules_of(gap: str, fold: str) -> Rules:
     if gap not in ("skip", "shift") or fold not in ("first", "both"):
         raise ValueError(f"gap must be skip or shift, fold first or both: got {gap!r}, {fold!r}")
     return Rules(gap == "shift", fold == "both")
-
-
-def _values(mask: int) -> frozenset[int]:
-    return frozenset(value for value in range(mask.bit_length()) if mask >> value & 1)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .civil import Civil
+from .civil import CivilSchedule
 from .timeline import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, Span, Timeline
 
 # Every expression names a date within forty years (a fifth Friday in February across 2100). One
@@ -46,7 +46,7 @@ class Rules(NamedTuple):
         return span.start if self.both else span.first_pass
 
 
-def next_occurrence(civil: Civil, timeline: Timeline, low: int, rules: Rules) -> int | None:
+def next_occurrence(civil: CivilSchedule, timeline: Timeline, low: int, rules: Rules) -> int | None:
     """Return the first occurrence at second ``low`` or later, None without one in 50 years."""
     limit = min(low + HORIZON, LAST_SECOND)
     span = timeline.at(low)
@@ -66,7 +66,9 @@ def next_occurrence(civil: Civil, timeline: Timeline, low: int, rules: Rules) ->
     return None
 
 
-def latest_occurrence(civil: Civil, timeline: Timeline, high: int, rules: Rules) -> int | None:
+def latest_occurrence(
+    civil: CivilSchedule, timeline: Timeline, high: int, rules: Rules
+) -> int | None:
     """Return the last occurrence at second ``high`` or earlier, None without one in 50 years."""
     limit = max(high - HORIZON, FIRST_SECOND)
     span = timeline.at(high)
@@ -84,7 +86,9 @@ def latest_occurrence(civil: Civil, timeline: Timeline, high: int, rules: Rules)
     return None
 
 
-def count_occurrences(civil: Civil, timeline: Timeline, low: int, high: int, rules: Rules) -> int:
+def count_occurrences(
+    civil: CivilSchedule, timeline: Timeline, low: int, high: int, rules: Rules
+) -> int:
     """Count the occurrences from second ``low`` to ``high``, both included."""
     total = 0
     for span in timeline.spans(low, high):
@@ -98,7 +102,7 @@ def count_occurrences(civil: Civil, timeline: Timeline, low: int, high: int, rul
 
 
 def losing_spans(
-    civil: Civil, timeline: Timeline, low: int, high: int
+    civil: CivilSchedule, timeline: Timeline, low: int, high: int
 ) -> Iterator[tuple[Span, int]]:
     """Yield the spans from ``low`` to ``high`` that begin with a loss, and its first minute."""
     for span in timeline.spans(low, high):
@@ -106,7 +110,7 @@ def losing_spans(
             yield span, first
 
 
-def first_lost(civil: Civil, span: Span) -> int | None:
+def first_lost(civil: CivilSchedule, span: Span) -> int | None:
     """Return the first named minute in the gap a span opens with, None if none is lost."""
     if not span.opens_gap:
         return None
@@ -114,7 +118,7 @@ def first_lost(civil: Civil, span: Span) -> int | None:
     return first if first is not None and first < span.local_start else None
 
 
-def _resumption(civil: Civil, span: Span) -> int:
+def _resumption(civil: CivilSchedule, span: Span) -> int:
     """Return the second at which the first local time after a gap begins that could be named."""
     # Offsets of the past have seconds, so a span may begin within a local minute.
     return span.start + -span.local_start % civil.unit
