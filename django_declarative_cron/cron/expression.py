@@ -8,6 +8,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from .civil import CivilSchedule, DayRule, Masks, schedule_of, values_of
+from .interval import Interval
 from .occurrences import (
     Rules,
     count_occurrences,
@@ -106,7 +107,9 @@ class CronExpression:
 
     @property
     def resolution(self) -> timedelta:
-        """Return the unit of the expression: a minute, or a second with six fields."""
+        """Return the unit: a minute, a second with six fields, a microsecond for ``@every``."""
+        if self.every is not None:
+            return timedelta.resolution
         return _SECOND if self._civil.unit == 1 else _MINUTE
 
     @property
@@ -172,7 +175,9 @@ class CronExpression:
             ValueError: ``instant`` is naive, ``gap`` or ``fold`` is unknown, or ``@every``
                 has no anchor.
         """
-        rules = rules_of(gap, fold)
+        rules = _rules_of(gap, fold)
+        if self.every is not None:
+            return self._interval(self.every, anchor).next_after(instant)
         low = to_second(instant) + 1
         found = next_occurrence(self._civil, timeline_of(zone), low, rules)
         return None if found is None else to_instant(found)
@@ -187,7 +192,9 @@ class CronExpression:
         fold: Fold = "first",
     ) -> datetime | None:
         """Return the last occurrence that is not after an instant; otherwise as ``next_after``."""
-        rules = rules_of(gap, fold)
+        rules = _rules_of(gap, fold)
+        if self.every is not None:
+            return self._interval(self.every, anchor).latest_at_or_before(instant)
         found = latest_occurrence(self._civil, timeline_of(zone), to_second(instant), rules)
         return None if found is None else to_instant(found)
 
@@ -205,7 +212,9 @@ class CronExpression:
 
         The effort grows with the days between, not with the occurrences.
         """
-        rules = rules_of(gap, fold)
+        rules = _rules_of(gap, fold)
+        if self.every is not None:
+            return self._interval(self.every, anchor).count_between(after, until)
         low, high = to_second(after) + 1, to_second(until)
         return count_occurrences(self._civil, timeline_of(zone), low, high, rules)
 
@@ -230,6 +239,13 @@ class CronExpression:
             for span, first in spans
         )
 
+    def _interval(self, every: timedelta, anchor: datetime | None) -> Interval:
+        if anchor is None:
+            raise ValueError(f"{self.text!r} counts from an instant: an anchor is needed")
+        if anchor.tzinfo is None:
+            raise ValueError(f"anchor must be an aware datetime, got {anchor!r}")
+        return Interval(every, anchor.astimezone(UTC))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CronExpression):
             return NotImplemented
@@ -245,12 +261,7 @@ class CronExpression:
         return f"<CronExpression {self.text!r} {self.dialect}>"
 
 
-def rules_of(gap: str, fold: str) -> Rules:
-    """Return the rule for lost and repeated local times.
-
-    Raises:
-        ValueError: ``gap`` or ``fold`` is unknown.
-    """
+def _rules_of(gap: str, fold: str) -> Rules:
     if gap not in ("skip", "shift") or fold not in ("first", "both"):
         raise ValueError(f"gap must be skip or shift, fold first or both: got {gap!r}, {fold!r}")
     return Rules(gap == "shift", fold == "both")

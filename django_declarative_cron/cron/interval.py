@@ -6,13 +6,10 @@ Elapsed time is counted, untouched by the clock on the wall; no local time is ev
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from typing import Final
-from zoneinfo import ZoneInfo
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from .civil import Masks
-from .expression import CronExpression, Fold, Gap, rules_of
 from .posix import Parsed
 
 SHORTEST: Final = timedelta(seconds=1)
@@ -63,85 +60,33 @@ def spelled(length: timedelta) -> str:
     return "".join(pieces) or "0s"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class IntervalExpression(CronExpression):
-    """Answer when an interval is over, again and again. Made by ``parse``.
+class Interval(NamedTuple):
+    """The ends of an interval that is repeated from an anchor on; the anchor is none of them."""
 
-    The first occurrence is one interval after the anchor, not at it.
-    """
+    length: timedelta
+    anchor: datetime
 
-    @property
-    def resolution(self) -> timedelta:
-        """Return the shortest time there is: occurrences lie at any instant."""
-        return timedelta.resolution
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the first end after an instant."""
+        return self._end(max(0, self._elapsed(instant)) + 1)
 
-    def matches(self, civil: datetime) -> bool:
-        """Return ``False``: an interval names no local time."""
-        return False
+    def latest_at_or_before(self, instant: datetime) -> datetime | None:
+        """Return the last end that is not after an instant."""
+        number = self._elapsed(instant)
+        return self._end(number) if number > 0 else None
 
-    def next_after(
-        self,
-        instant: datetime,
-        zone: ZoneInfo | timezone,
-        *,
-        anchor: datetime | None = None,
-        gap: Gap = "skip",
-        fold: Fold = "first",
-    ) -> datetime | None:
-        """Return the first occurrence after an instant; an ``anchor`` is required."""
-        start = self._start(anchor, gap, fold)
-        return self._at(start, max(0, self._elapsed(start, instant)) + 1)
+    def count_between(self, after: datetime, until: datetime) -> int:
+        """Count the ends after one instant and not after another."""
+        return max(0, self._elapsed(until) - max(0, self._elapsed(after)))
 
-    def latest_at_or_before(
-        self,
-        instant: datetime,
-        zone: ZoneInfo | timezone,
-        *,
-        anchor: datetime | None = None,
-        gap: Gap = "skip",
-        fold: Fold = "first",
-    ) -> datetime | None:
-        """Return the last occurrence that is not after an instant; otherwise as ``next_after``."""
-        start = self._start(anchor, gap, fold)
-        number = self._elapsed(start, instant)
-        return self._at(start, number) if number > 0 else None
-
-    def count_between(
-        self,
-        after: datetime,
-        until: datetime,
-        zone: ZoneInfo | timezone,
-        *,
-        anchor: datetime | None = None,
-        gap: Gap = "skip",
-        fold: Fold = "first",
-    ) -> int:
-        """Count the occurrences after one instant and not after another."""
-        start = self._start(anchor, gap, fold)
-        past, reached = (self._elapsed(start, instant) for instant in (after, until))
-        return max(0, reached - max(0, past))
-
-    @property
-    def _length(self) -> timedelta:
-        assert self.every is not None
-        return self.every
-
-    def _start(self, anchor: datetime | None, gap: str, fold: str) -> datetime:
-        rules_of(gap, fold)
-        if anchor is None:
-            raise ValueError(f"{self.text!r} counts from an instant: an anchor is needed")
-        if anchor.tzinfo is None:
-            raise ValueError(f"anchor must be an aware datetime, got {anchor!r}")
-        return anchor.astimezone(UTC)
-
-    def _elapsed(self, start: datetime, instant: datetime) -> int:
+    def _elapsed(self, instant: datetime) -> int:
         try:
-            return (instant - start) // self._length
+            return (instant - self.anchor) // self.length
         except TypeError:
             raise ValueError(f"instant must be an aware datetime, got {instant!r}") from None
 
-    def _at(self, start: datetime, number: int) -> datetime | None:
+    def _end(self, number: int) -> datetime | None:
         try:
-            return start + number * self._length
+            return self.anchor + number * self.length
         except OverflowError:
             return None

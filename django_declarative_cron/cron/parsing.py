@@ -10,7 +10,6 @@ from typing import Any, Final
 from ..exceptions import LONGEST_ECHO, FieldParseError, InvalidCronExpressionError
 from . import ojs, posix
 from .expression import CronExpression
-from .interval import IntervalExpression
 from .suggestions import posix_equivalent
 
 _ZONE = re.compile(r"(?:CRON_TZ|TZ)=\S*|(?:US|[A-Z][a-z]+)/[A-Z][A-Za-z0-9_/+-]+|UTC")
@@ -107,8 +106,7 @@ def _parse(text: Any, dialect: str) -> CronExpression:
         understood = _GRAMMARS[dialect](exact)
     except FieldParseError as error:
         raise refusal(text, error, dialect) from error
-    made = CronExpression if understood.every is None else IntervalExpression
-    return made(exact, dialect, understood)
+    return CronExpression(exact, dialect, understood)
 
 
 _parse_cached = lru_cache(maxsize=65_536)(_parse)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ..exceptions import FieldParseError
@@ -39,9 +39,6 @@ FIELDS: Final = (
     Field("weekday", 0, 6),
 )
 WEEKDAY: Final = FIELDS[4]
-
-_made = tuple.__new__
-_NO_MORE: Final = tuple(Masks._field_defaults.values())
 
 KEPT: Final = 512
 """Number of field texts whose parsed values are cached."""
@@ -103,17 +100,15 @@ def parse_text(text: str) -> Parsed:
     texts = text.split()
     if len(texts) != len(FIELDS) or texts[0].startswith("@"):
         raise _not_five(text, texts)
-    minute, hour, day, month, weekday = texts
-    minutes, hours, dates = _READ if len(text) <= LONGEST_KEPT else _READ_ANEW
-    time_of_day = minutes(minute), hours(hour)
-    date = dates(day, month, weekday)
-    if not date.ever_comes:
+    # A longer text is read anew each time, so the cache stays small.
+    read = _remembered if len(text) <= LONGEST_KEPT else parse_field
+    minutes, hours, days, months, weekdays = map(read, texts, FIELDS)
+    _, hour, day, _, weekday = texts
+    has_day, has_weekday = day != "*", weekday != "*"
+    if has_day and not has_weekday and not _has_date(days, months):
         raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
-    # To make the tuples by their own classes would take almost as long as all of the above.
-    masks = _made(Masks, (*time_of_day, *date.named, *_NO_MORE))
-    return _made(
-        Parsed, (masks, hour != "*", date.day_restricted, date.weekday_restricted, (), None)
-    )
+    masks = Masks(minutes, hours, days, months, weekdays, has_day and has_weekday)
+    return Parsed(masks, hour != "*", has_day, has_weekday)
 
 
 def parse_field(text: str, field: Field) -> int:
@@ -139,35 +134,8 @@ def parse_field(text: str, field: Field) -> int:
     return mask
 
 
-class _Dates(NamedTuple):
-    """The three date fields together; ``named`` is a part of ``Masks``."""
-
-    named: tuple[int, int, int, bool]
-    day_restricted: bool
-    weekday_restricted: bool
-    ever_comes: bool
-
-
-def _parse_dates(day: str, month: str, weekday: str) -> _Dates:
-    days, months, weekdays = map(parse_field, (day, month, weekday), FIELDS[2:])
-    has_day, has_weekday = day != "*", weekday != "*"
-    comes = not has_day or has_weekday or _has_date(days, months)
-    named = days, months, weekdays, has_day and has_weekday
-    return _Dates(named, has_day, has_weekday, comes)
-
-
-_READ_ANEW: Final = (
-    partial(parse_field, field=FIELDS[0]),
-    partial(parse_field, field=FIELDS[1]),
-    _parse_dates,
-)
-
 # Of a thousand expressions that are all different, most fields are the same.
-_READ: Final = (
-    lru_cache(maxsize=KEPT)(_READ_ANEW[0]),
-    lru_cache(maxsize=KEPT)(_READ_ANEW[1]),
-    lru_cache(maxsize=KEPT)(_READ_ANEW[2]),
-)
+_remembered = lru_cache(maxsize=len(FIELDS) * KEPT)(parse_field)
 
 
 def _bounded(digits: str, field: Field) -> int:

@@ -223,7 +223,7 @@ def flaw_of(error: DeclarativeCronError | None) -> Any:
 def without_caches(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> list[Any]:
     """Read each item alone, and parse its expression anew."""
     with monkeypatch.context() as patch:
-        patch.setattr(posix, "_READ", posix._READ_ANEW)
+        patch.setattr(posix, "_remembered", posix.parse_field)
         patch.setattr(ojs, "_field", ojs._read)
         patch.setattr(parsing, "_parse_cached", parsing._parse)
         return [found_in([item])[0] for item in items]
