@@ -5,7 +5,7 @@ A set of numbers is a mask: the number whose bits at these places are 1.
 
 from __future__ import annotations
 
-from calendar import isleap, mdays
+from calendar import isleap, monthrange
 from datetime import date
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -111,8 +111,11 @@ def _lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
+_LENGTHS = (0, *(monthrange(2001, month)[1] for month in range(1, 13)))
+
+
 def _length_of(year: int, month: int) -> int:
-    return 29 if month == 2 and isleap(year) else mdays[month]
+    return 29 if month == 2 and isleap(year) else _LENGTHS[month]
 
 
 def days_named(masks: Masks, length: int, first: int) -> int:
@@ -137,7 +140,7 @@ def names_a_date(masks: Masks) -> bool:
     return any(
         days_named(masks, length, first)
         for month in values_of(masks.months)
-        for length in {mdays[month], _length_of(2000, month)}
+        for length in {_LENGTHS[month], _length_of(2000, month)}
         for first in range(7)
     )
 
