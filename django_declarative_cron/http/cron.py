@@ -24,7 +24,7 @@ from ..runtime.clock import system_clock
 from ..store import database, posted_tasks
 from ..store.operator_actions import Act
 from ..store.posted_tasks import AbsentError, DamagedError, OwnedError
-from ..store.registration_sets import removal_of
+from ..store.queries import removal_of
 from ..store.sentences import has_masks
 from . import serializers
 from .authentication import Caller

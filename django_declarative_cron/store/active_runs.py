@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,33 +16,15 @@ from ..core.declarations.runners import EXTERNAL
 from ..core.overlap import CONCURRENT, ActiveRun, Policy
 from ..core.start import BACKFILL
 from ..fields import InstantField
-from ..models import Outcome, ScheduledTask, SchedulerState, TaskOverride, TaskRun
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, operator_actions
 from .guard import LockedDeployment, Member
-from .rows import ACTIVE, runs_beside, told_row
+from .rows import ACTIVE, is_apart, own_slot, runs_beside
 
 Active = Mapping[str, list[ActiveRun]]
 
 _LATER = timedelta(seconds=1)
 """How soon a reservation is looked at again that seems to be over and is not."""
-
-_APART = "\n"
-"""Begins the ending of a slot; no name has it."""
-
-
-def slot_of(name: str, policy: Policy) -> str:
-    """Return the slot of a run that starts: the name, unless its task may run beside itself."""
-    return own_slot(name) if policy in CONCURRENT else name
-
-
-def own_slot(name: str) -> str:
-    """Return a slot that no other run has."""
-    return f"{name}{_APART}{uuid.uuid4().hex}"
-
-
-def is_apart(run: TaskRun) -> bool:
-    """Return whether a run was started to run concurrently with others."""
-    return _APART in (run.running_slot or "")
 
 
 def may_have_others(run: TaskRun, task: ScheduledTask, known: Declaration | None = None) -> bool:
@@ -96,24 +77,6 @@ def others(
     """Return the newest run that goes on, of each task that has one."""
     going_on = _active(held).filter(task_name__in=names).exclude(outcome=Outcome.WAITING)
     return dict(going_on.exclude(pk__in=ended).order_by("pk").values_list("task_name", "pk"))
-
-
-def waiting_rows(
-    scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
-) -> list[TaskRun]:
-    return [
-        told_row(
-            scheduler,
-            row,
-            event,
-            outcome=Outcome.WAITING,
-            attempt=1,
-            detail={"behind": event.behind},
-            running_slot=own_slot(event.task_name),
-        )
-        for event in told
-        if isinstance(event, events.TaskRunWaiting)
-    ]
 
 
 def request_cancels(held: LockedDeployment, told: Iterable[events.Event]) -> list[TaskRun]:
@@ -351,7 +314,7 @@ def _run_row(held: LockedDeployment, started: Started) -> TaskRun:
         reason=event.reason,
         attempt=event.attempt,
         epoch=row.epoch,
-        running_slot=slot_of(event.task_name, started.policy),
+        running_slot=own_slot(row.name) if started.policy in CONCURRENT else row.name,
     )
     return offer(run, started.declaration) if started.declaration.runner == EXTERNAL else run
 

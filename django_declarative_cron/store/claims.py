@@ -22,9 +22,9 @@ from . import (
     apply_plan,
     bulk_update,
     database,
+    history,
     outbox,
     recovery,
-    registration_sets,
     rows,
 )
 from .active_runs import Claim, Started, write_starts
@@ -74,7 +74,15 @@ def claim_due(
         django.db.Error: nothing was committed, nothing may be called.
     """
     try:
-        return _claim(member, declarations, now, reaping, candidacy, busy, unrecorded)
+        return _claim(
+            member,
+            declarations,
+            now,
+            candidacy,
+            reaping=reaping,
+            busy=busy,
+            unrecorded=unrecorded,
+        )
     except (IntegrityError, DataError, OperationalError) as error:
         if isinstance(error, OperationalError) and not is_lock_timeout(error):
             raise
@@ -86,29 +94,47 @@ def _claim(
     member: Member,
     declarations: Mapping[str, Declaration],
     now: datetime,
-    reaping: bool,
     candidacy: Candidacy,
-    busy: bool,
-    unrecorded: Collection[str],
+    *,
+    reaping: bool = False,
+    busy: bool = False,
+    unrecorded: Collection[str] = (),
+    only: int | None = None,
 ) -> Claimed:
     with locked(member, candidacy) as held:
         if held is None:
             return Claimed(Role.SUPERSEDED)
         claimed = Claimed(assume_role(held), events=held.events)
         if claimed.role is Role.LEADING:
-            if reaping or held.events:
-                claimed.events += recovery.reap(held, now)
-            due = _first_due(member, now)
-            ended = recovery.expire(held, now, due)
-            if ended:
-                claimed.events += ended
-                due = _first_due(member, now)
-            is_full = len(due) > BATCH
-            due = [row for row in due[:BATCH] if row.name not in unrecorded]
-            claimed.more = is_full and bool(due)
-            due = repeated_failures.first(due, now, busy=busy, led_since=held.row.led_since)
+            if only is None:
+                due = _batch(held, now, claimed, reaping=reaping, unrecorded=unrecorded)
+                due = repeated_failures.first(due, now, busy=busy, led_since=held.row.led_since)
+            else:
+                due = list(_due(member, now).filter(pk=only))
             _claim_tasks(held, declarations, due, now, claimed)
     return claimed
+
+
+def _batch(
+    held: LockedDeployment,
+    now: datetime,
+    claimed: Claimed,
+    *,
+    reaping: bool,
+    unrecorded: Collection[str],
+) -> list[ScheduledTask]:
+    """Return the first due tasks, after the end of runs that nobody carries on."""
+    if reaping or held.events:
+        claimed.events += recovery.reap(held, now)
+    due = list(_due(held.member, now)[: BATCH + 1])
+    ended = recovery.expire(held, now, due)
+    if ended:
+        claimed.events += ended
+        due = list(_due(held.member, now)[: BATCH + 1])
+    is_full = len(due) > BATCH
+    due = [row for row in due[:BATCH] if row.name not in unrecorded]
+    claimed.more = is_full and bool(due)
+    return due
 
 
 def _claim_one_by_one(
@@ -118,41 +144,24 @@ def _claim_one_by_one(
     total = Claimed(Role.LEADING)
     with locked(member) as held:
         due = [] if held is None else list(_due(member, now).only("pk")[: BATCH + 1])
-        names = [row.pk for row in due]
-    for pk in names[:BATCH]:
+    for row in due[:BATCH]:
         try:
-            _claim_single(member, declarations, now, pk, candidacy, total)
+            single = _claim(member, declarations, now, candidacy, only=row.pk)
         except (IntegrityError, DataError) as error:
             report("Starting a task", error, "the task is set aside")
-            total.events += _aside(member, pk, worded(error), now)
+            total.events += _aside(member, row.pk, worded(error), now)
         except OperationalError as error:
             # A row of this task or of its runs is locked: it waits, the others do not.
             if not is_lock_timeout(error):
                 raise
-    total.more = len(names) > BATCH
+        else:
+            total.role = single.role
+            total.claims += single.claims
+            total.events += single.events
+            total.considered += single.considered
+            total.strangers |= single.strangers
+    total.more = len(due) > BATCH
     return total
-
-
-@database.again_after_conflict
-def _claim_single(
-    member: Member,
-    declarations: Mapping[str, Declaration],
-    now: datetime,
-    pk: int,
-    candidacy: Candidacy,
-    total: Claimed,
-) -> None:
-    single = Claimed(Role.LEADING)
-    with locked(member, candidacy) as held:
-        if held is None or assume_role(held) is not Role.LEADING:
-            total.role = Role.STANDBY
-            return
-        due = list(_due(member, now).filter(pk=pk))
-        _claim_tasks(held, declarations, due, now, single)
-    total.claims += single.claims
-    total.events += single.events
-    total.considered += single.considered
-    total.strangers |= single.strangers
 
 
 def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.Event]:
@@ -165,11 +174,6 @@ def _aside(member: Member, pk: int, reason: str, now: datetime) -> list[events.E
         mine = ScheduledTask.objects.using(member.using).filter(pk=pk)
         mine.update(broken_reason=row.broken_reason, wake_at=row.wake_at)
     return [told]
-
-
-def _first_due(member: Member, now: datetime) -> list[ScheduledTask]:
-    """Return the first batch that is due, and one more row where there are more."""
-    return list(_due(member, now)[: BATCH + 1])
 
 
 def _due(member: Member, now: datetime) -> QuerySet[ScheduledTask]:
@@ -189,13 +193,14 @@ def _claim_tasks(
     claimed.events += decided.events
     claimed.strangers |= decided.strangers
     claimed.considered += len(due)
-    if decided.begun_anew:
+    declared = decided.begun_anew & declarations.keys()
+    if declared:
         # The generation of the set that these tasks begin anew under.
-        registration_sets.note(held, declarations.values(), decided.begun_anew, now)
+        history.record_set(held, declarations.values(), declared, now)
     replaced = active_runs.request_cancels(held, claimed.events)
     claimed.events += active_runs.ends_of(replaced, now)
     claims = write_starts(held, decided.started, decided.unserved)
-    fields = [*(rows.DECLARED_FIELDS if decided.rewrites else ()), *rows.STATE_FIELDS]
+    fields = [*(rows.DECLARED_FIELDS if decided.begun_anew else ()), *rows.STATE_FIELDS]
     bulk_update.update(held.using, due, fields)
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
     starts = [claim.started for claim in claims]
@@ -217,8 +222,7 @@ class Decided:
         started: the starts.
         unserved: history rows of occurrences that do not run, or not yet.
         events: in causal order.
-        begun_anew: names of declared tasks that begin anew.
-        rewrites: whether a task begins anew, declared or not.
+        begun_anew: names of tasks that begin anew.
         strangers: whether a row belongs to a task that is not in the set.
     """
 
@@ -226,7 +230,6 @@ class Decided:
     unserved: list[TaskRun] = field(default_factory=list)
     events: list[events.Event] = field(default_factory=list)
     begun_anew: set[str] = field(default_factory=set)
-    rewrites: bool = False
     strangers: bool = False
 
 
@@ -240,46 +243,24 @@ def decide_each(
     decided = Decided()
     active = active_runs.active_runs(held, due)
     for row in due:
-        considered = _considered(held, row, declarations, now, decided, active)
-        if considered is None:
+        runs = active.get(row.name, [])
+        try:
+            declaration = declaration_of(row, declarations)
+            decision = _decided(held, row, declaration, now, runs)
+        except Exception as error:
+            decided.strangers |= isinstance(error, StrangerError)
+            decided.events.append(rows.set_aside(row, worded(error), now, ASIDE))
             continue
-        declaration, decision = considered
         rows.take(row, decision)
-        row.wake_at = active_runs.wake_of(row, active.get(row.name, ()), now)
+        row.wake_at = active_runs.wake_of(row, runs, now)
         decided.events += decision.events
         decided.unserved += rows.unserved_rows(held.row, row, decision.events)
-        decided.unserved += active_runs.waiting_rows(held.row, row, decision.events)
-        if _begins_anew(decision):
-            decided.rewrites = True
-            decided.begun_anew.update({row.name} & declarations.keys())
+        if any(isinstance(event, _BEGINS_ANEW) for event in decision.events):
+            decided.begun_anew.add(row.name)
         if decision.start is not None:
             policy = declaration.overlap_policy
             decided.started.append(Started(row, decision.start, declaration, policy))
     return decided
-
-
-def _begins_anew(decision: Decision) -> bool:
-    return any(isinstance(event, _BEGINS_ANEW) for event in decision.events)
-
-
-def _considered(
-    held: LockedDeployment,
-    row: ScheduledTask,
-    declarations: Mapping[str, Declaration],
-    now: datetime,
-    decided: Decided,
-    active: active_runs.Active,
-) -> tuple[Declaration, Decision] | None:
-    """Decide for one row; a row that cannot be decided for is set aside."""
-    try:
-        declaration = declaration_of(row, declarations)
-        runs = active.get(row.name, [])
-        return declaration, _decided(held, row, declaration, now, runs)
-    except Exception as error:
-        decided.strangers |= isinstance(error, StrangerError)
-        reason = worded(error)
-        decided.events.append(rows.set_aside(row, reason, now, ASIDE))
-        return None
 
 
 def _decided(

@@ -168,7 +168,7 @@ def _free(held: LockedDeployment, results: Sequence[Result]) -> tuple[_Free, lis
     runs, busy_runs = _lock_runs(held, {result.run for result in free})
     free = [result for result in free if result.run not in busy_runs]
     ended = {result.run for result in results} - busy_runs
-    beside = {run.task_name for run in runs if active_runs.is_apart(run)}
+    beside = {run.task_name for run in runs if rows.is_apart(run)}
     mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
     taken = {result.run for result in free}
     return _Free(free, mine, runs), [result for result in results if result.run not in taken]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Coalesce
@@ -133,49 +133,43 @@ def take(row: ScheduledTask, decision: Decision) -> None:
 def unserved_rows(
     scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
 ) -> list[TaskRun]:
-    """Return the history rows of occurrences that did not run."""
+    """Return the rows of occurrences that do not run, or not yet."""
     return [
-        told_row(
-            scheduler,
-            row,
-            event,
-            scheduled_from=event.scheduled_from,
-            count=event.count,
-            outcome=Outcome(event.outcome),
-            finished_at=event.at,
-            detail=_detail(event),
+        TaskRun(
+            scheduler=scheduler,
+            task_name=event.task_name,
+            origin=row.origin,
+            scheduled_for=event.scheduled_time,
+            reason=event.reason,
+            epoch=row.epoch,
+            term=scheduler.term,
+            **_unserved(event),
         )
         for event in told
-        if isinstance(event, events.TaskSkipped)
+        if isinstance(event, events.TaskSkipped | events.TaskRunWaiting)
     ]
 
 
-def told_row(
-    scheduler: SchedulerState,
-    row: ScheduledTask,
-    event: events.TaskSkipped | events.TaskRunWaiting,
-    **values: Any,
-) -> TaskRun:
-    """Return the row of an occurrence that does not run, or not yet."""
-    return TaskRun(
-        scheduler=scheduler,
-        task_name=event.task_name,
-        origin=row.origin,
-        scheduled_for=event.scheduled_time,
-        reason=event.reason,
-        epoch=row.epoch,
-        term=scheduler.term,
-        **values,
-    )
-
-
-def _detail(event: events.TaskSkipped) -> dict[str, Any] | None:
+def _unserved(event: events.TaskSkipped | events.TaskRunWaiting) -> dict[str, Any]:
+    if isinstance(event, events.TaskRunWaiting):
+        return {
+            "outcome": Outcome.WAITING,
+            "attempt": 1,
+            "detail": {"behind": event.behind},
+            "running_slot": own_slot(event.task_name),
+        }
     told = {
         "local_time": event.detail or None,
         "blocked_by": event.blocked_by,
         "calendar": event.calendar or None,
     }
-    return {key: value for key, value in told.items() if value is not None} or None
+    return {
+        "scheduled_from": event.scheduled_from,
+        "count": event.count,
+        "outcome": Outcome(event.outcome),
+        "finished_at": event.at,
+        "detail": {key: value for key, value in told.items() if value is not None} or None,
+    }
 
 
 def set_aside(
@@ -185,6 +179,22 @@ def set_aside(
     row.broken_reason = reason
     row.wake_at = now + delay
     return events.TaskBroken(at=now, task_name=row.name, reason=reason)
+
+
+# --- slots ---
+
+_APART = "\n"
+"""Begins the ending of a slot; no name has it."""
+
+
+def own_slot(name: str) -> str:
+    """Return a slot that no other run has."""
+    return f"{name}{_APART}{uuid4().hex}"
+
+
+def is_apart(run: TaskRun) -> bool:
+    """Return whether a run was started to run concurrently with others."""
+    return _APART in (run.running_slot or "")
 
 
 ACTIVE: Final = Q(running_slot__gte="")

@@ -12,7 +12,7 @@ from django_declarative_cron.conf import Options
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import housekeeping
 from django_declarative_cron.runtime.housekeeping import EVERY, Housekeeping
-from django_declarative_cron.store import pruning
+from django_declarative_cron.store import history
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import ManualClock, Simulation
 
@@ -36,7 +36,7 @@ class Forgetful(Simulation):
 def test_where_it_is_never_quiet_the_history_does_not_grow_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pruning, "BATCH", BATCH)
+    monkeypatch.setattr(history, "BATCH", BATCH)
     monkeypatch.setattr(housekeeping, "EVERY", KEPT)
     sim = Forgetful(NOW)
     entry = {"cron": "@every 1s", "callback": sim.job(), "timezone": "UTC"}
@@ -63,9 +63,9 @@ def _slow(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, seconds: float) -
     def prune(member: object, name: str, keep: int) -> int:
         _passes(clock, seconds)
         looked.append(name)
-        return pruning.BATCH
+        return history.BATCH
 
-    monkeypatch.setattr(pruning, "prune_surplus", prune)
+    monkeypatch.setattr(history, "prune_surplus", prune)
     return looked
 
 
@@ -96,7 +96,7 @@ def test_pruning_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(
         _passes(clock, 0.5)
         raise ValueError("no")
 
-    monkeypatch.setattr(pruning, "prune_surplus", fail)
+    monkeypatch.setattr(history, "prune_surplus", fail)
     keeping.note([_started("t"), _started("u")])
     with pytest.raises(ValueError, match=r"^no$"):
         keeping.work(member, NOW, NOW)
@@ -131,7 +131,7 @@ def test_where_much_is_kept_surplus_is_looked_for_less_often(
 def test_ages_begin_to_be_looked_at_in_a_quiet_moment_and_go_on_in_any(
     member: Member, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "BATCH", 2)
+    monkeypatch.setattr(history, "BATCH", 2)
     _runs("t", "mmmmm", age=100)
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), clock)
     left = []

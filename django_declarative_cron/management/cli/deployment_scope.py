@@ -21,8 +21,7 @@ from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
 from ...store.database import flaw_of_tables
-from ...store.queries import tagged, tags_of
-from ...store.registration_sets import Removal, removal_of
+from ...store.queries import Removal, removal_of, tagged, tags_of
 from ..migrations_check import require_tables
 from .subcommand import Options
 

@@ -14,8 +14,7 @@ from ... import conf
 from ...core.explain import Answer, Cause, Row
 from ...formatting import format_instant, iso8601
 from ...models import ScheduledTask, TaskRun
-from ...store.queries import explain, next_start_of, read_schedule
-from ...store.registration_sets import newest_runs
+from ...store.queries import explain, newest_runs, next_start_of, read_schedule
 from ...store.sentences import sentence
 from ...store.status import attendance, patience
 from .datetimes import add_timezone, read_instant, zone_of
