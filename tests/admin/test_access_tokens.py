@@ -18,7 +18,6 @@ from django_declarative_cron.store import access_tokens
 
 ADD = "admin:django_declarative_cron_accesstoken_add"
 LIST = "admin:django_declarative_cron_accesstoken_changelist"
-CONFIRMED = {"confirmed": "yes"}
 FORM = {"name": "ci", "rights": ["read", "work"], "expires_at": ""}
 
 
@@ -48,19 +47,6 @@ def test_a_name_is_given_once(root: Client) -> None:
     root.post(reverse(ADD), FORM)
     assert "errornote" in root.post(reverse(ADD), FORM).content.decode()
     assert AccessToken.objects.count() == 1
-
-
-def test_making_and_revoking_have_permissions_of_their_own(login: Callable[..., Client]) -> None:
-    reader = login("view_accesstoken")
-    assert reader.get(reverse(LIST)).status_code == 200
-    assert reader.get(reverse(ADD)).status_code == 403
-    assert reader.post(reverse(ADD), FORM).status_code == 403
-    access_tokens.create("ci", [Right.READ], system_clock.now())
-    chosen = {"action": "revoke", "_selected_action": [AccessToken.objects.get().pk]}
-    reader.post(reverse(LIST), chosen | CONFIRMED)
-    assert AccessToken.objects.get().revoked_at is None
-    login("view_accesstoken", "revoke_accesstoken").post(reverse(LIST), chosen | CONFIRMED)
-    assert AccessToken.objects.get().revoked_at is not None
 
 
 def test_revoking_asks_first(root: Client) -> None:

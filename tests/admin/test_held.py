@@ -10,7 +10,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
-from django.urls import resolve
 
 from django_declarative_cron.models import TaskOverride
 
@@ -56,9 +55,3 @@ def test_a_deployment_that_is_held_is_no_error_either(
     assert "Locked by another transaction. Nothing was changed. Try again." in shown
     stranger.let_go()
     assert not did("clear_retry", task)
-
-
-def test_acts_are_no_part_of_a_transaction_of_the_whole_request(root: Client) -> None:
-    """There the limit for the wait would not hold."""
-    view: Any = resolve(pages.act("run").partition("?")[0]).func
-    assert view._non_atomic_requests == {"default"}

@@ -12,7 +12,6 @@ from django.test import Client
 from django.urls import reverse
 
 from . import pages, rows
-from .conftest import Login
 from .rows import NOW
 from .test_tasks import cells
 
@@ -77,18 +76,6 @@ def test_the_schedulers_send_their_list(root: Client, text: Words) -> None:
     assert "shop-1" in text(root.get(live(model="schedulerinstance")))
     page = root.get(pages.changelist("schedulerinstance")).content.decode()
     assert announced(page)["rows"] == "result_list"
-
-
-@pytest.mark.parametrize("codename", [None, "view_taskrun", "view_scheduledtask"])
-def test_whoever_may_not_see_the_page_does_not_see_its_parts(
-    login: Login, codename: str | None
-) -> None:
-    task = rows.task()
-    client = login(*filter(None, [codename]))
-    allowed = 200 if codename == "view_scheduledtask" else 403
-    for whole, part in ((pages.changelist(), live()), (pages.page(task), live(task))):
-        assert client.get(whole).status_code == client.get(part).status_code == allowed
-    assert Client().get(live()).status_code == 302
 
 
 def test_a_task_that_is_gone_has_no_parts(root: Client) -> None:

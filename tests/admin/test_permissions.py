@@ -108,6 +108,15 @@ def test_what_nobody_may_is_refused_whoever_asks(root: Client, model: str, page:
     assert getattr(models, dict(NAMES)[model]).objects.count() == number
 
 
+@pytest.mark.parametrize("model", SEE)
+def test_no_row_is_changed_by_hand(root: Client, model: str) -> None:
+    row = ROW[model]()
+    before = type(row).objects.values().get(pk=row.pk)
+    changed = {"name": "other", "task_name": "other", "host": "other", "_save": "1"}
+    assert root.post(pages.page(row), changed).status_code == 403
+    assert type(row).objects.values().get(pk=row.pk) == before
+
+
 @dataclass
 class Act:
     """One thing that people do.

@@ -139,18 +139,6 @@ def test_the_attempts_at_its_occurrence_are_a_chain(root: Client, text: Words) -
     assert f"2 ✔ succeeded {local_time('2026-11-28 10:00:31')} 30 s" in shown
 
 
-def test_run_again_is_offered_to_those_who_may(login: Login) -> None:
-    task, run = rows.task(), rows.run()
-    see = ("view_taskrun", "view_scheduledtask")
-    may = login(*see, "run_scheduledtask").get(pages.page(run)).content.decode()
-    assert f'href="{pages.act("run", task)}"' in may
-    assert "ddc-act-run" not in login(*see).get(pages.page(run)).content.decode()
-    assert (
-        "ddc-act-run"
-        not in login("view_taskrun", "run_scheduledtask").get(pages.page(run)).content.decode()
-    )
-
-
 def test_a_run_of_a_task_that_is_gone_cannot_be_run_again(root: Client, text: Words) -> None:
     response = root.get(pages.page(rows.run()))
     assert "ddc-act-run" not in response.content.decode()
@@ -207,17 +195,6 @@ def test_a_run_that_waits_is_ended_and_that_is_written_down(root: Client, text: 
     run.refresh_from_db()
     assert (run.outcome, run.waits_in) == ("cancelled", None)
     assert TaskOverride.objects.get().note == "no need"
-
-
-@pytest.mark.parametrize("codenames", [("view_taskrun",), ("cancel_taskrun",)])
-def test_only_who_may_asks_a_run_to_end(login: Login, codenames: tuple[str, ...]) -> None:
-    run = rows.run(outcome="running", finished_at=None, running_slot="digest")
-    address = f"{pages.page(run).removesuffix('change/')}cancel/"
-    client = login(*codenames)
-    assert client.get(address).status_code == 403
-    assert client.post(address, {"note": ""}).status_code == 403
-    run.refresh_from_db()
-    assert run.cancel_requested_at is None
 
 
 def test_what_has_ended_is_not_asked_to(root: Client, text: Words) -> None:

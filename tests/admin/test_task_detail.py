@@ -64,17 +64,6 @@ def test_the_declaration_says_where_it_comes_from_and_cannot_be_edited(
     assert re.findall(r"<(?:textarea|select|input(?! type=\"hidden\"))[^>]*>", form) == []
 
 
-def test_nothing_is_added_changed_or_deleted(root: Client) -> None:
-    task = rows.task()
-    assert root.get(pages.changelist() + "add/").status_code == 403
-    assert root.post(pages.page(task), {"name": "other", "_save": "1"}).status_code == 403
-    assert (
-        root.post(pages.page(task).replace("change", "delete"), {"post": "yes"}).status_code == 403
-    )
-    task.refresh_from_db()
-    assert task.name == "digest"
-
-
 def test_the_next_ten_occurrences_stand_in_the_zone_and_in_utc(root: Client) -> None:
     task = rows.task(cron="30 9 * * *", timezone="Europe/Berlin")
     found = table(root.get(pages.page(task)), "upcoming")
@@ -297,21 +286,6 @@ def test_a_task_that_crashes_its_process_is_marked(root: Client, text: Words) ->
 
 
 # --- why, attempts, statistics --------------------------------------------------
-
-
-def test_the_page_says_why_in_one_sentence(root: Client, text: Words) -> None:
-    rows.instance()
-    task = rows.task(pending_retry_until=NOW + timedelta(minutes=5), discharged_at=NOW)
-    shown = text(root.get(pages.page(task)))
-    assert f"its retry at {local_time('2026-11-28 10:05:30')}." in shown
-
-
-def test_a_pause_says_who_and_why(root: Client, text: Words) -> None:
-    rows.instance()
-    task = rows.task(paused_since=NOW - HOUR)
-    rows.act(note="stocktaking", created_at=NOW - HOUR)
-    shown = text(root.get(pages.page(task)))
-    assert "It does not run because ada paused it, until someone resumes it (stocktaking)." in shown
 
 
 def test_nobody_at_work_is_the_reason_where_it_is(root: Client) -> None:

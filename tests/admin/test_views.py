@@ -20,7 +20,6 @@ from django_declarative_cron.store.overview import coming_up
 
 from ..timezones import PROJECT, instant_of, zoned
 from . import pages, rows
-from .conftest import Login
 from .rows import NOW
 
 Words = Callable[[Any], str]
@@ -163,13 +162,6 @@ def test_an_expression_is_said_in_words_with_what_comes(root: Client, text: Word
 )
 def test_an_expression_is_judged(root: Client, text: Words, query: str, said: str) -> None:
     assert said in text(root.get(address("expression", f"?{query}")))
-
-
-@pytest.mark.parametrize("page", ["calendar", "expression", "timeline"])
-def test_only_who_may_see_tasks_sees_the_pages(login: Login, page: str) -> None:
-    assert login("view_scheduledtask").get(address(page)).status_code == 200
-    assert login("view_taskrun").get(address(page)).status_code == 403
-    assert Client().get(address(page)).status_code == 302
 
 
 def test_the_list_leads_to_the_pages_on_its_own_site(root: Client) -> None:

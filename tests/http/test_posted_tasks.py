@@ -18,7 +18,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
 from django_declarative_cron.store import operator_actions, posted_tasks
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.posted_tasks import AbsentError, OwnedError
+from django_declarative_cron.store.posted_tasks import AbsentError
 from django_declarative_cron.testing import Simulation
 
 from .reports import tasks as reports
@@ -148,15 +148,6 @@ def test_a_disabled_task_does_not_run_and_says_so(simulation: Simulate) -> None:
     assert outcomes("daily") == [("skipped", "disabled"), ("succeeded", "due")]
 
 
-def test_a_task_of_settings_is_not_switched_from_outside(simulation: Simulate) -> None:
-    sim = simulation("10:59:50")
-    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
-    for enabled in (False, True):
-        with pytest.raises(OwnedError):
-            posted_tasks.switch("a", enabled, act(sim))
-    assert ScheduledTask.objects.get(name="a").paused_since is None
-
-
 def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:
     sim = simulation("10:10:30")
     post(sim)
@@ -181,26 +172,6 @@ def test_a_switch_is_one_transaction(simulation: Simulate, monkeypatch: pytest.M
     assert (row.enabled, row.paused_since is None) == (False, False)
     row = posted_tasks.switch("daily", True, act(sim))
     assert (row.enabled, row.paused_since) == (True, None)
-
-
-def test_a_task_that_settings_disable_cannot_be_enabled_from_outside(
-    simulation: Simulate,
-) -> None:
-    sim = simulation("10:10:30")
-    entry = {"name": "a", "cron": HOURLY, "callback": reports.generate, "enabled": False}
-    sim.initialize([entry])
-    with pytest.raises(OwnedError):
-        posted_tasks.switch("a", True, act(sim))
-
-
-def test_a_task_of_settings_cannot_be_changed(simulation: Simulate) -> None:
-    sim = simulation("10:10:30")
-    sim.initialize([("daily", HOURLY, sim.job(), FIVE_MINUTES)])
-    with pytest.raises(OwnedError):
-        post(sim)
-    with pytest.raises(OwnedError):
-        posted_tasks.remove("daily", act(sim))
-    assert ScheduledTask.objects.get(name="daily").origin == "settings"
 
 
 @pytest.mark.requirement("002 CRON-01")
