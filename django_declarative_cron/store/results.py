@@ -6,7 +6,7 @@ from being recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -112,10 +112,11 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
     with locked(member) as held:
         if held is None:
             return recorded
-        free, recorded.held = _free(held, results)
-        runs = {run.pk: run for run in free.runs}
-        places = _places(held, free)
-        for result in free.results:
+        free, tasks, runs = _lock_rows(held, results)
+        taken = {result.run for result in free}
+        recorded.held = [result for result in results if result.run not in taken]
+        places = _places(held, free, tasks, runs)
+        for result in free:
             place = places.get(result.run, Place(None))
             run = runs.get(result.run) or _lost_row(member, place.task, result)
             if run is None:
@@ -123,69 +124,52 @@ def _record(member: Member, results: Sequence[Result], now: datetime) -> Recorde
                 continue
             end(run, result)
             recorded.events += settled(run, result, place, now)
-        bulk_update.update(member.using, free.runs, _RUN_FIELDS)
-        bulk_update.update(member.using, free.tasks, rows.STATE_FIELDS)
-        note(held, recorded.events, free.tasks)
-        recorded.events = outbox.tell(held, recorded.events, free.tasks, runs.values())
+        changed = {place.task.pk: place.task for place in places.values() if place.task}.values()
+        bulk_update.update(member.using, runs.values(), _RUN_FIELDS)
+        bulk_update.update(member.using, changed, rows.STATE_FIELDS)
+        _audit_pauses(held, recorded.events, changed)
+        recorded.events = outbox.tell(held, recorded.events, changed, runs.values())
     return recorded
 
 
-def _places(held: LockedDeployment, free: _Free) -> dict[int, Place]:
-    """Return the place of each run among those of its task."""
-    tasks = {task.name: task for task in free.tasks}
-    runs = {run.pk: run for run in free.runs}
+def _lock_rows(
+    held: LockedDeployment, results: Sequence[Result]
+) -> tuple[list[Result], dict[str, ScheduledTask], dict[int, TaskRun]]:
+    """Lock the rows of results, tasks before runs; return the results whose rows are free."""
+    names = {result.task_name for result in results}
+    tasks, busy_tasks = database.lock(held.using, held.tasks.filter(name__in=names), "name", names)
+    free = [result for result in results if result.task_name not in busy_tasks]
+    ids = {result.run for result in free}
+    mine = held.runs.filter(pk__in=ids, outcome=Outcome.RUNNING, instance=held.member.instance)
+    runs, busy_runs = database.lock(held.using, mine, "pk", ids)
+    free = [result for result in free if result.run not in busy_runs]
+    return free, {task.name: task for task in tasks}, {run.pk: run for run in runs}
+
+
+def _places(
+    held: LockedDeployment,
+    results: Sequence[Result],
+    tasks: Mapping[str, ScheduledTask],
+    runs: Mapping[int, TaskRun],
+) -> dict[int, Place]:
+    """Return the place of each run among those of its task, unless the task has forgotten it."""
     beside = {
         result.task_name
-        for result in free.results
+        for result in results
         if (task := tasks.get(result.task_name)) and (run := runs.get(result.run))
         if active_runs.may_have_others(run, task, result.declaration)
     }
-    going_on = active_runs.others(held, beside, [result.run for result in free.results])
+    going_on = active_runs.others(held, beside, [result.run for result in results])
     places = {}
-    for result in free.results:
-        task = tasks.get(result.task_name)
-        is_known = task is not None and task.running_run == result.run
-        run = runs.get(result.run) if result.task_name in beside else None
-        if is_known or run is not None:
-            is_newest = is_known and not (run and task and active_runs.is_overtaken(run, task))
-            places[result.run] = Place(task, is_newest, going_on.get(result.task_name))
+    for result in results:
+        name, task = result.task_name, tasks.get(result.task_name)
+        run = runs.get(result.run) if name in beside else None
+        is_newest = task is not None and task.running_run == result.run
+        if is_newest or run is not None:
+            if run is not None and task is not None:
+                is_newest &= not active_runs.is_overtaken(run, task)
+            places[result.run] = Place(task, is_newest, going_on.get(name))
     return places
-
-
-@dataclass(frozen=True, slots=True)
-class _Free:
-    """Results that can be recorded, and the locked rows they concern."""
-
-    results: list[Result]
-    tasks: list[ScheduledTask]
-    runs: list[TaskRun]
-
-
-def _free(held: LockedDeployment, results: Sequence[Result]) -> tuple[_Free, list[Result]]:
-    """Lock the rows of results, tasks before runs; also return the results left out."""
-    tasks, busy_tasks = _lock_tasks(held, results)
-    free = [result for result in results if result.task_name not in busy_tasks]
-    runs, busy_runs = _lock_runs(held, {result.run for result in free})
-    free = [result for result in free if result.run not in busy_runs]
-    ended = {result.run for result in results} - busy_runs
-    beside = {run.task_name for run in runs if rows.is_apart(run)}
-    mine = [t for t in tasks if t.running_run in ended or t.name in beside or rows.runs_beside(t)]
-    taken = {result.run for result in free}
-    return _Free(free, mine, runs), [result for result in results if result.run not in taken]
-
-
-def _lock_tasks(
-    held: LockedDeployment, results: Sequence[Result]
-) -> tuple[list[ScheduledTask], set[str]]:
-    names = {result.task_name for result in results}
-    tasks = held.tasks
-    return database.lock(held.using, tasks.filter(name__in=names), "name", names)
-
-
-def _lock_runs(held: LockedDeployment, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-    runs = held.runs.filter(pk__in=ids)
-    mine = runs.filter(outcome=Outcome.RUNNING, instance=held.member.instance)
-    return database.lock(held.using, mine, "pk", ids)
 
 
 def _lost_row(member: Member, task: ScheduledTask | None, result: Result) -> TaskRun | None:
@@ -200,13 +184,26 @@ def _late(member: Member, result: Result) -> list[events.Event]:
     """Return the events of a result for a run that has ended already.
 
     This instance may have ended it, if the database's answer to the first write was lost.
+    Otherwise the result is discarded.
     """
+    at, name = result.finished_at, result.task_name
     mine = TaskRun.objects.using(member.using).filter(
-        pk=result.run, instance=member.instance, finished_at=result.finished_at
+        pk=result.run, instance=member.instance, finished_at=at
     )
-    if result.recorded and result.error:
+    has_failed_hook = result.recorded and bool(result.error)
+    if has_failed_hook:
         mine.update(error=result.error, traceback=result.traceback)
-    return late(mine.first(), result)
+    run = mine.first()
+    if run is None:
+        return [
+            events.TaskRunResultDiscarded(
+                at=at, task_name=name, run=result.run, success=result.succeeded
+            )
+        ]
+    told: list[events.Event] = [_ended(run, result, history_only=False)]
+    if has_failed_hook:
+        told += [events.TaskCommitHookFailed(at=at, task_name=name, error=result.error, run=run.pk)]
+    return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,17 +261,6 @@ class Place:
     other: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """The effect of a run's end on its task."""
-
-    history_only: bool = True
-    others: bool = False
-    overtaken: bool = False
-    retried: Retried | None = None
-    max_attempts: int | None = None
-
-
 def end(run: TaskRun, result: Result) -> None:
     """Write an end into the row of its run, in memory."""
     outcome = Outcome(result.outcome or ("succeeded" if result.succeeded else "failed"))
@@ -292,17 +278,16 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
     """Apply an end to the state of its task, in memory, if the task still has this run."""
     task = place.task
     if task is None:
-        return [_ended(run, result, _Meaning())]
+        return [_ended(run, result)]
     try:
         terms = rows.terms_of(task, result.declaration)
-        meaning = _meaning(run, result, task, place, terms.retry)
-        ended = _ended(run, result, meaning)
-        story = Story(rows.state_of(task)).then(ended, *_given_up(run, result, meaning))
+        ended, *given_up = _meaning(run, result, task, place, terms.retry)
+        story = Story(rows.state_of(task)).then(ended, *given_up)
         story = story.then(*too_many(story.state, ended, terms.operating))
         rows.take(task, settle(story, terms.schedule, now, terms.overlap_policy))
     except DeclarativeCronError as damage:
         task.running_run = None
-        return [_ended(run, result, _Meaning()), rows.set_aside(task, rows.reason_of(damage), now)]
+        return [_ended(run, result), rows.set_aside(task, rows.reason_of(damage), now)]
     if place.other is not None:
         task.running_run = place.other
     return list(story.events)
@@ -310,14 +295,29 @@ def settled(run: TaskRun, result: Result, place: Place, now: datetime) -> list[e
 
 def _meaning(
     run: TaskRun, result: Result, task: ScheduledTask, place: Place, retry: Retry
-) -> _Meaning:
-    return _Meaning(
-        history_only=task.epoch != run.epoch or run.reason == BACKFILL,
+) -> list[events.TaskEvent]:
+    """Return what an end means for the task: with a retry, or with why there is none."""
+    history_only = task.epoch != run.epoch or run.reason == BACKFILL
+    retried = None if result.succeeded else _retried(run, result, task, retry)
+    is_last = history_only or not place.is_newest or retried is None
+    ended = _ended(
+        run,
+        result,
+        history_only=history_only,
         others=place.other is not None,
         overtaken=not place.is_newest,
-        retried=None if result.succeeded else _retried(run, result, task, retry),
+        next_retry_at=None if is_last or retried is None else retried.at,
         max_attempts=retry.max_attempts,
     )
+    failed = run.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+    if not failed or history_only or retried is None:
+        return [ended]
+    if not place.is_newest:
+        _explain(run, given_up="overtaken")
+        return [ended]
+    if retry.max_attempts is not None:
+        _explain(run, max_attempts=retry.max_attempts)
+    return [ended, *_given_up(run, result, retried)]
 
 
 def _retried(run: TaskRun, result: Result, task: ScheduledTask, retry: Retry) -> Retried:
@@ -327,50 +327,16 @@ def _retried(run: TaskRun, result: Result, task: ScheduledTask, retry: Retry) ->
     return retry.after(result.finished_at, run.attempt, result.errors, chance)
 
 
-def _ended(
-    run: TaskRun, result: Result, meaning: _Meaning
-) -> events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunCancelled:
-    common = {
-        "at": result.finished_at,
-        "task_name": run.task_name,
-        "duration": result.duration,
-        "history_only": meaning.history_only,
-        "run": run.pk,
-        "others": meaning.others,
-    }
-    if run.outcome == Outcome.CANCELLED:
-        return events.TaskRunCancelled(**common)
-    if result.succeeded:
-        return events.TaskRunCompleted(**common)
-    is_last = meaning.history_only or meaning.overtaken or meaning.retried is None
-    return events.TaskRunFailed(
-        **common,
-        error=result.error,
-        next_retry_at=None if is_last or meaning.retried is None else meaning.retried.at,
-        overtaken=meaning.overtaken,
-        attempt=run.attempt,
-        max_attempts=meaning.max_attempts,
-    )
+def _explain(run: TaskRun, **values: Any) -> None:
+    run.detail = {**(run.detail or {}), **values}
 
 
-def _given_up(
-    run: TaskRun, result: Result, meaning: _Meaning
-) -> tuple[events.TaskRetriesExhausted, ...]:
+def _given_up(run: TaskRun, result: Result, retried: Retried) -> list[events.TaskRetriesExhausted]:
     """Return the event of a failure that is not retried; store the reason with the run."""
-    retried = meaning.retried
-    failed = run.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
-    if not failed or meaning.history_only or retried is None:
-        return ()
-    if meaning.overtaken:
-        run.detail = {**(run.detail or {}), "given_up": "overtaken"}
-        return ()
-    if meaning.max_attempts is not None:
-        run.detail = {**(run.detail or {}), "max_attempts": meaning.max_attempts}
     if retried.ends_as is None:
-        return ()
-    given_up = {"given_up": retried.reason, "ends_as": retried.ends_as}
-    run.detail = {**(run.detail or {}), **given_up}
-    return (
+        return []
+    _explain(run, given_up=retried.reason, ends_as=retried.ends_as)
+    return [
         events.TaskRetriesExhausted(
             at=result.finished_at,
             task_name=run.task_name,
@@ -380,29 +346,31 @@ def _given_up(
             ends_as=retried.ends_as,
             error=result.error,
             run=run.pk,
-        ),
-    )
-
-
-def late(run: TaskRun | None, result: Result) -> list[events.Event]:
-    """Return the events of a result for a run that has ended already.
-
-    If this instance ended it, its end is reported, otherwise the result is discarded.
-    """
-    at, name = result.finished_at, result.task_name
-    if run is None:
-        return [
-            events.TaskRunResultDiscarded(
-                at=at, task_name=name, run=result.run, success=result.succeeded
-            )
-        ]
-    ended = _ended(run, result, _Meaning(history_only=False))
-    if not (result.recorded and result.error):
-        return [ended]
-    return [
-        ended,
-        events.TaskCommitHookFailed(at=at, task_name=name, error=result.error, run=run.pk),
+        )
     ]
+
+
+def _ended(
+    run: TaskRun,
+    result: Result,
+    *,
+    history_only: bool = True,
+    others: bool = False,
+    **failure: Any,
+) -> events.TaskRunCompleted | events.TaskRunFailed | events.TaskRunCancelled:
+    common = {
+        "at": result.finished_at,
+        "task_name": run.task_name,
+        "duration": result.duration,
+        "history_only": history_only,
+        "run": run.pk,
+        "others": others,
+    }
+    if run.outcome == Outcome.CANCELLED:
+        return events.TaskRunCancelled(**common)
+    if result.succeeded:
+        return events.TaskRunCompleted(**common)
+    return events.TaskRunFailed(**common, error=result.error, attempt=run.attempt, **failure)
 
 
 class RunTakenOverError(RuntimeError):
@@ -459,15 +427,12 @@ def record_with_work(member: Member, result: Result, now: datetime) -> None:
         )
 
 
-REASON = "failures"
-
-
-def note(
+def _audit_pauses(
     held: LockedDeployment, told: Iterable[events.Event], tasks: Iterable[ScheduledTask]
 ) -> None:
     """Write an act for each task that its failures paused."""
     acts = {
-        event.task_name: Act(author="", at=event.at, note=event.error, reason=REASON)
+        event.task_name: Act(author="", at=event.at, note=event.error, reason="failures")
         for event in told
         if isinstance(event, events.TaskPausedByFailures)
     }
