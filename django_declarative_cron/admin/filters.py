@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from django.contrib import admin
-from django.db import connections
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
@@ -17,6 +16,7 @@ from ..core.status import Status
 from ..models import Outcome, ScheduledTask, TaskRun
 from ..runtime.clock import system_clock
 from ..store.overview import Kind, failed_lately, kinds, last_outcome
+from ..store.queries import tagged, texts
 from ..store.status import status_query, with_outcome
 from .badges import REASON_WORDS, STATUS_WORDS, grouped
 
@@ -108,14 +108,11 @@ class TagFilter(ChoiceFilter):
     ignores_unknown = False
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        tags = {tag for each in kinds_of(request, model_admin) for tag in tags_of(each.tags)}
+        tags = {tag for each in kinds_of(request, model_admin) for tag in texts(each.tags)}
         return [(tag, tag) for tag in sorted(tags)]
 
     def narrow(self, queryset: Tasks, value: str) -> Tasks:
-        if connections[queryset.db].features.supports_json_field_contains:
-            return queryset.filter(declaration__contains={"tags": [value]})
-        stored = queryset.order_by().values_list("pk", "declaration__tags")
-        return queryset.filter(pk__in=[pk for pk, tags in stored if value in tags_of(tags)])
+        return tagged(queryset, value)
 
 
 class ZoneFilter(ChoiceFilter):
@@ -157,11 +154,6 @@ def app_of(callback: Any) -> str:
         return ""
     package, dot, _rest = callback.partition(".")
     return package if dot and package.isidentifier() else ""
-
-
-def tags_of(tags: Any) -> tuple[str, ...]:
-    """Return the tags of a stored declaration, which may hold any JSON."""
-    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:

@@ -15,7 +15,7 @@ from ..core.status import Status
 from ..models import SchedulerInstance
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.status import Attendance, attendance, count_overdue, gave_up, patience
+from ..store.status import Attendance, attendance, gave_up, overdue_tasks, patience
 from . import badges
 from .filters import kinds_of
 
@@ -114,7 +114,7 @@ def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> Schedule
     if is_scheduler_running(request):
         return None
     found = attendance_of(request)
-    overdue = count_overdue(database.alias(), options().DEPLOYMENT, system_clock.now())
+    overdue = overdue_tasks(database.alias(), options().DEPLOYMENT, system_clock.now()).count()
     shows = page.shows(request, SchedulerInstance)
     links = shows and page.model is not SchedulerInstance
     url = page.url(SchedulerInstance, "changelist") if links else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,11 +26,8 @@ from ..runtime.clock import system_clock
 from ..store.overview import Ran, oldest_recent, recent_runs
 from ..store.queries import (
     Reading,
-    most_attempts,
     ran_before_change,
     read,
-    read_retry,
-    read_timeout,
     skips_at,
     with_runs,
 )
@@ -182,13 +179,18 @@ def retry_delay(task: ScheduledTask) -> str:
     """Return the retry delay, or the retry policy that replaces it."""
     if task.retry_delay is not None:
         return badges.span(task.retry_delay)
-    policy = read_retry(task)
+    policy = _reading(task).retry
     return NOTHING if policy is None else policy.in_words()
+
+
+def _timeout(task: ScheduledTask) -> timedelta | None:
+    seconds = _declared(task).get("timeout")
+    return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
 
 
 @admin.display(description=_("timeout"))
 def timeout(task: ScheduledTask) -> str:
-    return badges.span(read_timeout(task)) or NOTHING
+    return badges.span(_timeout(task)) or NOTHING
 
 
 @admin.display(description=_("arguments"))
@@ -234,7 +236,8 @@ def pending_retry(task: ScheduledTask) -> str:
     at = badges.moment(task.pending_retry_until)
     if not task.attempt:
         return at
-    attempt = _attempt(task.attempt + 1, most_attempts(task))
+    policy = _reading(task).retry
+    attempt = _attempt(task.attempt + 1, None if policy is None else policy.max_attempts)
     return format_html('{} <span class="ddc-more">{}</span>', at, attempt)
 
 
@@ -337,7 +340,7 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
         absent: set[Any] = {
             each for each in ("registered_by", "description") if not getattr(obj, each, "")
         }
-        if obj is None or read_timeout(obj) is None:
+        if obj is None or _timeout(obj) is None:
             absent.add(timeout)
         return [
             (name, {**said, "fields": [each for each in said["fields"] if each not in absent]})

@@ -73,7 +73,7 @@ def _problems(using: str, deployment: str, clock: Clock) -> Iterator[Notice]:
     elif leaderless is not None and leaderless >= limit.total_seconds():
         text = f"no scheduler has led for {leaderless:.0f} s: nothing starts"
         yield Notice("no_leader", "", at, text)
-    for task, since in overview.overdue_tasks(using, deployment, at).items():
+    for task, since in overview.overdue_since(using, deployment, at).items():
         yield overdue_notice(task, since, at)
 
 

@@ -181,7 +181,7 @@ class Notifications:
         found = overview.failing_tasks(using, deployment)
         errors = overview.errors_of(using, deployment, self._observer.unknown(found))
         failing = {name: (n, errors.get(name, "")) for name, n in found.items()}
-        overdue = overview.overdue_tasks(using, deployment, at)
+        overdue = overview.overdue_since(using, deployment, at)
         return Observation(at, True, speaks, leaderless, failing, overdue)
 
     def _send_due(self, *, hurry: bool = False) -> None:

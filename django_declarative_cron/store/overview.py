@@ -43,7 +43,7 @@ from .status import (
     gone_since,
     is_gone,
     next_start_at,
-    status_query,
+    overdue_tasks,
     status_word,
 )
 
@@ -366,10 +366,9 @@ def failing_tasks(using: str, deployment: str) -> dict[str, int]:
     return dict(failing.values_list("name", "failures")[:MOST_TROUBLES])
 
 
-def overdue_tasks(using: str, deployment: str, now: datetime) -> dict[str, datetime | None]:
+def overdue_since(using: str, deployment: str, now: datetime) -> dict[str, datetime | None]:
     """Return since when the starts of overdue tasks have been due."""
-    tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    late = tasks.filter(status_query(Status.OVERDUE, now)).order_by()
+    late = overdue_tasks(using, deployment, now)
     return dict(late.values_list("name", "next_run_at")[:MOST_TROUBLES])
 
 

@@ -38,17 +38,27 @@ class Reading:
 
     Args:
         task: the row.
-        schedule: ``None`` where the row is damaged.
+        terms: when and how it runs, ``None`` where the row is damaged.
         problem: why the task is broken, or empty.
         status: the one word.
         next_start: the next start, ``None`` where none comes by itself.
     """
 
     task: ScheduledTask
-    schedule: Schedule | None
+    terms: Declaration | StoredTerms | None
     problem: str
     status: Status
     next_start: NextStart | None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        return None if self.terms is None else self.terms.schedule
+
+    @property
+    def retry(self) -> RetryPolicy | None:
+        """Return the retry policy, ``None`` where the task has a delay or is damaged."""
+        retry = None if self.terms is None else self.terms.retry
+        return retry if isinstance(retry, RetryPolicy) else None
 
     @property
     def is_paused(self) -> bool:
@@ -101,21 +111,9 @@ def skips_at(task: ScheduledTask, now: datetime) -> datetime | None:
     return task.skip_at if task.skip_at is not None and task.skip_at > accounted else None
 
 
-def read_retry(task: ScheduledTask) -> RetryPolicy | None:
-    """Return the retry policy of a row, ``None`` where it has a delay or is damaged."""
-    terms, _ = read_terms(task)
-    return terms.retry if terms is not None and isinstance(terms.retry, RetryPolicy) else None
-
-
-def read_timeout(task: ScheduledTask) -> timedelta | None:
-    """Return how long a run of a row's task may take, ``None`` for any time."""
-    seconds = rows.options_of(task).get("timeout")
-    return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
-
-
 def read(task: ScheduledTask, now: datetime) -> Reading:
     """Read a row, even if it is damaged."""
-    terms, damage = read_terms(task)
+    terms, damage = _read_terms(task)
     problem, state = task.broken_reason or damage, rows.state_of(task)
     waits, gone = _run_of(task, now)
     status = status_of(
@@ -127,8 +125,7 @@ def read(task: ScheduledTask, now: datetime) -> Reading:
         waits=waits,
         is_gone=gone,
     )
-    schedule = None if terms is None else terms.schedule
-    return Reading(task, schedule, problem, status, None if problem else next_start_of(task))
+    return Reading(task, terms, problem, status, None if problem else next_start_of(task))
 
 
 def next_start_of(task: ScheduledTask) -> NextStart | None:
@@ -159,19 +156,13 @@ def _run_of(task: ScheduledTask, now: datetime) -> tuple[bool, bool]:
     return (False, False) if run is None else (run[0] == Outcome.WAITING, bool(run[1]))
 
 
-def most_attempts(task: ScheduledTask) -> int | None:
-    """Return how many attempts at one occurrence there may be, ``None`` where nothing says so."""
-    policy = read_retry(task)
-    return None if policy is None else policy.max_attempts
-
-
 def read_schedule(task: ScheduledTask) -> tuple[Schedule | None, str]:
     """Return the schedule of a row, or its error."""
-    terms, damage = read_terms(task)
+    terms, damage = _read_terms(task)
     return None if terms is None else terms.schedule, damage
 
 
-def read_terms(task: ScheduledTask) -> tuple[Declaration | StoredTerms | None, str]:
+def _read_terms(task: ScheduledTask) -> tuple[Declaration | StoredTerms | None, str]:
     """Return when and how a row's task runs, or its error."""
     try:
         return rows.terms_of(task), ""

@@ -313,7 +313,7 @@ def attendance(using: str, deployment: str, database_time: BaseExpression) -> At
     )
 
 
-def count_overdue(using: str, deployment: str, now: datetime) -> int:
-    """Count the tasks that wait for a start for longer than they should."""
+def overdue_tasks(using: str, deployment: str, now: datetime) -> QuerySet[ScheduledTask]:
+    """Return the tasks that wait for a start for longer than they should."""
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    return tasks.filter(status_query(Status.OVERDUE, now)).count()
+    return tasks.filter(status_query(Status.OVERDUE, now)).order_by()

@@ -17,7 +17,7 @@ from ...formatting import format_count, format_duration, iso8601
 from ...models import SchedulerInstance
 from ...store import database
 from ...store.outbox import Backlog, undelivered
-from ...store.status import Attendance, attendance, count_overdue, gave_up, patience
+from ...store.status import Attendance, attendance, gave_up, overdue_tasks, patience
 from ..migrations_check import require_tables
 from .subcommand import Context, Options, Subcommand, add_format
 from .terminal import Terminal
@@ -50,7 +50,7 @@ def _answer(context: Context, options: Options) -> None:
     clock = context.clock
     try:
         found = attendance(using, deployment, clock.database_time())
-        overdue = count_overdue(using, deployment, clock.now())
+        overdue = overdue_tasks(using, deployment, clock.now()).count()
     except DatabaseError:
         require_tables(using)
         raise

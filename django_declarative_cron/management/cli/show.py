@@ -17,7 +17,7 @@ from ...core.explain import Answer
 from ...cron import describe
 from ...formatting import format_duration, format_instant, format_relative, iso8601
 from ...models import TaskOverride, TaskRun
-from ...store.queries import Reading, ran_before_change, read, read_retry, tags_of
+from ...store.queries import Reading, ran_before_change, read, tags_of
 from ...store.sentences import masked
 from .datetimes import add_timezone, zone_of
 from .deployment_scope import Scope
@@ -72,7 +72,7 @@ class TaskReport:
 
     def as_dict(self) -> dict[str, Any]:
         task, delay = self.reading.task, self.reading.task.retry_delay
-        policy = read_retry(task)
+        policy = self.reading.retry
         return {
             **task_as_dict(self.reading),
             "now": iso8601(self.now),
@@ -120,7 +120,7 @@ class TaskReport:
         yield from self._newest_action()
 
     def _retry_facts(self) -> Iterator[Fact]:
-        task, policy = self.reading.task, read_retry(self.reading.task)
+        task, policy = self.reading.task, self.reading.retry
         if task.retry_delay is not None:
             yield "retry delay", format_duration(task.retry_delay)
         elif policy is not None:
