@@ -110,7 +110,6 @@ def _used(row: AccessToken, now: datetime) -> None:
 
 
 def rights_of(row: AccessToken) -> frozenset[Right]:
-    """Return the rights that a token grants."""
     granted = {
         Right.READ: row.may_read,
         Right.REGISTER: row.may_register,

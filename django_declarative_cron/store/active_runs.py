@@ -169,7 +169,6 @@ def _end_waiting(waiting: QuerySet[TaskRun], at: datetime) -> None:
 def start_waiting_runs(
     held: LockedDeployment, begun: list[tuple[ScheduledTask, events.TaskRunStarted]]
 ) -> None:
-    """Start runs that have waited."""
     begun = [(row, event) for row, event in begun if event.waited is not None]
     for row, event in begun:
         row.running_run = event.waited
@@ -227,15 +226,7 @@ def job_of(declaration: Declaration) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A run that is committed as started and must now be called.
-
-    Args:
-        run: id of its row.
-        task_name: of the task.
-        started: the event of its start.
-        term: under which it was claimed.
-        declaration: of the task, with the callable and its options.
-    """
+    """A run that is committed as started and must now be called."""
 
     run: int
     task_name: str
@@ -246,14 +237,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A start that was decided and is to be written.
-
-    Args:
-        row: of the task, with the state after the start.
-        event: of the start.
-        declaration: of the task.
-        policy: by which it was decided.
-    """
+    """A start that was decided and is to be written; its row has the state after it."""
 
     row: ScheduledTask
     event: events.TaskRunStarted

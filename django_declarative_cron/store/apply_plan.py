@@ -258,8 +258,6 @@ class Known:
     """The stored facts about task names.
 
     Args:
-        running: the run in progress of a name.
-        pauses: the pause in force of a name.
         owed: the occurrence in the present minute of a name that has one.
         served: names that have succeeded in the present minute already.
     """
@@ -273,7 +271,6 @@ class Known:
     def of(
         cls, held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
     ) -> Known:
-        """Ask history and acts."""
         owed: dict[str, datetime] = {}
         for declaration in declarations:
             with scheduling(declaration):
@@ -296,7 +293,6 @@ class Known:
         return cls(dict(running), open_pauses(held, now), owed, served)
 
     def added(self, declaration: Declaration, now: datetime) -> events.TaskAdded:
-        """Return the event of an added task."""
         pause = self.pauses.get(declaration.name)
         return events.TaskAdded(
             at=now,

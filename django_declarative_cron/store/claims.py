@@ -42,10 +42,7 @@ class Claimed:
     """The result of one claiming transaction.
 
     Args:
-        role: of the instance in the deployment.
         claims: runs to call now.
-        events: in causal order.
-        considered: number of considered tasks.
         more: whether further tasks may be due.
         strangers: whether a row belongs to a task that is not in the set.
     """
@@ -219,11 +216,8 @@ class Decided:
     """The decisions for due tasks, after they were applied to their rows.
 
     Args:
-        started: the starts.
         unserved: history rows of occurrences that do not run, or not yet.
-        events: in causal order.
         begun_anew: names of tasks that begin anew.
-        strangers: whether a row belongs to a task that is not in the set.
     """
 
     started: list[Started] = field(default_factory=list)

@@ -402,12 +402,7 @@ _NAMED = 10
 
 
 class HeldError(OperationalError):
-    """Raised if rows stayed locked by another transaction; nothing was changed.
-
-    Args:
-        text: names the locked rows and a remedy.
-        names: of the tasks whose rows they are, as far as that is known.
-    """
+    """Raised if rows stayed locked by another transaction; nothing was changed."""
 
     def __init__(self, text: str, names: Sequence[str] = ()) -> None:
         super().__init__(text)

@@ -38,11 +38,7 @@ class NoJobError(LookupError):
 
 
 class StateError(RuntimeError):
-    """Raised if a run is not in the required state.
-
-    Args:
-        run: its row.
-    """
+    """Raised if a run is not in the required state."""
 
     def __init__(self, run: TaskRun) -> None:
         super().__init__(f"run {run.pk} is {run.outcome}")
@@ -51,18 +47,12 @@ class StateError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The worker that presents a job.
-
-    Args:
-        reservations: given to it with its jobs.
-        worker: its name, empty if it has none.
-    """
+    """The worker that presents a job; its name is empty if it has none."""
 
     reservations: Collection[UUID]
     worker: str = ""
 
     def holds(self, run: TaskRun) -> bool:
-        """Return whether a run is reserved for this worker."""
         is_other_worker = self.worker and run.worker and self.worker != run.worker
         return run.reservation in self.reservations and not is_other_worker
 
@@ -74,8 +64,6 @@ class Report:
     Args:
         error: one line, empty on success.
         names: every name the error goes by, for a retry policy.
-        trace: of the error.
-        value: returned by the run, JSON-native.
         is_final: it is not retried, even if the policy allows it.
     """
 
@@ -289,12 +277,7 @@ def _runs(member: Member) -> QuerySet[TaskRun]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that was taken up.
-
-    Args:
-        started: the event of its start.
-        task: the row of its task.
-    """
+    """A run that was taken up."""
 
     started: events.TaskRunStarted
     task: ScheduledTask

@@ -40,8 +40,6 @@ class Member:
 
     Args:
         using: database alias.
-        deployment: its name.
-        instance: UUID of the process.
         digest: of the registration set it holds.
         lease: how long it leads without renewing.
         renew: how often it renews.
@@ -90,8 +88,6 @@ class Candidacy:
 
 
 class Role(Enum):
-    """The role of an instance in its deployment."""
-
     LEADING = "leading"
     STANDBY = "standby"
     SUPERSEDED = "superseded"
@@ -101,8 +97,7 @@ class LockedDeployment:
     """The locked row of a deployment.
 
     Args:
-        member: the holder of the lock.
-        row: the row, to be changed and saved by the store only.
+        row: to be changed and saved by the store only.
         database_now: the database's time when the row was read.
         candidacy: grounds on which the holder of the lock leads.
         is_new: this transaction has created the row.
@@ -131,7 +126,6 @@ class LockedDeployment:
         return ScheduledTask.objects.using(self.using).filter(scheduler=self.row)
 
     def task(self, name: str) -> ScheduledTask | None:
-        """Return the row of a task."""
         return self.tasks.filter(name=name).first()
 
     @property
@@ -140,7 +134,6 @@ class LockedDeployment:
 
     @property
     def acts(self) -> QuerySet[TaskOverride]:
-        """Return the operator actions of the deployment."""
         return TaskOverride.objects.using(self.using).filter(scheduler=self.row)
 
     @property
@@ -148,7 +141,6 @@ class LockedDeployment:
         return SchedulerInstance.objects.using(self.using).filter(scheduler=self.row)
 
     def save(self, *fields: str) -> None:
-        """Write columns of the row."""
         self.row.save(using=self.using, update_fields=fields)
 
     def next_epoch(self) -> int:
@@ -194,7 +186,6 @@ def _lock(member: Member) -> Any:
 
 
 def states_of(member: Member) -> QuerySet[SchedulerState]:
-    """Return the deployment's row, in a query."""
     return SchedulerState.objects.using(member.using).filter(deployment=member.deployment)
 
 
@@ -235,7 +226,6 @@ def assume_role(held: LockedDeployment) -> Role:
 
 
 def take_lead(held: LockedDeployment) -> None:
-    """Lead from now on, under a new term."""
     keep_watch(held.member, held.row, held.candidacy.watched, held.database_now)
     held.row.leader_id = held.member.instance
     held.row.term += 1
@@ -290,7 +280,6 @@ def silence_limit(member: Member, kept: Watch | None, own: Watch | None, now: da
 
 
 def watch_of(row: SchedulerState) -> Watch | None:
-    """Return the watch that was written down."""
     if row.watched_since is None or row.watched_until is None:
         return None
     return row.watched_since, row.watched_until
@@ -335,12 +324,7 @@ class Peek:
     """The result of a poll of the deployment.
 
     Args:
-        leader: instance that leads, if any.
-        term: its term.
-        lease_expires_at: end of its lease.
-        digest: of the active registration set.
-        generation: of the active registration set.
-        database_now: the database's time.
+        digest: of the active registration set, as its generation is.
         next_wake: when the first task is to be considered, or the first reservation is over.
         oldest_heartbeat: of all other instances that have not stopped.
         watched: from when to when the deployment was watched without a gap, if it was.

@@ -39,13 +39,7 @@ _SAID_AGAIN = [
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Where a scheduler instance runs.
-
-    Args:
-        host: name of the machine or container.
-        pid: process id there.
-        release: of the project, where it says one.
-    """
+    """Where a scheduler instance runs, and the project's release, where it says one."""
 
     host: str
     pid: int

@@ -49,11 +49,7 @@ class UnreadableRowError(ValueError):
 
 
 class AlreadyRunningError(RuntimeError):
-    """Raised if a run of a task is in progress.
-
-    Args:
-        run: the row of that run, its instance with it.
-    """
+    """Raised if a run of a task is in progress; it has the row of that run and its instance."""
 
     def __init__(self, run: TaskRun) -> None:
         super().__init__(f"run {run.pk} of {run.task_name!r} is in progress")
@@ -62,12 +58,7 @@ class AlreadyRunningError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class CommittedStart:
-    """A committed start.
-
-    Args:
-        claim: the run to call now.
-        events: in causal order.
-    """
+    """A committed start: the run to call now, and the events in causal order."""
 
     claim: Claim
     events: tuple[events.Event, ...]
@@ -163,7 +154,6 @@ class LiveDueError(RuntimeError):
 
 
 def occurrences_done(name: str, since: datetime, until: datetime) -> set[datetime]:
-    """Return the occurrences that have a run that succeeded."""
     runs = TaskRun.objects.using(database.alias()).filter(
         scheduler__deployment=options().DEPLOYMENT,
         task_name=name,
@@ -267,8 +257,6 @@ CANCELLABLE = (Outcome.RUNNING, Outcome.WAITING)
 
 
 class Effect(StrEnum):
-    """The effect of cancelling a run."""
-
     ENDED = "ended"
     ASKED = "asked"
     NONE = "none"

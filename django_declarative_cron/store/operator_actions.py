@@ -29,8 +29,6 @@ class Act:
     """The author, time and reason of an action.
 
     Args:
-        author: as people know them.
-        at: the instant of the act.
         note: why, for the audit.
         author_key: primary key of the user, where there is one.
         reason: why the scheduler itself does it; empty for people's acts.
@@ -267,7 +265,6 @@ def audit(
 def entry(
     scheduler: int, name: str, kind: TaskOverride.Kind, act: Act, until: datetime | None = None
 ) -> TaskOverride:
-    """Return an entry of the audit log."""
     stays_open = kind in (Kind.PAUSE, Kind.RUN, Kind.SKIP)
     return TaskOverride(
         scheduler_id=scheduler,

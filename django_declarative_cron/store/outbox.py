@@ -49,8 +49,7 @@ def tell(
         return told
     sink = conf.event_sink()
     if sink is None and not is_sent_outside():
-        named = _Named(runs, starts)
-        return [named.name(event) for event in told]
+        return list(map(_Teller(held, None, (), runs, starts).name, told))
     runs = [*runs, *_runs_named(held.using, told, with_blocking=sink is not None)]
     teller = _Teller(held, sink, tasks, runs, starts)
     told = [teller.tell(event) if _is_fresh(event) else event for event in told]
@@ -81,29 +80,8 @@ def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> li
     return list(rows.only("scheduled_for", "attempt", "task_name", "outcome"))
 
 
-class _Named:
-    """The ids of the runs in events; a decision does not have them."""
-
-    def __init__(self, runs: Iterable[TaskRun], starts: Iterable[events.TaskRunStarted]) -> None:
-        # Of a task, one run starts in a transaction at most.
-        self._starts = {start.task_name: start for start in starts}
-        self._waiting = {
-            (run.task_name, run.scheduled_for): run.pk
-            for run in runs
-            if run.outcome == Outcome.WAITING
-        }
-
-    def name(self, event: Any) -> Any:
-        """Add to an event the id of the run that it starts or queues."""
-        if isinstance(event, events.TaskRunStarted):
-            return self._starts.get(event.task_name, event)
-        if isinstance(event, events.TaskRunWaiting):
-            return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
-        return event
-
-
 class _Teller:
-    """Add facts to events, from the rows at hand."""
+    """Add ids and facts to events, from the rows at hand; a decision does not have them."""
 
     def __init__(
         self,
@@ -117,12 +95,26 @@ class _Teller:
         self._source = (sink and sink.source) or f"urn:uuid:{held.row.identifier}"
         self._tasks = {task.name: task for task in tasks}
         self._runs = {run.pk: run for run in runs}
+        # Of a task, one run starts in a transaction at most.
+        self._starts = {start.task_name: start for start in starts}
+        self._waiting = {
+            (run.task_name, run.scheduled_for): run.pk
+            for run in self._runs.values()
+            if run.outcome == Outcome.WAITING
+        }
         self.told: list[TaskEvent] = []
-        self._named = _Named(self._runs.values(), starts)
+
+    def name(self, event: Any) -> Any:
+        """Add to an event the id of the run that it starts or queues."""
+        if isinstance(event, events.TaskRunStarted):
+            return self._starts.get(event.task_name, event)
+        if isinstance(event, events.TaskRunWaiting):
+            return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
+        return event
 
     def tell(self, event: Any) -> TaskEvent:
         """Return an event with its facts, and keep it."""
-        event = self._named.name(event)
+        event = self.name(event)
         self.told.append(replace(event, facts=self._facts(event)))
         return self.told[-1]
 

@@ -65,7 +65,6 @@ class Ran(NamedTuple):
     """The values of one run for a chart; one chart may need thousands of runs.
 
     Args:
-        outcome: how it ended.
         start: when it began, or its occurrence where nothing ran.
         end: when it ended, ``None`` while it runs.
     """
@@ -98,13 +97,7 @@ def last_outcome(tasks: QuerySet[ScheduledTask], outcome: str) -> QuerySet[Sched
 class Kind(NamedTuple):
     """Tasks with equal values in all columns that a list counts and filters by.
 
-    Args:
-        callback: as stored.
-        timezone: as stored.
-        tags: as stored, of any type.
-        status: the word.
-        is_failing: whether their newest run failed.
-        number: how many tasks.
+    The first three are as stored, and may be of any type.
     """
 
     callback: Any
@@ -138,7 +131,6 @@ def coming_up(tasks: QuerySet[ScheduledTask], until: datetime) -> Iterator[tuple
 
 
 def _newest_runs() -> QuerySet[TaskRun]:
-    """Return the subquery of a task's runs, the newest first."""
     runs = TaskRun.objects.filter(scheduler=OuterRef("scheduler"), task_name=OuterRef("name"))
     return runs.order_by("-id")
 
@@ -211,15 +203,7 @@ MOST_RUNS = 3000
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """Occurrences that did not run, for one reason.
-
-    Args:
-        outcome: ``skipped`` or ``missed``.
-        reason: why.
-        number: how many.
-        first: the first of them.
-        last: the last of them.
-    """
+    """Occurrences that did not run, for one reason: how many, the first and the last."""
 
     outcome: str
     reason: str
@@ -233,7 +217,6 @@ class Coverage:
     """The results of the occurrences since an instant.
 
     Args:
-        since: the instant.
         named: how many the schedule names.
         ran: how many have a run.
         unserved: occurrences that did not run, the newest reason first.
@@ -291,12 +274,7 @@ def _history(task: ScheduledTask) -> QuerySet[TaskRun]:
 
 
 class Ended(NamedTuple):
-    """How the runs of one day ended, counted up to ``MOST_IN_DAY`` of each kind.
-
-    Args:
-        succeeded: number of runs.
-        failed: number of runs that went wrong.
-    """
+    """How the runs of one day ended, counted up to ``MOST_IN_DAY`` of each kind."""
 
     succeeded: int = 0
     failed: int = 0
@@ -343,11 +321,8 @@ class Counts:
     """The numbers for the metrics.
 
     Args:
-        lead: the schedulers, and which of them leads.
-        by_status: tasks by their status word.
-        by_outcome: runs that ended within an hour, by outcome.
+        by_outcome: runs that ended within an hour.
         events: the backlog of the outbox, ``None`` without a sink.
-        tasks: rows of tasks, with the state of each.
         gone: of the tasks that were asked for by name, those that are not there any more.
     """
 

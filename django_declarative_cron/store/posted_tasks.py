@@ -28,11 +28,7 @@ from .rows import options_of
 
 
 class OwnedError(Exception):
-    """Raised if a task is declared in settings, and changed there only.
-
-    Args:
-        name: of the task.
-    """
+    """Raised if a task is declared in settings, and changed there only."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} is declared in settings")

@@ -37,11 +37,9 @@ class Reading:
     """A task's row, understood as far as it can be.
 
     Args:
-        task: the row.
         terms: when and how it runs, ``None`` where the row is damaged.
         problem: why the task is broken, or empty.
-        status: the one word.
-        next_start: the next start, ``None`` where none comes by itself.
+        next_start: ``None`` where none comes by itself.
     """
 
     task: ScheduledTask
@@ -179,13 +177,7 @@ _READ = (
 
 
 class Shape(NamedTuple):
-    """A schedule that several tasks may have.
-
-    Args:
-        schedule: expression and zone.
-        since: the registration of its tasks.
-        number: how many they are.
-    """
+    """A schedule that several tasks may have, and since when they are registered."""
 
     schedule: Schedule
     since: datetime
@@ -202,12 +194,8 @@ def shapes(tasks: QuerySet[ScheduledTask]) -> Iterator[Shape]:
 class Named(NamedTuple):
     """A task as a page of many tasks needs it.
 
-    Args:
-        pk: key of its row.
-        scheduler: key of its deployment.
-        name: of the task.
-        schedule: shared by tasks with equal ones.
-        since: its registration.
+    Tasks with equal schedules share one. ``pk`` is the key of its row, ``scheduler`` that of its
+    deployment, ``since`` its registration.
     """
 
     pk: int
@@ -374,12 +362,9 @@ _SETS = 50
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The removal of a task.
+    """The removal of a task, and its newest run.
 
-    Args:
-        at: when it was removed; ``None`` where no registration set that is kept says so, as for
-            tasks that came over HTTP.
-        last: its newest run.
+    ``at`` is ``None`` where no kept registration set says so, as for tasks that came over HTTP.
     """
 
     at: datetime | None

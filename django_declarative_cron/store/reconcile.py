@@ -77,7 +77,6 @@ def _is_older_release(held: LockedDeployment, release: str) -> bool:
 
 
 def _first(held: LockedDeployment, release: str) -> datetime | None:
-    """Return when a release was active first."""
     known = held.instances.filter(release=release)
     first: datetime | None = known.aggregate(first=Min("initialized_at"))["first"]
     return first
@@ -139,14 +138,7 @@ def survey(
 
 @dataclass(slots=True)
 class Reconciled:
-    """The result of one initialisation.
-
-    Args:
-        plan: new, preserved, overridden and orphaned tasks.
-        role: of the instance in the deployment now.
-        generation: of the active registration set.
-        events: in causal order.
-    """
+    """The result of one initialisation, with the events in causal order."""
 
     plan: Plan
     role: Role

@@ -36,19 +36,13 @@ _RUN_FIELDS = [
 
 @dataclass(slots=True)
 class Recorded:
-    """The result of one recording.
-
-    Args:
-        events: in causal order.
-        held: results that were not written, because their rows are locked.
-    """
+    """The result of one recording; ``held`` was not written, because rows are locked."""
 
     events: list[events.Event] = field(default_factory=list)
     held: list[Result] = field(default_factory=list)
 
 
 def is_open(member: Member, run: int) -> bool:
-    """Return whether a run in progress is still this instance's."""
     with database.direct(member.using):
         mine = TaskRun.objects.using(member.using).filter(pk=run, instance=member.instance)
         return mine.filter(outcome=Outcome.RUNNING).exists()
@@ -212,11 +206,8 @@ class Result:
 
     Args:
         run: id of its row.
-        task_name: of the task.
         finished_at: when the callback returned or raised.
-        succeeded: whether it returned.
         error: one line, empty on success.
-        traceback: empty on success.
         duration: in seconds, by the monotonic clock.
         errors: every name its error goes by, for a retry policy.
         outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
@@ -251,7 +242,7 @@ class Place:
     """Where a run stands among those of its task.
 
     Args:
-        task: the task's row, ``None`` where it has forgotten this run.
+        task: ``None`` where it has forgotten this run.
         is_newest: no run of the task was started after it.
         other: the newest of those that go on.
     """

@@ -175,7 +175,6 @@ def _unserved(event: events.TaskSkipped | events.TaskRunWaiting) -> dict[str, An
 def set_aside(
     row: ScheduledTask, reason: str, now: datetime, delay: timedelta = timedelta(0)
 ) -> events.TaskBroken:
-    """Set a broken row aside, with the reason."""
     row.broken_reason = reason
     row.wake_at = now + delay
     return events.TaskBroken(at=now, task_name=row.name, reason=reason)

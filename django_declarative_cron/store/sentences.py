@@ -163,7 +163,6 @@ def _values(answer: Answer, times: Times) -> dict[str, str]:
 
 
 def _act(act: Any) -> dict[str, str]:
-    """Return the author and the note of an action."""
     author, note = getattr(act, "author", ""), getattr(act, "note", "")
     return {"who": author or gettext("someone"), "note": f" ({note})" if note else ""}
 

@@ -53,7 +53,6 @@ class _Wait:
                 held.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """Close the duplicated sockets."""
         for twin in self._twins:
             os.close(twin)
 

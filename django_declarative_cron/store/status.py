@@ -224,9 +224,7 @@ class Attendance:
 
     Args:
         now: the database's time.
-        leader: the instance that leads, if any.
-        term: of its lead.
-        expires_at: when its lease ends, or ended.
+        expires_at: when the lease of the leader ends, or ended.
         digest: of the active registration set.
         present: instances that have not stopped, the newest heartbeat first.
         last: the instance that was heard of last, ``None`` where none ever was.
@@ -248,7 +246,6 @@ class Attendance:
         return max(self.now - spoke_at(instance), timedelta(0))
 
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
-        """Return the instances that were heard of lately."""
         return [each for each in self.present if self.age(each) <= within]
 
     def living_leader(self, within: timedelta) -> SchedulerInstance | None:
@@ -281,7 +278,6 @@ def spoke_at(instance: SchedulerInstance) -> datetime:
 
 
 def gave_up(instance: SchedulerInstance) -> bool:
-    """Return whether an instance ended with runs in flight, and said so."""
     return bool(instance.heartbeat_at <= LONG_AGO)
 
 

@@ -41,9 +41,6 @@ class Sources:
     """The values read from the rows; long sequences are iterated over once.
 
     Args:
-        presences: when the deployment had a scheduler, in order.
-        sets: the registration sets, in order.
-        acts: operator actions.
         runs: the runs that started, in the order of their rows.
         begun: the start of the complete history, of tasks with pruned runs.
         workers: the instances that call what schedulers hand to them.
@@ -58,13 +55,7 @@ class Sources:
 
 
 class History:
-    """The history of a deployment, told once.
-
-    Args:
-        sources: of the history.
-        since: where it begins; from the first presence on unless given.
-        until: where it ends.
-    """
+    """The history of a deployment, told once; from the first presence on unless told otherwise."""
 
     def __init__(self, sources: Sources, *, since: datetime | None, until: datetime) -> None:
         self.until = until
@@ -89,7 +80,6 @@ class History:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no scheduler was ever initialised."""
         return not self._sources.presences
 
     @property
@@ -357,7 +347,6 @@ class Writer:
         self._frozen: deque[Span] = deque()
 
     def freeze(self, spans: Iterable[Span]) -> None:
-        """Let some times be frozen."""
         self._frozen = deque(sorted([*self._frozen, *spans]))
 
     def write(self, at: datetime, event: str, **values: Any) -> Iterator[Record]:

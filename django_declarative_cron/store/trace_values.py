@@ -26,11 +26,7 @@ class Ran(NamedTuple):
 
     Args:
         id: of its row; runs are told in this order.
-        task: name of the task.
-        started_at: its start.
         finished_at: its end, or when it was found interrupted.
-        outcome: as in the row.
-        reason: as in the row.
         instance: where it ran, ``None`` where that row is gone.
         is_torn: whether its row was damaged, so that nothing can be said of its task.
     """
@@ -49,8 +45,6 @@ class Act(NamedTuple):
     """An action on a task.
 
     Args:
-        at: when.
-        task: its name.
         kind: as in the row; ``left_out`` where occurrences were never to run.
         until: end of a pause, ``None`` for one without; the last that was left out.
     """
@@ -63,11 +57,7 @@ class Act(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One registration of a set.
-
-    Args:
-        data: as it is stored.
-    """
+    """One registration of a set, as it is stored."""
 
     data: Mapping[str, Any]
 
@@ -77,12 +67,10 @@ class Entry:
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether it is not paused by its declaration."""
         return bool(self.data.get("enabled", True))
 
     @property
     def is_fresh(self) -> bool:
-        """Return whether the state of the task began with this set."""
         return bool(self.data.get("fresh", False))
 
     @cached_property
@@ -142,10 +130,8 @@ class Registered(NamedTuple):
     """A set of registrations, from when it was made the active one.
 
     Args:
-        at: when.
         after_run: id of the newest run before it.
         instance: that registered it, ``None`` if its row is gone.
-        entries: the registrations by name.
         is_torn: whether its row was damaged, so that it may have had more of them.
     """
 
@@ -161,8 +147,6 @@ Telling = Callable[[datetime], Iterable[Record]]
 
 
 class Rank(IntEnum):
-    """The order of events at one instant."""
-
     END = 0
     PRESENCE = 1
     ACT = 2
@@ -170,16 +154,12 @@ class Rank(IntEnum):
 
 
 class Step(IntEnum):
-    """The steps of one presence, in their order."""
-
     BEGAN = 0
     ASKED = 1
     ENDED = 2
 
 
 class Item(NamedTuple):
-    """An item to be written at an instant."""
-
     at: datetime
     rank: Rank
     presence: int
@@ -189,8 +169,6 @@ class Item(NamedTuple):
 
 
 class Agenda:
-    """Items, the earliest first."""
-
     def __init__(self) -> None:
         self._items: list[Item] = []
         self._order = count()
@@ -203,7 +181,6 @@ class Agenda:
         presence: int = -1,
         step: Step = Step.BEGAN,
     ) -> None:
-        """Plan something."""
         heapq.heappush(self._items, Item(at, rank, presence, step, next(self._order), telling))
 
     def up_to(self, at: datetime, presence: int) -> Iterator[Item]:
@@ -230,8 +207,6 @@ class Life:
     """One scheduler instance, from its initialisation to its end. All instants are aware UTC.
 
     Args:
-        instance: its UUID.
-        began: when it was initialised.
         ended: when it stopped, or gave its last sign of life; ``None`` while it lives.
         is_orderly: it ended by a stop that was complete.
         asked: when it was asked to stop, if it was.
@@ -252,11 +227,9 @@ class Presence:
 
     Args:
         number: from 0, in the order of time.
-        began: its start.
-        ended: its end, ``None`` where it goes on.
+        ended: ``None`` where it goes on.
         is_orderly: it ended by a stop.
         asked: from when on every living instance had been asked to stop, ``None`` for never.
-        lives: of the instances.
     """
 
     number: int
@@ -331,7 +304,6 @@ class Busy(NamedTuple):
     """A run in flight.
 
     Args:
-        run: id of its row.
         until: its end, or that of the history.
         is_told: whether the judge knows of it.
         is_handed: whether a worker calls it.
@@ -344,11 +316,7 @@ class Busy(NamedTuple):
 
 
 class Flights(dict[str, Busy]):
-    """Runs in flight, by the name of the task.
-
-    Args:
-        workers: instances that never schedule: they call the runs handed to them.
-    """
+    """Runs in flight, by the name of the task; workers call what is handed to them."""
 
     def __init__(self, workers: Collection[UUID]) -> None:
         super().__init__()
@@ -402,8 +370,6 @@ class Absence:
 
 
 class Absences:
-    """All tasks that are away, or are to be kept away."""
-
     def __init__(self, begun: dict[str, datetime]) -> None:
         self._away = {name: Absence("start", after) for name, after in begun.items()}
         self._paused: dict[str, datetime | None] = {}
@@ -434,7 +400,6 @@ class Absences:
         return False
 
     def come_back(self, name: str) -> None:
-        """Mark a task as present again."""
         del self._away[name]
 
     def pause(self, name: str, at: datetime, until: datetime | None) -> bool:
@@ -443,7 +408,6 @@ class Absences:
         return self.leave(name, "people", at)
 
     def resume(self, name: str, at: datetime) -> None:
-        """Apply the end of a pause."""
         self._paused.pop(name, None)
         if name in self._away:
             self.leave(name, "people", at)
