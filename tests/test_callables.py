@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import BaseCommand, CommandError, get_commands
 
-from django_declarative_cron import conf
 from django_declarative_cron.callables import ManagementCommand, Targets
 from django_declarative_cron.core.declarations.problems import Check, UnresolvableError
-from django_declarative_cron.exceptions import InvalidRegistrationError
 
 from .callables import jobs
 
@@ -109,19 +107,6 @@ def test_paths_that_lead_to_nothing_that_runs(path: str, reason: str) -> None:
     error = refusal(path)
     assert (error.check, error.reason) == (Check.IMPORT_PATH, reason)
     assert error.hint
-
-
-def test_p92_initialize_refuses_it_as_well() -> None:
-    from datetime import timedelta
-
-    with pytest.raises(InvalidRegistrationError) as caught:
-        conf.declarations([("a", "0 * * * *", f"{JOBS}.send_mial", timedelta(0))])
-    error = caught.value
-    assert error.message == (
-        f'Invalid registration "a": callback `{JOBS}.send_mial` not found; `send_mail` exists'
-    )
-    assert (error.field, error.value) == ("callback", f"{JOBS}.send_mial")
-    assert error.__notes__ == [f"registrations[0] 'a': Did you mean `{JOBS}.send_mail`?"]
 
 
 def test_a_broken_module_is_imported_once_in_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from operator import not_
 from typing import Any
 
 import pytest
@@ -17,8 +16,6 @@ from django_declarative_cron.core.lint import advise
 from django_declarative_cron.cron import ojs, parsing, posix
 from django_declarative_cron.exceptions import (
     DeclarativeCronError,
-    InvalidRegistrationError,
-    ScheduleDuplicateTaskError,
 )
 
 FIVE = timedelta(minutes=5)
@@ -79,64 +76,11 @@ def test_data_that_contains_itself_more_than_once_is_refused_at_once(key: str) -
     assert [each.task for each in conf.problems([item])].count("a") >= 1
 
 
-def test_each_tuple_has_its_own_callback_and_delay() -> None:
-    more: list[Any] = [(work, FIVE), (other, FIVE), (work, 2 * FIVE), ("operator.not_", FIVE)]
-    declared = conf.declarations(
-        [(f"t{place}", "0 7 * * *", *said) for place, said in enumerate(more)]
-    )
-    assert len({each.digest for each in declared}) == 4
-    assert [each.target.function for each in declared] == [work, other, work, not_]
-    assert [each.retry_delay for each in declared] == [FIVE, FIVE, 2 * FIVE, FIVE]
-
-
-def test_a_spread_is_of_each_name() -> None:
-    names = [f"a{number}" for number in range(9)]
-    declared = conf.declarations([entry(name, spread=3600) for name in names])
-    assert len({each.schedule.offset for each in declared}) > 1
-
-
-@pytest.mark.parametrize(
-    ("second", "error"),
-    [
-        (("a", "0 7 * * *", work, FIVE), ScheduleDuplicateTaskError),
-        (("", "0 7 * * *", work, FIVE), InvalidRegistrationError),
-        (("x" * 256, "0 7 * * *", work, FIVE), InvalidRegistrationError),
-        (("a\nb", "0 7 * * *", work, FIVE), InvalidRegistrationError),
-        ((7, "0 7 * * *", work, FIVE), DeclarativeCronError),
-    ],
-)
-def test_a_name_is_judged_each_time(second: Any, error: type[Exception]) -> None:
-    with pytest.raises(error) as refused:
-        conf.declarations([("a", "0 7 * * *", work, FIVE), second])
-    assert "registrations[1]" in str(refused.value.__notes__)
-
-
-def test_a_name_of_an_entry_is_judged_as_that_of_an_entry() -> None:
-    with pytest.raises(InvalidRegistrationError):
-        conf.declarations([entry("a"), entry("Not So")])
-
-
-def test_what_is_remarkable_is_told_of_each_item() -> None:
-    told = conf.problems(
-        [{**entry(name, last_run_at=None), "callback": "operator.not_"} for name in "ab"]
-    )
-    assert [(each.index, each.task) for each in told] == [(0, "a"), (1, "b")]
-    refused = conf.problems([entry(name, cron="61 * * * *") for name in "ab"])
-    assert {each.task for each in refused} == {"a", "b"}
-
-
 def test_what_is_surprising_is_told_of_each_item() -> None:
     told = conf.survey([(name, "0 7 1 * 1", "operator.not_", FIVE) for name in "ab"])[0]
     found = [each for each in advise(told, NOON, None) if each.check is Check.EITHER_DAY]
     assert [(each.index, each.task) for each in found] == [(0, "a"), (1, "b")]
     assert ["'a'" in found[0].place, "'b'" in found[1].place] == [True, True]
-
-
-def test_data_that_contains_itself_is_refused_as_ever() -> None:
-    endless: list[Any] = []
-    endless.append(endless)
-    with pytest.raises(InvalidRegistrationError):
-        conf.declarations([entry("a", args=endless)])
 
 
 class Shouting(str):
