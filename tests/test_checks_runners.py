@@ -152,4 +152,4 @@ def test_a_run_on_a_system_that_cannot_fork_is_refused_in_words(
     with pytest.raises(
         fork_server_client.ProcessesUnavailableError, match="this system cannot fork"
     ):
-        fork_server_client.Server().call(1)
+        fork_server_client.Server().call()

@@ -14,7 +14,8 @@ import threading
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -34,9 +35,7 @@ from . import process_protocol
 from .fork_server_client import Order
 from .process_protocol import (
     FORK,
-    MESSAGE,
     UNHEARD,
-    Lines,
     Talk,
     close_quietly,
     pack_result,
@@ -44,9 +43,6 @@ from .process_protocol import (
     unpack_member,
     unpack_run,
 )
-
-_LOOKS_FOR_WORD, _BETWEEN_LOOKS = 50, 0.01
-_LOOK_AGAIN = 0.5
 
 
 class RunEndedError(BaseException):
@@ -67,68 +63,22 @@ class _SentTail(Tail):
         self._talk.say(log=line)
 
 
-class _Listener:
-    """Read the messages of the scheduler while the callback runs."""
-
-    def __init__(self, talk: Talk, work: Work, lines: Lines, said: list[dict[str, Any]]) -> None:
-        self._talk = talk
-        self._said = said
-        self._work = work
-        self._lines = lines
-        self._parent = os.getppid()
-        self._is_to_stop = False
-
-    def start(self) -> None:
-        """Begin; SIGTERM ends the callback once the scheduler has requested that."""
-        forking.handle([signal.SIGTERM], self._end)
-        threading.Thread(target=self._listen, name="declarative-cron-run", daemon=True).start()
-
-    def _end(self, number: int, frame: FrameType | None) -> None:
-        # The request and the signal go different ways, so the request may come a moment later.
-        # No lock is used here, because the interrupted code may hold it.
-        for _ in range(_LOOKS_FOR_WORD):
-            if self._work.ending.asked.is_set():
-                raise RunEndedError(self._work.ending.why)
-            select.select([], [], [], _BETWEEN_LOOKS)
-        # Without a request, the whole group is stopped; the scheduler waits for its runs.
-        self._is_to_stop = True
-
-    def _listen(self) -> None:
-        self._heed(self._said)
-        while (piece := self._next()) != b"":
-            self._heed(self._lines.add(piece or b""))
-        # The scheduler is gone, and its run with it.
-        os.killpg(0, signal.SIGKILL)
-
-    def _heed(self, lines: Iterable[dict[str, Any]]) -> None:
-        for said in lines:
-            self._is_to_stop |= "stopping" in said
-            if "ending" in said:
-                self._work.ending.ask(said["ending"])
-        if self._is_to_stop:
-            self._work.run.stopping.set()
-
-    def _next(self) -> bytes | None:
-        if self._talk.is_ours:
-            return self._talk.hear(_LOOK_AGAIN)
-        # The callback closed it; the system shows whether the parent is still there.
-        select.select([], [], [], _LOOK_AGAIN)
-        return None if os.getppid() == self._parent else b""
-
-
 def be_run(conversation: socket.socket) -> int:
     """Call one callback in this process, which was forked for it.
 
     Returns:
         the exit code of the process.
     """
-    talk, lines = Talk(conversation), Lines()
-    heard = _heard(talk, lines)
-    if not heard:
+    talk = Talk(conversation)
+    messages = talk.messages()
+    order = next(messages, None)
+    if order is None:
         return 0
-    order, *said = heard
     work = _work(order, talk)
-    _Listener(talk, work, lines, said).start()
+    forking.handle([signal.SIGTERM], partial(_end, work))
+    threading.Thread(
+        target=_listen, args=(talk, messages, work), name="declarative-cron-run", daemon=True
+    ).start()
     try:
         if not talk.say(began=os.getpid()):
             return 0
@@ -146,10 +96,32 @@ def be_run(conversation: socket.socket) -> int:
     return _told(talk, result)
 
 
+def _listen(talk: Talk, messages: Iterable[dict[str, Any]], work: Work) -> None:
+    """Follow the messages of the scheduler while the callback runs."""
+    for said in messages:
+        if "stopping" in said:
+            work.run.stopping.set()
+        if "ending" in said:
+            work.ending.ask(said["ending"])
+            # It ends the callback, and asks the programs that the run started to end.
+            os.killpg(0, signal.SIGTERM)
+    if talk.is_ours:
+        # The scheduler is gone, and its run with it.
+        os.killpg(0, signal.SIGKILL)
+
+
+def _end(work: Work, number: int, frame: FrameType | None) -> None:
+    """End the callback if its run is to end.
+
+    Another signal is one to the whole group: the scheduler got it too, and waits for its runs.
+    """
+    if work.ending.asked.is_set():
+        raise RunEndedError(work.ending.why)
+
+
 def _told(talk: Talk, result: Result) -> int:
     """Send the result; a failure to send it is reported by the exit code."""
-    with suppress(OSError):
-        talk.break_line()
+    talk.break_line()
     return 0 if talk.say(ended=pack_result(result)) or talk.is_ours else UNHEARD
 
 
@@ -181,31 +153,14 @@ def _work(order: dict[str, Any], talk: Talk) -> Work:
     )
 
 
-def _heard(talk: Talk, lines: Lines) -> list[dict[str, Any]]:
-    """Wait for the order; further messages may come with it."""
-    while piece := talk.hear():
-        if said := list(lines.add(piece)):
-            return said
-    return []
-
-
 _TITLE = "cron-processes"
 _PR_SET_PDEATHSIG = 1
 # A signal to a whole group or container is for the scheduler, which ends its runs itself.
 _IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
-@dataclass(slots=True)
-class _Child:
-    """A process of a run; when it was signalled, its whole group ends with it."""
-
-    key: int
-    conversation: socket.socket
-    was_signalled: bool = False
-
-
 class ForkServer:
-    """Fork processes, pass signals on, and report how each process ended.
+    """Fork processes, and report how each of them ended.
 
     Args:
         control: the conversation with the scheduler.
@@ -213,7 +168,7 @@ class ForkServer:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._children: dict[int, _Child] = {}
+        self._conversations: dict[int, socket.socket] = {}
         self._ended, self._news = os.pipe()
         os.set_blocking(self._ended, False)
         os.set_blocking(self._news, False)
@@ -228,30 +183,22 @@ class ForkServer:
                 with suppress(BlockingIOError):
                     os.read(self._ended, 4096)
                 self._reap()
-            if self._control.fileno() in ready and not self._obey():
+            if self._control.fileno() in ready and not self._fork():
                 break
-        for pid in self._children:
-            _signal_group(pid, signal.SIGKILL)
+        for pid in self._conversations:
+            _kill_group(pid)
 
-    def _obey(self) -> bool:
+    def _fork(self) -> bool:
+        """Fork the process of a run; return whether the scheduler is still there."""
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 2)
+            message, descriptors, _, _ = socket.recv_fds(self._control, len(FORK), 2)
         except ConnectionError:
             # The scheduler was killed before it read all answers.
             return False
-        if len(message) < MESSAGE.size:
-            close_quietly(*descriptors)
+        if not message:
             return False
-        kind, key, number = MESSAGE.unpack(message)
-        if kind == FORK:
-            self._fork(key, *descriptors)
-        else:
-            self._signal(key, number)
-        return True
-
-    def _fork(self, key: int, talk: int, output: int) -> None:
-        conversation = socket.socket(fileno=talk)
-        server = os.getpid()
+        talk, output = descriptors
+        conversation, server = socket.socket(fileno=talk), os.getpid()
         try:
             with warnings.catch_warnings():
                 # A module of the project may have started a thread when it was imported.
@@ -264,21 +211,25 @@ class ForkServer:
         else:
             if pid == 0:
                 self._be_run(conversation, output, server)
-            self._children[pid] = _Child(key, conversation)
+            with suppress(OSError):
+                os.setpgid(pid, pid)
+            self._conversations[pid] = conversation
         finally:
             os.close(output)
+        return True
 
     def _be_run(self, conversation: socket.socket, output: int, server: int) -> NoReturn:
         code = 1
         try:
+            # Here and in the server, so that each of the two may rely on the group.
+            os.setpgid(0, 0)
             _end_with_parent(server)
-            os.setsid()
             signal.set_wakeup_fd(-1)
             for name in (*_IGNORED, "SIGCHLD"):
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
             close_quietly(self._control.fileno(), self._ended, self._news)
-            for child in self._children.values():
-                child.conversation.close()
+            for other in self._conversations.values():
+                other.close()
             os.dup2(output, 1)
             os.dup2(output, 2)
             code = be_run(conversation)
@@ -286,36 +237,24 @@ class ForkServer:
             # This copy of the server must never serve.
             os._exit(code)
 
-    def _signal(self, key: int, number: int) -> None:
-        for pid, child in self._children.items():
-            if child.key == key:
-                child.was_signalled = True
-                _signal_group(pid, number)
-
     def _reap(self) -> None:
-        for pid in list(self._children):
+        for pid in list(self._conversations):
             # Its number is not used again before it is waited for.
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
                 continue
-            child = self._children.pop(pid)
-            if child.was_signalled or ended.si_code != os.CLD_EXITED:
+            if ended.si_code != os.CLD_EXITED:
                 # Programs that it started must not go on during the next attempt.
-                _signal_group(pid, signal.SIGKILL)
+                _kill_group(pid)
             _, status = os.waitpid(pid, 0)
-            with suppress(OSError):
-                child.conversation.sendall(b"\n")
-                send_line(child.conversation, exit=os.waitstatus_to_exitcode(status))
-            child.conversation.close()
+            with self._conversations.pop(pid) as conversation, suppress(OSError):
+                conversation.sendall(b"\n")
+                send_line(conversation, exit=os.waitstatus_to_exitcode(status))
 
 
-def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except OSError:
-        # It does not lead a group yet.
-        with suppress(OSError):
-            os.kill(pid, number)
+def _kill_group(pid: int) -> None:
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _end_with_parent(server: int) -> None:

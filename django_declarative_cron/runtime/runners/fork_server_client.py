@@ -19,7 +19,7 @@ from django.utils.autoreload import get_child_arguments
 from ... import signals
 from .. import forking
 from ..forking import out_of_the_way
-from .process_protocol import FORK, MESSAGE, SIGNAL, close_quietly
+from .process_protocol import FORK, close_quietly
 
 OPTION = "--fork-server"
 
@@ -144,7 +144,7 @@ class Server:
             self._paths.update(paths)
             self._living()
 
-    def call(self, key: int) -> Conversation:
+    def call(self) -> Conversation:
         """Begin the process of a run.
 
         Raises:
@@ -158,10 +158,9 @@ class Server:
             mine.close()
             theirs.close()
             raise
-        message = MESSAGE.pack(FORK, key, 0)
         try:
             with self._lock:
-                process = self._send(message, [theirs.fileno(), write])
+                process = self._fork([theirs.fileno(), write])
         except BaseException:
             mine.close()
             close_quietly(read)
@@ -172,12 +171,6 @@ class Server:
         os.set_blocking(read, False)
         forking.close_in_children(mine.fileno(), read)
         return Conversation(mine, read, process)
-
-    def signal(self, key: int, number: int) -> None:
-        """Send a signal to the group of a run."""
-        with self._lock, suppress(OSError):
-            if self._control is not None:
-                self._control.sendall(MESSAGE.pack(SIGNAL, key, number))
 
     def close(self) -> None:
         """End it with all its runs, and wait for the end."""
@@ -199,15 +192,15 @@ class Server:
         error = HangingServerError("it did not begin a run in time")
         signals.report("The process that forks runs", error, then="another one takes its place")
 
-    def _send(self, message: bytes, descriptors: list[int]) -> subprocess.Popen[bytes]:
-        """Send to a living server; start another one in the place of a dead one."""
+    def _fork(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
+        """Ask a living server; start another one in the place of a dead one."""
         try:
             control, process = self._living()
-            socket.send_fds(control, [message], descriptors)
+            socket.send_fds(control, [FORK], descriptors)
         except OSError:
             self._part()
             control, process = self._living()
-            socket.send_fds(control, [message], descriptors)
+            socket.send_fds(control, [FORK], descriptors)
         return process
 
     def _living(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:

@@ -93,6 +93,9 @@ class Supervision:
             self._keep_to_time()
             self._pass_on()
             self._hear(self._seconds())
+        if self._kill_at is not None:
+            # Programs that it started must not go on during the next attempt.
+            self._kill_group()
         self._read_output()
         if self._is_lost and not self._has_begun and not self._work.ending.asked.is_set():
             return None
@@ -123,20 +126,19 @@ class Supervision:
         elif self._work.ending.why is not None:
             self._kill_at, self._end_at = now + GRACE, None
             self._say(ending=self._work.ending.why)
-            self._server.signal(self._work.id, signal.SIGTERM)
 
     def _kill(self) -> None:
-        """Kill the process; do not rely on the server for that a second time.
+        """Kill the process; do not rely on the server's report of its end a second time.
 
         A process that has not begun is not waited for: its server may be loading the project.
         """
         if self._was_killed or not self._has_begun:
             self._cut_off()
         self._was_killed = True
-        self._server.signal(self._work.id, signal.SIGKILL)
+        self._kill_group()
 
     def _cut_off(self) -> None:
-        """Kill the process without the server, and read only messages already sent.
+        """Kill the process, and read only messages already sent.
 
         A program that the run started may hold its end of the conversation open. A process
         that begins only now finds the conversation closed, and exits without a call.
@@ -300,7 +302,7 @@ def _called(work: Work, clock: Clock, server: Server) -> Result | None:
     """Call a callback; return ``None`` where the server was lost before the call."""
     options = {} if work.declaration is None else work.declaration.options
     bounds = process_protocol.limits_of(options)
-    conversation = server.call(work.id)
+    conversation = server.call()
     try:
         # If the process is gone already, the supervision finds out how it ended.
         with suppress(OSError):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -58,9 +57,8 @@ def words_of_signal(number: int, limits: Mapping[str, int]) -> str:
     return name
 
 
-MESSAGE = struct.Struct("!cQB")
 FORK = b"F"
-SIGNAL = b"S"
+"""Asks the server for a process; the ends of its conversation and of its output come with it."""
 
 MOST_AT_ONCE = 64 * 1024
 
@@ -136,10 +134,8 @@ def unpack_run(packed: dict[str, Any], cancelled: threading.Event) -> Run:
 def close_quietly(*descriptors: int) -> None:
     """Close descriptors, also those that are closed already."""
     for descriptor in descriptors:
-        try:
+        with suppress(OSError):
             os.close(descriptor)
-        except OSError:
-            continue
 
 
 class Talk:
@@ -162,32 +158,21 @@ class Talk:
 
     def say(self, **said: Any) -> bool:
         """Send one message, and return whether that was possible."""
-        with self._lock:
-            try:
-                if self.is_ours:
-                    send_line(self._socket, **said)
-                    return True
-            except OSError:
-                pass
+        with self._lock, suppress(OSError):
+            if self.is_ours:
+                send_line(self._socket, **said)
+                return True
         return False
 
     def break_line(self) -> None:
         """End a message that a signal cut off, so that the next one is understood."""
-        if self.is_ours:
-            self._socket.sendall(b"\n")
+        with suppress(OSError):
+            if self.is_ours:
+                self._socket.sendall(b"\n")
 
-    def hear(self, seconds: float | None = None) -> bytes | None:
-        """Wait for data of the scheduler.
-
-        Returns:
-            the data, empty where the scheduler is gone; ``None`` where nothing came in time.
-        """
-        poll = select.poll()
-        poll.register(self._socket.fileno(), select.POLLIN)
-        ready = poll.poll(None if seconds is None else seconds * 1000)
-        if not ready or not self.is_ours:
-            return None
-        try:
-            return self._socket.recv(MOST_AT_ONCE)
-        except OSError:
-            return b""
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Wait for the messages of the scheduler, until it is gone or the descriptor not ours."""
+        lines = Lines()
+        with suppress(OSError):
+            while self.is_ours and (piece := self._socket.recv(MOST_AT_ONCE)):
+                yield from lines.add(piece)

@@ -122,13 +122,16 @@ def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.alike
-def test_a_signal_to_everything_stops_nothing_but_is_told_to_the_run(own_bench: Bench) -> None:
+def test_a_signal_to_everything_ends_no_run_and_the_scheduler_tells_it_to_stop(
+    own_bench: Bench,
+) -> None:
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
     server = _server(own_bench)
     (child,) = _children(server)
     for pid in (server, child):
         os.kill(pid, signal.SIGTERM)
+    own_bench.scheduler.request_stop()
     assert own_bench.ended().outcome == "succeeded"
     assert is_there(server)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from django_declarative_cron.runtime.runners import fork_server
-from django_declarative_cron.runtime.runners.process_protocol import Lines, Talk
+from django_declarative_cron.runtime.runners.process_protocol import Talk
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs poll")
 
@@ -26,24 +25,20 @@ def ends() -> Iterator[tuple[socket.socket, Talk]]:
     mine.close()
 
 
-def test_what_is_said_right_after_the_order_is_heard_too(ends: tuple[socket.socket, Talk]) -> None:
+def test_messages_that_come_in_pieces_are_all_heard(ends: tuple[socket.socket, Talk]) -> None:
     scheduler, talk = ends
+    messages = talk.messages()
     scheduler.sendall(b'{"id": 1}\n{"ending": "cancelled"}\n{"stop')
-    lines = Lines()
-    assert fork_server._heard(talk, lines) == [{"id": 1}, {"ending": "cancelled"}]
+    assert [next(messages), next(messages)] == [{"id": 1}, {"ending": "cancelled"}]
     scheduler.sendall(b'ping": true}\n')
-    assert list(lines.add(talk.hear() or b"")) == [{"stopping": True}]
+    assert next(messages) == {"stopping": True}
 
 
-def test_a_scheduler_that_is_gone_is_heard_and_silence_is_not_that(
-    ends: tuple[socket.socket, Talk],
-) -> None:
+def test_messages_end_with_the_scheduler(ends: tuple[socket.socket, Talk]) -> None:
     scheduler, talk = ends
-    assert talk.hear(0.0) is None
     scheduler.close()
-    assert talk.hear() == b""
+    assert list(talk.messages()) == []
     assert talk.is_ours
-    assert fork_server._heard(talk, Lines()) == []
 
 
 def test_nothing_is_said_into_what_got_its_number(
@@ -57,7 +52,7 @@ def test_nothing_is_said_into_what_got_its_number(
     assert not talk.is_ours
     assert not talk.say(log="b")
     talk.break_line()
-    assert talk.hear(0.0) is None
+    assert list(talk.messages()) == []
     assert path.read_bytes() == b""
     assert [json.loads(line) for line in scheduler.recv(100).splitlines()] == [{"log": "a"}]
     os.close(opened)
