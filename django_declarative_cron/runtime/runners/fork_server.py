@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import logging
 import os
 import select
@@ -276,7 +277,7 @@ def _load(paths: list[str]) -> None:
 
 def main(given: str) -> None:
     """Run the fork server; Django is set up."""
-    order = Order.read(given)
+    order = Order(**json.loads(given))
     _restore_python_path(order.python_path)
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -46,14 +46,6 @@ class Order:
     path: list[str]
     python_path: str | None
 
-    @classmethod
-    def of(cls, control: int, errors: int, paths: Iterable[str]) -> Order:
-        return cls(control, errors, sorted(paths), sys.path, os.environ.get("PYTHONPATH"))
-
-    @classmethod
-    def read(cls, text: str) -> Order:
-        return cls(**json.loads(text))
-
     def __str__(self) -> str:
         return json.dumps(asdict(self))
 
@@ -237,7 +229,13 @@ class Server:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the server's end
         errors = _standard_error()
         try:
-            order = Order.of(theirs.fileno(), errors, self._paths)
+            order = Order(
+                theirs.fileno(),
+                errors,
+                sorted(self._paths),
+                sys.path,
+                os.environ.get("PYTHONPATH"),
+            )
             return subprocess.Popen(
                 arguments(order),
                 pass_fds=[theirs.fileno(), errors],
