@@ -95,6 +95,18 @@ def test_a_page_finds_runs_by_an_index(root: Client, url: Callable[[], str], ind
     assert index in plan
 
 
+def test_the_list_takes_ten_queries_however_many_tasks_there_are(root: Client) -> None:
+    rows.instance()
+    counts: list[int] = []
+    for size in (1, 40):
+        for number in range(len(counts), size):
+            rows.run(rows.task(f"task {number}", running_run=None).name, "failed")
+        with CaptureQueriesContext(connection) as captured:
+            assert root.get(pages.changelist()).status_code == 200
+        counts.append(len(captured))
+    assert counts[0] == counts[1] <= 10
+
+
 def test_the_runs_of_tasks_before_the_page_are_not_asked_for(root: Client) -> None:
     for number in range(101):
         rows.task(f"task {number:03}")
