@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DataError, transaction
 
-from django_declarative_cron.models import Outcome, ScheduledTask, SchedulerState, TaskRun
+from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import (
     bulk_update,
     database,
@@ -17,7 +16,6 @@ from django_declarative_cron.store import (
     liveness,
     operator_actions,
 )
-from django_declarative_cron.store.guard import peek
 from django_declarative_cron.store.operator_actions import Act
 
 from .conftest import Deployment
@@ -25,7 +23,6 @@ from .statements import (
     claim,
     further,
     initialized,
-    is_postgresql,
     one_pass,
     statements,
     write_history,
@@ -72,12 +69,6 @@ def test_one_change_is_written_in_as_many_statements_however_many_there_are(task
     made.change("t1", cron="5 5 6 6 *")
     # Nothing is left to be seen to: no dead, no marks that lie ahead.
     assert len(statements(made.restart)) <= 13
-
-
-def test_an_idle_look_is_one_statement_whatever_there_is() -> None:
-    made = initialized(40)
-    one_pass(made)
-    assert len(statements(lambda: peek(made.member))) == 1
 
 
 @pytest.mark.parametrize(
@@ -134,57 +125,6 @@ def test_a_large_set_is_written_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> N
 
 def _inserts(sql: str, model: Any) -> bool:
     return sql.startswith("INSERT") and model._meta.db_table in sql
-
-
-def test_texts_numbers_and_instants_of_many_rows_are_kept_letter_for_letter() -> None:
-    initialized(6)
-    tasks = list(ScheduledTask.objects.order_by("pk"))
-    texts = ["", "{}", 'a "b", \\c\\\\', "NULL", "it's\n100 % ,", 'é\t\u2028{"}']
-    for number, (task, text) in enumerate(zip(tasks, texts, strict=True)):
-        task.description, task.run_count = text, number - 3
-        task.wake_at = datetime(1 + 9**number // 8, 2, 28, 23, 59, 59, number, tzinfo=UTC)
-    names = ["description", "run_count", "wake_at"]
-    expected = [tuple(getattr(task, name) for name in names) for task in tasks]
-    bulk_update.update("default", tasks, names)
-    assert list(ScheduledTask.objects.order_by("pk").values_list(*names)) == expected
-    tasks[2].description = "a\0b"
-    if is_postgresql:
-        with pytest.raises((DataError, ValueError)), transaction.atomic():
-            bulk_update.update("default", tasks, names)
-
-
-def test_what_is_the_same_in_all_rows_is_written_to_all_rows() -> None:
-    made = initialized(3)
-    tasks = list(ScheduledTask.objects.order_by("pk"))
-    for number, task in enumerate(tasks):
-        task.run_count, task.broken_reason, task.declaration = number, "it's 100 %", {"n": number}
-        task.boot_at, task.orphaned = made.now, True
-    bulk_update.update(
-        "default", tasks, ["run_count", "broken_reason", "declaration", "boot_at", "orphaned"]
-    )
-    stored = ScheduledTask.objects.order_by("pk")
-    assert [
-        (t.run_count, t.broken_reason, t.declaration, t.boot_at, t.orphaned) for t in stored
-    ] == [(number, "it's 100 %", {"n": number}, made.now, True) for number in range(3)]
-
-
-def test_data_that_is_equal_and_not_the_same_is_kept_as_it_is() -> None:
-    made = initialized(1)
-    scheduler = ScheduledTask.objects.get().scheduler
-    runs = [
-        TaskRun(
-            scheduler=scheduler,
-            task_name=f"t{number}",
-            scheduled_for=made.now,
-            outcome=Outcome.SUCCEEDED,
-            reason="due",
-            result=value,
-        )
-        for number, value in enumerate([1, True, 1.0, None])
-    ]
-    database.insert("default", runs)
-    kept = TaskRun.objects.order_by("task_name").values_list("result", flat=True)
-    assert list(map(repr, kept)) == ["1", "True", "1.0", "None"]
 
 
 def test_what_is_due_is_found_by_when_it_is_to_be_considered() -> None:

@@ -34,17 +34,13 @@ from django_declarative_cron.store.results import Result
 
 from ..timeouts import TIMEOUT
 from .conftest import Deployment, Stranger
+from .statements import claim
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
 row_locks = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite locks the file, not rows"
 )
-
-
-def _claim(deployment: Deployment) -> list[claims.Claim]:
-    claimed = claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
-    return claimed.claims
 
 
 def _names(started: list[claims.Claim]) -> set[str]:
@@ -61,10 +57,10 @@ def test_a_task_whose_row_is_held_starts_later_and_the_others_at_once(
     deployment: Deployment, stranger: Stranger
 ) -> None:
     stranger.hold("scheduledtask", name="t1")
-    assert _names(_claim(deployment)) == {"t0", "t2"}
-    assert _claim(deployment) == []
+    assert _names(claim(deployment).claims) == {"t0", "t2"}
+    assert claim(deployment).claims == []
     stranger.let_go()
-    assert _names(_claim(deployment)) == {"t1"}
+    assert _names(claim(deployment).claims) == {"t1"}
 
 
 @row_locks
@@ -72,7 +68,7 @@ def test_a_task_whose_row_is_held_starts_later_and_the_others_at_once(
 def test_a_result_whose_row_is_held_waits_and_the_others_are_recorded(
     table: str, column: str, deployment: Deployment, stranger: Stranger
 ) -> None:
-    waiting = _results(deployment, _claim(deployment))
+    waiting = _results(deployment, claim(deployment).claims)
     stranger.hold(table, **{column: "t1"})
     recorded = results.record(deployment.member, waiting, deployment.now)
     assert [each.task_name for each in recorded.held] == ["t1"]
@@ -91,9 +87,9 @@ def test_a_row_that_cannot_be_left_out_holds_up_its_own_task_only(
 ) -> None:
     operator_actions.request_run(["t1"], Act(author="an operator", at=deployment.now))
     stranger.hold("taskoverride", task_name="t1")
-    assert _names(_claim(deployment)) == {"t0", "t2"}
+    assert _names(claim(deployment).claims) == {"t0", "t2"}
     stranger.let_go()
-    assert _names(_claim(deployment)) == {"t1"}
+    assert _names(claim(deployment).claims) == {"t1"}
     assert TaskOverride.objects.get().ended_at is not None
 
 
@@ -109,7 +105,7 @@ def test_a_run_of_the_dead_whose_row_is_held_is_found_later_and_the_others_at_on
     # A statement that waited for the row would wait for longer than the test allows.
     for limit in ("LOCK", "STATEMENT"):
         monkeypatch.setattr(database, limit, 2 * int(TIMEOUT))
-    _claim(deployment)
+    claim(deployment)
     heir = replace(deployment.member, instance=uuid4())
     reconcile.reconcile(heir, Process("here", 2), deployment.declarations, deployment.now)
     liveness.give_up(deployment.member)
@@ -135,7 +131,7 @@ def test_a_run_of_the_dead_whose_row_is_held_is_found_later_and_the_others_at_on
 def test_an_instance_whose_row_is_held_is_buried_later(
     deployment: Deployment, stranger: Stranger
 ) -> None:
-    started = _claim(deployment)
+    started = claim(deployment).claims
     dead, heir = deployment.member, replace(deployment.member, instance=uuid4())
     reconcile.reconcile(heir, Process("there", 2), deployment.declarations, deployment.now)
     liveness.give_up(dead)
@@ -153,7 +149,7 @@ def test_an_instance_whose_row_is_held_is_buried_later(
 def test_whose_own_row_is_held_cannot_say_that_it_lives_and_is_not_taken_for_dead(
     deployment: Deployment, stranger: Stranger
 ) -> None:
-    _claim(deployment)
+    claim(deployment)
     heir = replace(deployment.member, instance=uuid4())
     reconcile.reconcile(heir, Process("here", 2), deployment.declarations, deployment.now)
     hour_ago = datetime.now(UTC) - timedelta(hours=1)
@@ -209,13 +205,13 @@ def test_a_file_that_somebody_writes_to_is_waited_for_and_then_refused_clearly(
 ) -> None:
     stranger.write()
     with pytest.raises(OperationalError) as refused:
-        _claim(deployment)
+        claim(deployment)
     assert is_lock_timeout(refused.value)
     with pytest.raises(OperationalError, match="another process kept the database file locked"):
         deployment.initialize()
     assert not TaskRun.objects.exists()
     stranger.let_go()
-    started = _claim(deployment)
+    started = claim(deployment).claims
     stranger.write()
     with pytest.raises(OperationalError):
         results.record(deployment.member, _results(deployment, started), deployment.now)

@@ -15,7 +15,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import claims, guard, manual_runs, operator_actions, results
+from django_declarative_cron.store import guard, manual_runs, operator_actions, results
 from django_declarative_cron.store.database import is_conflict
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.store.operator_actions import Act
@@ -24,6 +24,7 @@ from django_declarative_cron.store.results import Result
 from .. import threads as threads
 from ..threads import Elsewhere
 from .conftest import TIMEOUT, Deployment, Stranger
+from .statements import claim
 
 LEVELS = {
     "postgresql": ["REPEATABLE_READ", "SERIALIZABLE"],
@@ -61,11 +62,6 @@ def elsewhere(isolated: None) -> Iterator[Elsewhere[Any]]:
         yield submit
 
 
-def _claim(deployment: Deployment) -> list[claims.Claim]:
-    claimed = claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
-    return claimed.claims
-
-
 class Request:
     """What a web process does under ``ATOMIC_REQUESTS``: look at something, act later."""
 
@@ -98,7 +94,7 @@ def test_an_act_in_a_transaction_that_looked_before_takes_nothing_back(
     request, act = Request(), Act(author="an operator", at=deployment.now)
     elsewhere(request.begin).result(TIMEOUT)
     # Where looking is locking, the task waits for the request, and nothing can go wrong.
-    started = {claim.task_name: claim.run for claim in _claim(deployment)}
+    started = {each.task_name: each.run for each in claim(deployment).claims}
     ended = elsewhere(lambda: request.act(lambda: operator_actions.pause(["t1"], act))).result(
         TIMEOUT
     )
@@ -115,7 +111,7 @@ def test_a_run_in_the_foreground_is_not_started_beside_one_that_began_since(
 ) -> None:
     request, act = Request(), Act(author="an operator", at=deployment.now)
     elsewhere(request.begin).result(TIMEOUT)
-    is_running = "t1" in {claim.task_name for claim in _claim(deployment)}
+    is_running = "t1" in {each.task_name for each in claim(deployment).claims}
     declared = deployment.by_name["t1"]
 
     def run_now() -> object:
@@ -130,9 +126,9 @@ def test_who_waited_for_the_lock_sees_what_was_claimed_meanwhile(
     deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
 ) -> None:
     with guard.locked(deployment.member):
-        second = elsewhere(lambda: _claim(deployment))
+        second = elsewhere(lambda: claim(deployment).claims)
         stranger.wait_for_a_waiter()
-        first = _claim(deployment)
+        first = claim(deployment).claims
     assert (len(first), second.result(TIMEOUT)) == (3, [])
     assert TaskRun.objects.count() == 3
 
@@ -141,7 +137,7 @@ def test_who_waited_for_the_lock_records_nothing_a_second_time(
     deployment: Deployment, elsewhere: Elsewhere[Any], stranger: Stranger
 ) -> None:
     ended = deployment.now + timedelta(seconds=1)
-    first = [Result(c.run, c.task_name, ended, succeeded=True) for c in _claim(deployment)]
+    first = [Result(c.run, c.task_name, ended, succeeded=True) for c in claim(deployment).claims]
     later = [replace(result, succeeded=False, error="late") for result in first]
     with guard.locked(deployment.member):
         second = elsewhere(lambda: results.record(deployment.member, later, ended))

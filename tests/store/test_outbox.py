@@ -13,13 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django_declarative_cron import signals
 from django_declarative_cron.core.event_sink import envelopes
 from django_declarative_cron.models import OutboxEvent, TaskRun
-from django_declarative_cron.store import claims, operator_actions, outbox
+from django_declarative_cron.store import operator_actions, outbox
 from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.store.recovery import unanswered
 from django_declarative_cron.testing import Simulation
 
 from ..receiver import Post
 from .conftest import Deployment
+from .statements import claim
 
 pytestmark = pytest.mark.django_db
 
@@ -362,8 +363,8 @@ def test_a_start_whose_commit_was_not_answered_is_told_as_it_was_kept(
     deployment = Deployment(1)
     deployment.initialize()
     deployment.owe_all()
-    claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
+    claim(deployment)
     kept = bodies()
-    (claim,) = unanswered(deployment.member, (), deployment.by_name)
-    assert envelopes(claim.started) == kept
+    (found,) = unanswered(deployment.member, (), deployment.by_name)
+    assert envelopes(found.started) == kept
     assert OutboxEvent.objects.count() == 2

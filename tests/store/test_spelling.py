@@ -52,18 +52,20 @@ def test_a_text_that_the_server_refuses_is_refused_and_not_split() -> None:
 @pytest.mark.parametrize(
     "values", [[1, True, 1.0], [{"n": 1}, {"n": True}], [None, None], [[], []]]
 )
-def test_data_that_is_equal_and_not_the_same_is_updated_as_it_is(values: list[Any]) -> None:
+def test_data_that_is_equal_and_not_the_same_is_kept_as_it_is(values: list[Any]) -> None:
     initialized(len(values))
     tasks = list(ScheduledTask.objects.order_by("pk"))
     run = {"scheduler": tasks[0].scheduler, "scheduled_for": tasks[0].registered_at}
-    runs = [TaskRun(**run, task_name=task.name, outcome="succeeded") for task in tasks]
+    runs = [
+        TaskRun(**run, task_name=task.name, outcome="succeeded", result=value)
+        for task, value in zip(tasks, values, strict=True)
+    ]
     database.insert("default", runs)
-    runs = list(TaskRun.objects.order_by("pk"))
-    for stored, value in zip(runs, values, strict=True):
-        stored.result = value
-    bulk_update.update("default", runs, ["result"])
     kept = TaskRun.objects.order_by("pk").values_list("result", flat=True)
     assert list(map(repr, kept)) == list(map(repr, values))
+    TaskRun.objects.update(result="another")
+    bulk_update.update("default", runs, ["result"])
+    assert list(map(repr, kept.all())) == list(map(repr, values))
 
 
 def test_a_text_that_is_too_long_is_refused_and_not_cut() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ from django.db.utils import InternalError
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.management.cli import banner
-from django_declarative_cron.models import SchedulerState, TaskRun
+from django_declarative_cron.models import SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.runtime.connections import clean_up, renew
 from django_declarative_cron.store import (
     claims,
@@ -38,7 +39,9 @@ from django_declarative_cron.store import (
 from django_declarative_cron.store.database import is_conflict, is_lock_timeout, spoils_connection
 from django_declarative_cron.store.operator_actions import Act
 
-from .conftest import Deployment, Stranger
+from ..threads import elsewhere
+from .conftest import TIMEOUT, WAITING, Deployment, Stranger
+from .statements import claim
 
 postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL")
 
@@ -212,9 +215,7 @@ def test_what_is_read_under_the_lock_is_what_is_stored_by_then(
     with _as_configured(OPTIONS=options):
         with guard.locked(deployment.member):
             assert _ask("SHOW transaction_isolation") == "read committed"
-        started = claims.claim_due(
-            deployment.member, deployment.by_name, deployment.now, reaping=False
-        )
+        started = claim(deployment)
         assert len(started.claims) == 3
 
 
@@ -224,9 +225,7 @@ def test_without_autocommit_everything_is_committed_all_the_same(
     with _as_configured(AUTOCOMMIT=False):
         SchedulerState.objects.count()
         assert liveness.heartbeat(deployment.member)
-        started = claims.claim_due(
-            deployment.member, deployment.by_name, deployment.now, reaping=False
-        )
+        started = claim(deployment)
         assert len(started.claims) == 3
         assert not connection.get_autocommit()
     assert TaskRun.objects.filter(outcome="running").count() == 3
@@ -304,17 +303,65 @@ def test_a_transaction_that_had_to_give_in_is_done_again(
 ) -> None:
     refusal = Refusal(said(OperationalError, code), 3, "INSERT INTO")
     with connection.execute_wrapper(refusal):
-        claimed = claims.claim_due(
-            deployment.member, deployment.by_name, deployment.now, reaping=False
-        )
+        claimed = claim(deployment)
     assert refusal.left == 0
     assert len(claimed.claims) == TaskRun.objects.filter(outcome="running").count() == 3
+
+
+@pytest.fixture
+def conflicts(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Collect the errors that made a transaction begin again."""
+    found: list[BaseException] = []
+
+    def seen(error: BaseException) -> bool:
+        found.extend([error] if is_conflict(error) else [])
+        return is_conflict(error)
+
+    monkeypatch.setattr(database, "is_conflict", seen)
+    return found
+
+
+@pytest.mark.skipif(
+    connection.vendor not in WAITING, reason="of one lock nobody waits for a second"
+)
+def test_a_claim_that_has_to_end_a_deadlock_is_made_again(
+    deployment: Deployment, stranger: Stranger, conflicts: list[BaseException]
+) -> None:
+    # MySQL spares who has written more, PostgreSQL who has no limit of their own to look after.
+    stranger.look_for_no_deadlocks()
+    operator_actions.request_run(["t1"], Act(author="an operator", at=deployment.now))
+    stranger.hold("taskoverride", task_name="t1")
+    stranger.write_much()
+
+    def hold_and_let_go() -> None:
+        stranger.hold("schedulerstate", deployment="default")
+        stranger.let_go()
+
+    with elsewhere() as by_stranger, elsewhere() as by_claim:
+
+        def close_the_circle(execute: Any, sql: str, *rest: Any) -> Any:
+            """Let the stranger wait for us before we wait for the stranger."""
+            if not waits and sql.startswith("UPDATE") and "taskoverride" in sql:
+                waits.append(by_stranger(hold_and_let_go))
+                stranger.wait_for_a_waiter()
+            return execute(sql, *rest)
+
+        def claimed() -> list[claims.Claim]:
+            with connection.execute_wrapper(close_the_circle):
+                return claim(deployment).claims
+
+        waits: list[Future[None]] = []
+        started = by_claim(claimed).result(TIMEOUT)
+        waits[0].result(TIMEOUT)
+    assert len(started) == TaskRun.objects.filter(outcome="running").count() == 3
+    assert TaskOverride.objects.get().ended_at is not None
+    assert conflicts
 
 
 def test_for_ever_it_is_not_done_again(deployment: Deployment) -> None:
     refusal = Refusal(said(OperationalError, "40001"), 100, "INSERT INTO")
     with connection.execute_wrapper(refusal), pytest.raises(OperationalError):
-        claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=False)
+        claim(deployment)
     assert refusal.left == 95
     assert not TaskRun.objects.exists()
 
