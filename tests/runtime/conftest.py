@@ -20,6 +20,14 @@ NEVER_TODAY = "0 0 29 2 *"
 FIVE_MINUTES = timedelta(minutes=5)
 
 
+RunNow = Callable[..., None]
+
+
+def registrations(**callbacks: Any) -> list[Any]:
+    """Declare a task for each callback; none is due today."""
+    return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
+
+
 class Heard:
     """Wait for a signal instead of for luck."""
 

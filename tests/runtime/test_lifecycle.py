@@ -82,26 +82,6 @@ def _ask(life: Lifecycle) -> list[str]:
         return _names(told)
 
 
-def test_a_whole_life() -> None:
-    life = Lifecycle()
-    assert life.state is State.UNINITIALIZED
-    life.begin_initialize(from_inside=False)
-    assert life.state is State.INITIALIZING
-    life.conclude(Step.SUCCEED)
-    assert life.state is State.RUNNING
-    assert _names(life.poll(active=True)) == ["PollingStarted"]
-    life.give_back()
-    assert _ask(life) == ["SchedulerStopRequested", "PollingStopRequested"]
-    assert (life.state, life.polling) == (State.STOPPING, Polling.STOPPING)
-    assert life.begin_shutdown(seconds=0)
-    assert _names(life.finish()) == ["PollingStopped", "SchedulerStopped"]
-    assert (life.state, life.polling) == (State.STOPPED, Polling.INACTIVE)
-    life.give_back()
-    life.begin_initialize(from_inside=False)
-    life.conclude(Step.FAIL)
-    assert life.state is State.UNINITIALIZED
-
-
 @pytest.mark.requirement("001 Reentrancy Protection/3")
 @pytest.mark.parametrize("outcome", [Step.SUCCEED, Step.FAIL])
 @pytest.mark.parametrize("life", [Lifecycle, _running], ids=["the first", "a repeated"])
@@ -121,27 +101,6 @@ def test_an_initialisation_that_a_stop_waits_for_ends_in_stopping(
     assert machine.begin_shutdown(seconds=0)
 
 
-def test_a_stop_is_told_once() -> None:
-    life = _running()
-    assert _ask(life) == ["SchedulerStopRequested"]
-    assert _ask(life) == []
-
-
-def test_there_is_nothing_to_stop_before_the_first_initialisation() -> None:
-    life = Lifecycle()
-    assert _ask(life) == []
-    assert not life.begin_shutdown(seconds=0)
-    assert life.state is State.UNINITIALIZED
-
-
-def test_an_initialisation_during_a_stop_completes_the_stop_first() -> None:
-    life = _running()
-    _ask(life)
-    assert life.begin_initialize(from_inside=False) is None
-    with pytest.raises(BusyError):
-        life.begin_initialize(from_inside=True)
-
-
 def test_one_from_inside_waits_for_another_but_not_for_a_stop() -> None:
     life = _running()
     life.begin_initialize(from_inside=False)
@@ -158,16 +117,6 @@ def test_one_from_inside_waits_for_another_but_not_for_a_stop() -> None:
     _ask(life)
     waiting.join(TIMEOUT)
     assert len(refused) == 1
-
-
-def test_inactive_polling_has_nothing_to_stop() -> None:
-    life = _running()
-    assert _names(life.poll(active=True)) == ["PollingStarted"]
-    assert life.poll(active=True) == []
-    assert _names(life.poll(active=False)) == ["PollingStopped"]
-    _ask(life)
-    assert life.begin_shutdown(seconds=0)
-    assert _names(life.finish()) == ["SchedulerStopped"]
 
 
 def test_the_turn_is_had_only_where_it_is_free_and_the_scheduler_runs() -> None:

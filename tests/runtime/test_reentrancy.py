@@ -29,18 +29,13 @@ from django_declarative_cron.runtime import housekeeping, shutdown
 from django_declarative_cron.runtime import scheduler as scheduler_module
 from django_declarative_cron.store import liveness, results
 
-from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
+from .conftest import FIVE_MINUTES, TIMEOUT, Heard, RunNow, registrations
 
-RunNow = Callable[..., None]
 EVERY_MINUTE = "* * * * *"
 
 
 def _nothing() -> None:
     """Return at once."""
-
-
-def _registrations(**callbacks: Any) -> list[Any]:
-    return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
 
 
 class Call:
@@ -128,6 +123,16 @@ class Busy:
         assert self.may_end.wait(TIMEOUT)
 
 
+@pytest.fixture
+def busy(scheduler: Scheduler, run_now: RunNow) -> Busy:
+    """Give a callback that is at work as the only task of the scheduler."""
+    busy = Busy()
+    scheduler.initialize(registrations(t=busy))
+    run_now("t")
+    assert busy.began.wait(TIMEOUT)
+    return busy
+
+
 # --- several threads ---
 
 
@@ -141,7 +146,7 @@ def test_initialisations_at_once_each_get_their_own_outcome_and_the_last_one_hol
         together.wait()
         scheduler.initialize(registrations)
 
-    sets = [_registrations(**{f"t{n}": _nothing, f"u{n}": _nothing}) for n in range(4)]
+    sets = [registrations(**{f"t{n}": _nothing, f"u{n}": _nothing}) for n in range(4)]
     good = [Call(initialize, each) for each in sets]
     bad = [Call(initialize, each) for each in ("no list", [("x", "61 * * * *", _nothing, 5)])]
     for call in good:
@@ -166,7 +171,7 @@ def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
         scheduler = Scheduler(background=False)
         together.wait()
         for _ in range(3):
-            scheduler.initialize(_registrations(shared=_nothing, **{f"t{number}": _nothing}))
+            scheduler.initialize(registrations(shared=_nothing, **{f"t{number}": _nothing}))
         scheduler.stop()
 
     for call in [Call(come, number) for number in range(4)]:
@@ -177,14 +182,12 @@ def test_processes_that_come_at_once_make_one_deployment_with_one_identifier(
     assert len(tasks) == 2, "the last set holds"
 
 
-@pytest.mark.requirement("001 Resource Management/1", "004 Liveness Axioms/3")
-def test_sp02_stops_at_once_share_one_shutdown(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+@pytest.mark.requirement(
+    "001 Resource Management/1", "003 Testable Invariants/15", "004 S3", "004 Liveness Axioms/3"
+)
+def test_sp02_sp03_stops_at_once_share_one_shutdown_that_waits_for_the_run(
+    scheduler: Scheduler, busy: Busy, heard: Heard
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     stops = [Call(scheduler.stop) for _ in range(4)]
     heard.wait_for("SchedulerStopRequested")
     assert scheduler.state == "Stopping"
@@ -192,19 +195,18 @@ def test_sp02_stops_at_once_share_one_shutdown(
     busy.may_end.set()
     assert [stop.result() for stop in stops] == [True] * 4
     assert [len(heard.of(f"Scheduler{what}")) for what in ("StopRequested", "Stopped")] == [1, 1]
+    told = heard.kinds()
+    assert told.index("TaskRunCompleted") < told.index("SchedulerStopped")
+    assert TaskRun.objects.get().outcome == "succeeded"
 
 
 @pytest.mark.requirement("004 Liveness Axioms/2")
 def test_an_initialisation_during_a_stop_waits_for_its_end(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, busy: Busy, heard: Heard, run_now: RunNow
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     stop = Call(scheduler.stop)
     heard.wait_for("SchedulerStopRequested")
-    again = Call(scheduler.initialize, _registrations(u=_nothing))
+    again = Call(scheduler.initialize, registrations(u=_nothing))
     assert not again.is_over
     busy.may_end.set()
     assert stop.result() is True
@@ -265,7 +267,7 @@ def _refuse(*_: object, **__: object) -> Any:
 def test_a_stop_gives_up_within_its_grace_and_completes_by_itself(
     scheduler: Scheduler, heard: Heard, reconciling: Held
 ) -> None:
-    initialisation = Call(scheduler.initialize, _registrations(t=_nothing))
+    initialisation = Call(scheduler.initialize, registrations(t=_nothing))
     reconciling.wait()
     assert scheduler.stop(grace=timedelta(milliseconds=20)) is False
     reconciling.let.set()
@@ -275,12 +277,8 @@ def test_a_stop_gives_up_within_its_grace_and_completes_by_itself(
 
 
 def test_a_stop_beside_another_one_keeps_to_its_own_grace(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, busy: Busy, heard: Heard
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     patient = Call(scheduler.stop)
     heard.wait_for("SchedulerStopRequested")
     assert scheduler.stop(grace=timedelta(milliseconds=20)) is False
@@ -289,12 +287,8 @@ def test_a_stop_beside_another_one_keeps_to_its_own_grace(
 
 
 def test_a_stop_whose_grace_ran_out_completes_when_the_run_has_ended(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, busy: Busy, heard: Heard
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     assert scheduler.stop(grace=timedelta(0)) is False
     assert scheduler.state == "Stopping"
     busy.may_end.set()
@@ -303,14 +297,10 @@ def test_a_stop_whose_grace_ran_out_completes_when_the_run_has_ended(
 
 
 def test_an_initialisation_after_such_a_stop_waits_for_the_run_and_then_runs(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, busy: Busy, heard: Heard, run_now: RunNow
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     assert scheduler.stop(grace=timedelta(0)) is False
-    again = Call(scheduler.initialize, _registrations(t=_nothing))
+    again = Call(scheduler.initialize, registrations(t=_nothing))
     assert not again.is_over
     busy.may_end.set()
     again.result()
@@ -323,9 +313,9 @@ def test_the_async_forms_meet_like_the_others(transactional_db: None, heard: Hea
     async def meet() -> str:
         scheduler = Scheduler()
         await asyncio.gather(
-            scheduler.ainitialize(_registrations(t=_nothing)),
+            scheduler.ainitialize(registrations(t=_nothing)),
             scheduler.astop(),
-            scheduler.ainitialize(_registrations(u=_nothing)),
+            scheduler.ainitialize(registrations(u=_nothing)),
             scheduler.astop(),
         )
         assert await scheduler.astop() is True
@@ -340,15 +330,19 @@ def test_the_async_forms_meet_like_the_others(transactional_db: None, heard: Hea
 
 
 @pytest.mark.requirement("004 Liveness Axioms/3")
+@pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_callback_may_stop_its_scheduler(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, kind: str
 ) -> None:
     answers: list[Any] = []
 
     def callback() -> None:
         answers.append((scheduler.stop(), scheduler.state, scheduler.stop()))
 
-    scheduler.initialize(_registrations(t=callback))
+    async def coroutine() -> None:
+        answers.append((await scheduler.astop(), scheduler.state, await scheduler.astop()))
+
+    scheduler.initialize(registrations(t=callback if kind == "sync" else coroutine))
     run_now("t")
     heard.wait_for("SchedulerStopped")
     assert answers == [(False, "Stopping", False)]
@@ -360,26 +354,11 @@ def test_a_callback_may_stop_its_scheduler(
     assert SchedulerState.objects.get().leader is None
 
 
-def test_an_async_callback_may_stop_its_scheduler(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
-) -> None:
-    answers: list[bool] = []
-
-    async def callback() -> None:
-        answers.append(await scheduler.astop())
-
-    scheduler.initialize(_registrations(t=callback))
-    run_now("t")
-    heard.wait_for("SchedulerStopped")
-    assert answers == [False]
-    assert TaskRun.objects.get().outcome == "succeeded"
-
-
 def test_a_stop_from_inside_waits_for_the_other_runs_before_it_is_complete(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
     busy = Busy()
-    scheduler.initialize(_registrations(busy=busy, stopping=scheduler.stop))
+    scheduler.initialize(registrations(busy=busy, stopping=scheduler.stop))
     run_now("busy")
     assert busy.began.wait(TIMEOUT)
     run_now("stopping")
@@ -400,7 +379,7 @@ def test_callbacks_that_all_stop_beside_a_stop_from_outside(
         together.wait()
         scheduler.stop()
 
-    scheduler.initialize(_registrations(a=callback, b=callback))
+    scheduler.initialize(registrations(a=callback, b=callback))
     run_now("a", "b")
     together.wait()
     assert scheduler.stop() is True
@@ -409,34 +388,27 @@ def test_callbacks_that_all_stop_beside_a_stop_from_outside(
 
 
 @pytest.mark.requirement("001 Reentrancy Protection/1")
+@pytest.mark.parametrize("names", [["u"], ["t", "u"]], ids=["without itself", "with itself"])
+@pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_callback_may_initialise_its_scheduler(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
+    scheduler: Scheduler, heard: Heard, run_now: RunNow, kind: str, names: list[str]
 ) -> None:
+    following = registrations(**dict.fromkeys(names, _nothing))
+
     def callback() -> None:
-        scheduler.initialize(_registrations(u=_nothing))
+        scheduler.initialize(following)
 
-    scheduler.initialize(_registrations(t=callback))
+    async def coroutine() -> None:
+        await scheduler.ainitialize(following)
+
+    scheduler.initialize(registrations(t=callback if kind == "sync" else coroutine))
     run_now("t")
     (completed,) = heard.wait_for("TaskRunCompleted")
-    assert completed.history_only
-    assert [declaration.name for declaration in scheduler.declarations] == ["u"]
+    assert completed.history_only is ("t" not in names), "its schedule is the same in the new set"
+    assert [declaration.name for declaration in scheduler.declarations] == names
     run_now("u")
     heard.wait_for("TaskRunCompleted", 2)
-    assert list(ScheduledTask.objects.values_list("name", flat=True)) == ["u"]
-
-
-def test_an_async_callback_may_initialise_its_scheduler(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow
-) -> None:
-    async def callback() -> None:
-        await scheduler.ainitialize(_registrations(t=_nothing, u=_nothing))
-
-    scheduler.initialize(_registrations(t=callback))
-    run_now("t")
-    (completed,) = heard.wait_for("TaskRunCompleted")
-    assert not completed.history_only, "its schedule is the same in the new set"
-    run_now("u")
-    heard.wait_for("TaskRunCompleted", 2)
+    assert sorted(ScheduledTask.objects.values_list("name", flat=True)) == names
 
 
 def test_a_callback_that_initialises_while_a_stop_waits_for_it_is_refused(
@@ -444,9 +416,9 @@ def test_a_callback_that_initialises_while_a_stop_waits_for_it_is_refused(
 ) -> None:
     def callback(run: Any) -> None:
         assert run.stopping.wait(TIMEOUT)
-        scheduler.initialize(_registrations(u=_nothing))
+        scheduler.initialize(registrations(u=_nothing))
 
-    scheduler.initialize(_registrations(t=callback))
+    scheduler.initialize(registrations(t=callback))
     run_now("t")
     heard.wait_for("TaskRunStarted")
     assert Call(scheduler.stop).result() is True
@@ -462,9 +434,9 @@ def test_a_callback_of_one_scheduler_stops_another_like_anybody(
     scheduler: Scheduler, heard: Heard, run_now: RunNow
 ) -> None:
     other = Scheduler(options=lambda: replace(conf.options(), DEPLOYMENT="other"))
-    other.initialize(_registrations(x=_nothing))
+    other.initialize(registrations(x=_nothing))
     answers: list[bool] = []
-    scheduler.initialize(_registrations(t=lambda: answers.append(other.stop())))
+    scheduler.initialize(registrations(t=lambda: answers.append(other.stop())))
     run_now("t")
     heard.wait_for("TaskRunCompleted")
     assert (answers, other.state, scheduler.state) == ([True], "Stopped", "Running")
@@ -475,7 +447,7 @@ def test_a_receiver_of_the_loop_may_stop_at_the_first_failure(
 ) -> None:
     answers: list[bool] = []
     on("task_run_failed", lambda: answers.append(scheduler.stop()))
-    scheduler.initialize(_registrations(t=lambda: 1 // 0))
+    scheduler.initialize(registrations(t=lambda: 1 // 0))
     run_now("t")
     heard.wait_for("SchedulerStopped")
     assert answers == [False]
@@ -485,8 +457,8 @@ def test_a_receiver_of_the_loop_may_stop_at_the_first_failure(
 def test_a_receiver_of_the_loop_may_initialise(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any
 ) -> None:
-    on("task_run_failed", lambda: scheduler.initialize(_registrations(u=_nothing)))
-    scheduler.initialize(_registrations(t=lambda: 1 // 0))
+    on("task_run_failed", lambda: scheduler.initialize(registrations(u=_nothing)))
+    scheduler.initialize(registrations(t=lambda: 1 // 0))
     run_now("t")
     heard.wait_for("SchedulerReinitializationCompleted")
     run_now("u")
@@ -497,8 +469,8 @@ def test_a_receiver_of_a_start_may_remove_its_task_and_the_run_is_called_all_the
     scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any
 ) -> None:
     called: list[str] = []
-    on("task_run_started", lambda: scheduler.initialize(_registrations(u=_nothing)))
-    scheduler.initialize(_registrations(t=lambda: called.append("t")))
+    on("task_run_started", lambda: scheduler.initialize(registrations(u=_nothing)))
+    scheduler.initialize(registrations(t=lambda: called.append("t")))
     run_now("t")
     (completed,) = heard.wait_for("TaskRunCompleted")
     assert (completed.history_only, called) == (True, ["t"])
@@ -515,13 +487,13 @@ def test_a_receiver_of_a_start_and_another_thread_may_initialise_at_once(
     def receive() -> None:
         with monkeypatch.context() as patched:
             patched.setattr(scheduler_module.reconcile, "reconcile", held)
-            others.append(Call(scheduler.initialize, _registrations(other=_nothing)))
+            others.append(Call(scheduler.initialize, registrations(other=_nothing)))
             held.wait()
         held.let.set()
-        scheduler.initialize(_registrations(mine=_nothing))
+        scheduler.initialize(registrations(mine=_nothing))
 
     on("task_run_started", receive)
-    scheduler.initialize(_registrations(t=_nothing))
+    scheduler.initialize(registrations(t=_nothing))
     run_now("t")
     heard.wait_for("TaskRunCompleted")
     others[0].result()
@@ -551,7 +523,7 @@ def test_a_receiver_of_an_initialisation_may_not_initialise(
     scheduler: Scheduler, on: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     on("scheduler_initialization_completed", lambda: scheduler.initialize([]))
-    scheduler.initialize(_registrations(t=_nothing))
+    scheduler.initialize(registrations(t=_nothing))
     assert scheduler.state == "Running"
     assert [declaration.name for declaration in scheduler.declarations] == ["t"]
     (record,) = [each for each in caplog.records if each.name == "django_declarative_cron"]
@@ -562,8 +534,8 @@ def test_a_receiver_of_an_initialisation_may_not_initialise(
 def test_a_receiver_of_the_end_may_initialise_again(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, on: Any
 ) -> None:
-    on("scheduler_stopped", lambda: scheduler.initialize(_registrations(u=_nothing)))
-    scheduler.initialize(_registrations(t=_nothing))
+    on("scheduler_stopped", lambda: scheduler.initialize(registrations(u=_nothing)))
+    scheduler.initialize(registrations(t=_nothing))
     scheduler.stop()
     assert scheduler.state == "Running"
     run_now("u")
@@ -576,7 +548,7 @@ def test_a_context_that_outlives_its_run_counts_as_outside(
     import contextvars
 
     kept: list[contextvars.Context] = []
-    scheduler.initialize(_registrations(t=lambda: kept.append(contextvars.copy_context())))
+    scheduler.initialize(registrations(t=lambda: kept.append(contextvars.copy_context())))
     run_now("t")
     heard.wait_for("TaskRunCompleted")
     assert kept[0].run(scheduler.stop) is True
@@ -591,7 +563,7 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
 ) -> None:
     auditing = Held(lambda *_: False)
     monkeypatch.setattr(housekeeping, "is_whole", auditing)
-    scheduler.initialize(_registrations(t=_nothing))
+    scheduler.initialize(registrations(t=_nothing))
     auditing.wait()
     stop = Call(scheduler.stop)
     heard.wait_for("SchedulerStopRequested")
@@ -603,12 +575,12 @@ def test_a_stop_and_the_loop_that_looks_after_the_rows_do_not_wait_for_each_othe
 def test_a_failed_repetition_keeps_the_old_set_running(
     scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler.initialize(_registrations(t=_nothing))
+    scheduler.initialize(registrations(t=_nothing))
     before = list(ScheduledTask.objects.values())
     with monkeypatch.context() as patched:
         patched.setattr(scheduler_module.reconcile, "reconcile", _refuse)
         with pytest.raises(ScheduleTaskError) as caught:
-            scheduler.initialize(_registrations(u=_nothing, v=_nothing))
+            scheduler.initialize(registrations(u=_nothing, v=_nothing))
     assert isinstance(caught.value.details["cause"], OperationalError)
     with pytest.raises(DeclarativeCronError):
         scheduler.initialize([("u", "61 * * * *", _nothing, FIVE_MINUTES)])
@@ -623,7 +595,7 @@ def test_a_failed_repetition_keeps_the_old_set_running(
 def test_a_deployment_that_cannot_be_left_is_told_and_the_scheduler_has_stopped(
     scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler.initialize(_registrations(t=_nothing))
+    scheduler.initialize(registrations(t=_nothing))
     monkeypatch.setattr(liveness, "leave", _refuse)
     with pytest.raises(StopSchedulerError) as caught:
         scheduler.stop()
@@ -637,12 +609,8 @@ def test_a_deployment_that_cannot_be_left_is_told_and_the_scheduler_has_stopped(
 
 @pytest.mark.requirement("001 Error Taxonomy/9")
 def test_results_that_cannot_be_recorded_are_told_and_recorded_later(
-    scheduler: Scheduler, heard: Heard, run_now: RunNow, monkeypatch: pytest.MonkeyPatch
+    scheduler: Scheduler, busy: Busy, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy = Busy()
-    scheduler.initialize(_registrations(t=busy))
-    run_now("t")
-    assert busy.began.wait(TIMEOUT)
     monkeypatch.setattr(shutdown, "_LOOK_AGAIN", 0.001)
     with monkeypatch.context() as patched:
         patched.setattr(results, "_record", _refuse)

@@ -48,7 +48,7 @@ class UnreadableError(Exception):
     """Its text cannot be read."""
 
     def __str__(self) -> NoReturn:
-        raise RuntimeError("not even this")
+        raise SystemExit("not even this")
 
 
 def note(line: str) -> None:

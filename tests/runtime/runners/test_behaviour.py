@@ -87,6 +87,7 @@ def test_it_is_told_everything_of_its_run(bench: Bench) -> None:
     }
 
 
+@pytest.mark.requirement("003 Error Handling/1")
 @pytest.mark.parametrize(
     ("callback", "error"),
     [
