@@ -36,17 +36,14 @@ from ..cli.metrics import METRICS
 from ..cli.next import NEXT
 from ..cli.notify import NOTIFY
 from ..cli.outbox import OUTBOX
-from ..cli.pause import PAUSE
 from ..cli.plan import PLAN
 from ..cli.prune import PRUNE
-from ..cli.resume import RESUME
-from ..cli.retry import CLEAR_RETRY, RETRY
 from ..cli.run import RUN
 from ..cli.show import SHOW
 from ..cli.simulate import SIMULATE
-from ..cli.skip import SKIP
 from ..cli.snapshot import SNAPSHOT
 from ..cli.subcommand import Context, Subcommand
+from ..cli.task_actions import CLEAR_RETRY, PAUSE, RESUME, RETRY, SKIP
 from ..cli.terminal import Terminal
 from ..cli.token import TOKEN
 from ..cli.verify import VERIFY
