@@ -26,7 +26,7 @@ from .audit import act, add_author
 from .datetimes import read_instant
 from .deployment_scope import Scope, unknown
 from .run import damaged, declaration_of
-from .subcommand import Context, Options, Subcommand, add_format, write
+from .subcommand import Context, Options, Subcommand, add_format, attributes, write
 from .terminal import Terminal
 
 _TICK = timedelta(microseconds=1)
@@ -140,21 +140,16 @@ class BackfillReport:
         found = Counter(line.outcome for line in self.lines)
         return {
             "name": self.span.declaration.name,
-            "from": iso8601(self.span.since),
-            "to": iso8601(self.span.until),
+            "from": self.span.since,
+            "to": self.span.until,
             "dry_run": self.is_dry,
             "ok": not self.wrong,
             "total": self.span.total,
             "excluded": self.span.excluded,
             **{outcome: found[outcome] for outcome in _TEXTS},
             "occurrences": [
-                {
-                    "scheduled_for": iso8601(line.occurrence),
-                    "outcome": line.outcome,
-                    "seconds": line.seconds,
-                    "error": line.error,
-                    "run": line.run,
-                }
+                {"scheduled_for": line.occurrence}
+                | attributes(line, "outcome", "seconds", "error", "run")
                 for line in self.lines
             ],
         }

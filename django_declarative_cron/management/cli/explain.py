@@ -12,7 +12,7 @@ from django.utils import translation
 
 from ... import conf
 from ...core.explain import Answer, Cause, Row
-from ...formatting import format_instant, iso8601
+from ...formatting import format_instant
 from ...models import ScheduledTask, TaskRun
 from ...store.queries import explain, newest_runs, next_start_of, read_schedule
 from ...store.sentences import sentence
@@ -20,7 +20,7 @@ from ...store.status import attendance, patience
 from .datetimes import add_timezone, read_instant, zone_of
 from .deployment_scope import Scope
 from .history import render_runs, run_as_dict
-from .subcommand import Context, Options, Report, Subcommand, add_format, write
+from .subcommand import Context, Options, Report, Subcommand, add_format, attributes, write
 from .terminal import Terminal
 
 _RUNS = 5
@@ -105,11 +105,11 @@ class RemovedTask:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "now": iso8601(self.now),
-            "at": iso8601(self.at),
-            "cause": str(self.why.cause),
+            "now": self.now,
+            "at": self.at,
+            "cause": self.why.cause,
             "explanation": sentence_of(self.why, self.zone),
-            "removed_at": iso8601(self.why.until),
+            "removed_at": self.why.until,
             "runs": [run_as_dict(run, self.now) for run in self.runs],
         }
 
@@ -134,17 +134,17 @@ class Explanation:
         why, following = self.why, next_start_of(self.task)
         return {
             "name": self.task.name,
-            "now": iso8601(self.now),
-            "at": iso8601(self.at),
-            "cause": str(why.cause),
+            "now": self.now,
+            "at": self.at,
+            "cause": why.cause,
             "explanation": sentence_of(why, self.zone),
-            "instant": iso8601(why.at),
-            "until": iso8601(why.until),
-            "previous": iso8601(why.previous),
+            "instant": why.at,
+            "until": why.until,
+            "previous": why.previous,
             "paused_by": None if why.pause is None else why.pause.author,
             "note": None if why.pause is None else why.pause.note,
             "run": None if why.row is None else _run_as_dict(why.row),
-            "next_run_at": None if following is None else iso8601(following.at),
+            "next_run_at": None if following is None else following.at,
         }
 
     def render(self, terminal: Terminal) -> None:
@@ -162,13 +162,10 @@ class Explanation:
 def _run_as_dict(row: Row) -> dict[str, Any]:
     return {
         "id": row.key,
-        "scheduled_for": iso8601(row.scheduled_for),
-        "started_at": iso8601(row.started_at),
-        "finished_at": iso8601(row.gone_since or row.finished_at),
+        **attributes(row, "scheduled_for", "started_at"),
+        "finished_at": row.gone_since or row.finished_at,
         "outcome": row.outcome if row.gone_since is None else "interrupted",
-        "reason": row.reason,
-        "attempt": row.attempt,
-        "error": row.error,
+        **attributes(row, "reason", "attempt", "error"),
     }
 
 

@@ -13,13 +13,13 @@ from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 
 from ... import conf
-from ...formatting import format_count, format_duration, iso8601
+from ...formatting import format_count, format_duration
 from ...models import SchedulerInstance
 from ...store import database
 from ...store.outbox import Backlog, undelivered
 from ...store.status import Attendance, attendance, gave_up, overdue_tasks, patience
 from ..migrations_check import require_tables
-from .subcommand import Context, Options, Subcommand, add_format
+from .subcommand import Context, Options, Subcommand, add_format, attributes
 from .terminal import Terminal
 
 _LONGEST = 1_000_000_000
@@ -113,9 +113,9 @@ class HealthReport:
         return {
             "healthy": self.is_healthy,
             "answer": self.sentence,
-            "now": None if found is None else iso8601(found.now),
+            "now": None if found is None else found.now,
             "deployment": self.deployment,
-            "max_age": self.max_age.total_seconds(),
+            "max_age": self.max_age,
             "overdue": None if found is None or self._is_narrowed else self.overdue,
             "events": None if self.events is None else _backlog_as_dict(self.events),
             "schedulers": []
@@ -191,24 +191,18 @@ def _undelivered(events: Backlog | None) -> str:
 
 def _instance_as_dict(found: Attendance, each: SchedulerInstance) -> dict[str, Any]:
     return {
-        "id": str(each.pk),
-        "host": each.host,
-        "pid": each.pid,
-        "release": each.release,
+        "id": each.pk,
+        **attributes(each, "host", "pid", "release"),
         "leads": each.pk == found.leader,
-        "started_at": iso8601(each.started_at),
-        "heartbeat_at": iso8601(each.heartbeat_at),
+        **attributes(each, "started_at", "heartbeat_at"),
         "age": round(found.age(each).total_seconds(), 3),
-        "stop_requested_at": iso8601(each.stop_requested_at),
+        "stop_requested_at": each.stop_requested_at,
     }
 
 
 def _backlog_as_dict(events: Backlog) -> dict[str, Any]:
     return {
-        "waiting": events.waiting,
-        "refused": events.refused,
-        "dead_lettered": events.dead_lettered,
-        "oldest": iso8601(events.oldest),
+        **attributes(events, "waiting", "refused", "dead_lettered", "oldest"),
         "age": None if events.age is None else round(events.age.total_seconds(), 3),
         "error": events.error,
     }

@@ -11,13 +11,22 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ...core.declarations.values import flaw_of_text
-from ...formatting import format_civil, format_count, format_duration, format_relative, iso8601
+from ...formatting import format_civil, format_count, format_duration, format_relative
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.status import shown_end, shown_outcome
 from .datetimes import add_timezone, read_since, zone_of
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Subcommand, add_choice, add_format, amount, write
+from .subcommand import (
+    Context,
+    Options,
+    Subcommand,
+    add_choice,
+    add_format,
+    amount,
+    attributes,
+    write,
+)
 from .table import Cell
 from .terminal import Terminal
 
@@ -79,7 +88,7 @@ class RunList:
     is_cut: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return {"now": iso8601(self.now), "runs": [run_as_dict(run, self.now) for run in self.runs]}
+        return {"now": self.now, "runs": [run_as_dict(run, self.now) for run in self.runs]}
 
     def render(self, terminal: Terminal) -> None:
         if self.runs:
@@ -141,23 +150,16 @@ def _duration(run: TaskRun, now: datetime) -> str:
 
 
 def run_as_dict(run: TaskRun, now: datetime) -> dict[str, Any]:
-    lag = None if run.started_at is None else (run.started_at - run.scheduled_for).total_seconds()
     return {
         "id": run.pk,
         "name": run.task_name,
-        "scheduled_for": iso8601(run.scheduled_for),
-        "scheduled_from": iso8601(run.scheduled_from),
-        "count": run.count,
-        "started_at": iso8601(run.started_at),
-        "finished_at": iso8601(shown_end(run, now)),
-        "lag": lag,
+        **attributes(run, "scheduled_for", "scheduled_from", "count", "started_at"),
+        "finished_at": shown_end(run, now),
+        "lag": None if run.started_at is None else run.started_at - run.scheduled_for,
         "outcome": shown_outcome(run, now),
-        "reason": run.reason,
-        "attempt": run.attempt,
-        "error": run.error,
+        **attributes(run, "reason", "attempt", "error"),
         "result": masked(run.result),
-        "log": run.log,
-        "output": run.output,
+        **attributes(run, "log", "output"),
     }
 
 

@@ -17,13 +17,13 @@ from django.core.management.base import CommandError
 from ...core.declarations.values import nearest
 from ...core.repeated_failures import is_suspicious
 from ...core.status import Status
-from ...formatting import format_count, format_instant, format_relative, iso8601
+from ...formatting import format_count, format_instant, format_relative
 from ...models import ScheduledTask
 from ...store.overview import judged, paces
 from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
 from .datetimes import add_timezone, zone_of
 from .deployment_scope import NOT_REGISTERED, Scope
-from .subcommand import Context, Options, Subcommand, add_choice, add_format, write
+from .subcommand import Context, Options, Subcommand, add_choice, add_format, attributes, write
 from .table import Cell
 from .terminal import Terminal
 
@@ -127,9 +127,9 @@ class TaskList:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "now": iso8601(self.now),
+            "now": self.now,
             "deployment": self.scope.deployment,
-            "initialized_at": iso8601(self.initialized_at),
+            "initialized_at": self.initialized_at,
             "tasks": [task_as_dict(reading) for reading in self.readings],
         }
 
@@ -226,24 +226,15 @@ def task_as_dict(reading: Reading) -> dict[str, Any]:
     task, start = reading.task, reading.next_start
     return {
         "name": task.name,
-        "status": str(reading.status),
-        "cron": task.cron,
-        "timezone": task.timezone,
-        "enabled": task.enabled,
-        "registered_at": iso8601(task.registered_at),
-        "next_run_at": None if start is None else iso8601(start.at),
+        "status": reading.status,
+        **attributes(task, "cron", "timezone", "enabled", "registered_at"),
+        "next_run_at": None if start is None else start.at,
         "next_run_reason": None if start is None else start.reason,
-        "last_attempt_at": iso8601(task.last_attempt_at),
-        "last_success_at": iso8601(task.last_success_at),
-        "pending_retry_until": iso8601(task.pending_retry_until),
-        "failures": task.failures,
-        "interruptions": task.interruptions,
-        "paused_since": iso8601(task.paused_since),
-        "paused_until": iso8601(task.paused_until),
-        "run_requested_at": iso8601(task.run_requested_at),
-        "run_count": task.run_count,
+        **attributes(task, "last_attempt_at", "last_success_at", "pending_retry_until"),
+        **attributes(task, "failures", "interruptions", "paused_since", "paused_until"),
+        **attributes(task, "run_requested_at", "run_count"),
         "problem": reading.problem,
-        "tags": list(tags_of(task)),
+        "tags": tags_of(task),
     }
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, describe, next_transitions
-from ...formatting import format_civil, format_count, format_instant, format_relative, iso8601
+from ...formatting import format_civil, format_count, format_instant, format_relative
 from .schedule_lookup import FoundSchedule, find_schedule
 from .subcommand import Context, Options, Subcommand, add_format, amount, write
 from .table import Cell, cells
@@ -76,14 +76,14 @@ class Occurrences:
             "timezone": schedule.zone.key,
             "description": describe(schedule.expression),
             "occurrences": [
-                {"at": iso8601(instant), "local": instant.astimezone(schedule.zone).isoformat()}
+                {"at": instant, "local": instant.astimezone(schedule.zone).isoformat()}
                 for instant in self.instants
             ],
             "clock_changes": [
                 {
-                    "at": iso8601(change.at),
-                    "utc_offset_before": change.before.total_seconds(),
-                    "utc_offset_after": change.after.total_seconds(),
+                    "at": change.at,
+                    "utc_offset_before": change.before,
+                    "utc_offset_after": change.after,
                     "lost": change.lost,
                 }
                 for change in self.changes

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import conf
-from ...formatting import format_count, format_instant, iso8601
+from ...formatting import format_count, format_instant
 from ...models import OutboxEvent
 from ...store import database, outbox
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Subcommand, add_format, amount, write
+from .subcommand import Context, Options, Subcommand, add_format, amount, attributes, write
 from .table import Cell
 from .terminal import Terminal
 
@@ -77,14 +77,11 @@ def _row(event: OutboxEvent) -> list[Cell]:
 
 def _event_as_dict(event: OutboxEvent) -> dict[str, Any]:
     return {
-        "id": str(event.event_id),
+        "id": event.event_id,
         "type": event.type,
         "task": event.task_name,
-        "happened_at": iso8601(event.created_at),
-        "attempts": event.attempts,
-        "next_attempt_at": iso8601(event.next_attempt_at),
-        "dead_lettered_at": iso8601(event.dead_lettered_at),
-        "error": event.error,
+        "happened_at": event.created_at,
+        **attributes(event, "attempts", "next_attempt_at", "dead_lettered_at", "error"),
     }
 
 

@@ -15,7 +15,7 @@ from django.utils import translation
 
 from ...core.explain import Answer
 from ...cron import describe
-from ...formatting import format_duration, format_instant, format_relative, iso8601
+from ...formatting import format_duration, format_instant, format_relative
 from ...models import TaskOverride, TaskRun
 from ...store.queries import Reading, ran_before_change, read, tags_of
 from ...store.sentences import masked
@@ -71,17 +71,16 @@ class TaskReport:
     now: datetime
 
     def as_dict(self) -> dict[str, Any]:
-        task, delay = self.reading.task, self.reading.task.retry_delay
-        policy = self.reading.retry
+        task, policy = self.reading.task, self.reading.retry
         return {
             **task_as_dict(self.reading),
-            "now": iso8601(self.now),
+            "now": self.now,
             "description": task.description,
             "callback": task.callback,
-            "retry_delay_seconds": None if delay is None else delay.total_seconds(),
+            "retry_delay_seconds": task.retry_delay,
             "retry": None if policy is None else policy.as_data(),
             "why": sentence_of(self.why, self.zone),
-            "next": [iso8601(each) for each in _following(self.reading)],
+            "next": _following(self.reading),
             "runs": [run_as_dict(run, self.now) for run in self.runs],
         }
 

@@ -51,6 +51,11 @@ def write(context: Context, options: Options, report: Report) -> None:
         report.render(context.terminal)
 
 
+def attributes(row: object, *names: str) -> dict[str, Any]:
+    """Return attributes of a row by their names."""
+    return {name: getattr(row, name) for name in names}
+
+
 class Progress:
     """Shows on a terminal how far long work is, a few times a second."""
 

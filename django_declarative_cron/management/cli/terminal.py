@@ -7,12 +7,14 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, TextIO
 
 from django.core.management.base import OutputWrapper
 from django.core.management.color import Style
 
 from ...exceptions import safe
+from ...formatting import iso8601
 from .table import Cell, Form, Paint, table, wrap
 
 _USUAL = (80, 24)
@@ -103,8 +105,8 @@ class Terminal:
         self._write(self._out, text.rstrip("\n"))
 
     def data(self, value: Any) -> None:
-        """Write JSON."""
-        self._write(self._out, json.dumps(value, indent=2))
+        """Write JSON, with instants in UTC and durations in seconds."""
+        self._write(self._out, json.dumps(value, indent=2, default=_native))
         self.has_data = True
 
     def paint(self, role: str | None) -> Paint | None:
@@ -121,6 +123,12 @@ class Terminal:
             stream.flush()
         except BrokenPipeError:
             abandon(stream)
+
+
+def _native(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso8601(value)
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
 def _columns() -> int:

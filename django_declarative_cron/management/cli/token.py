@@ -11,12 +11,12 @@ from django.core.management.base import CommandError
 from ...conf import project_zone
 from ...core.declarations.values import flaw_of_text
 from ...core.http_api import Right
-from ...formatting import format_instant, iso8601
+from ...formatting import format_instant
 from ...models import AccessToken
 from ...store import access_tokens
 from .audit import act, add_author
 from .datetimes import read_instant
-from .subcommand import Context, Options, Subcommand, add_format
+from .subcommand import Context, Options, Subcommand, add_format, attributes
 from .table import Cell, cells
 
 _ACTIONS = ("create", "list", "revoke")
@@ -111,15 +111,11 @@ def _row(row: AccessToken, now: datetime) -> list[Cell]:
 
 def _record(row: AccessToken, now: datetime) -> dict[str, object]:
     return {
-        "name": row.name,
-        "key": row.key,
+        **attributes(row, "name", "key"),
         "rights": _rights(row),
         "state": _state(row, now),
         "created_by": row.author,
-        "created_at": iso8601(row.created_at),
-        "expires_at": iso8601(row.expires_at),
-        "last_used_at": iso8601(row.last_used_at),
-        "revoked_at": iso8601(row.revoked_at),
+        **attributes(row, "created_at", "expires_at", "last_used_at", "revoked_at"),
     }
 
 
