@@ -1,4 +1,4 @@
-"""``cron show``: why a task runs or not, its facts, and its newest runs."""
+"""``cron show`` and ``cron explain``: one task, and why it does or does not run."""
 
 from __future__ import annotations
 
@@ -13,51 +13,170 @@ from zoneinfo import ZoneInfo
 
 from django.utils import translation
 
-from ...core.explain import Answer
+from ... import conf
+from ...core.explain import Answer, Cause, Row
 from ...cron import describe
 from ...formatting import format_duration, format_instant, format_relative
-from ...models import TaskOverride, TaskRun
-from ...store.queries import Reading, ran_before_change, read, tags_of
-from ...store.sentences import masked
-from .datetimes import add_timezone, zone_of
+from ...models import ScheduledTask, TaskOverride, TaskRun
+from ...store.queries import (
+    Reading,
+    explain,
+    newest_runs,
+    next_start_of,
+    ran_before_change,
+    read,
+    read_schedule,
+    tags_of,
+)
+from ...store.sentences import masked, sentence
+from ...store.status import attendance, patience
+from .datetimes import add_timezone, read_instant, zone_of
 from .deployment_scope import Scope
-from .explain import add_at, explanation_of, removal_report, sentence_of, why_of
 from .history import render_runs, run_as_dict
 from .list import task_as_dict, word
-from .subcommand import Context, Options, Report, Subcommand, add_format, write
+from .subcommand import Context, Options, Report, Subcommand, add_format, attributes, write
 from .table import Cell, cells
 from .terminal import Terminal
 
 _RUNS = 5
 _NEXT = 3
+_BAD = (Cause.BROKEN, Cause.NO_LEADER, Cause.LATE)
 
 Fact = tuple[str, str]
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of a task")
-    add_at(parser)
+    parser.add_argument(
+        "--at",
+        metavar="ISO",
+        help=(
+            "the instant in question, such as 2030-01-31T07:00; as the clocks of the task's zone "
+            "show it, unless it has an offset. Without it: why it does or does not run now"
+        ),
+    )
     add_timezone(parser)
     add_format(parser)
 
 
-def _answer(context: Context, options: Options) -> None:
-    write(context, options, _report(context, options))
+def _show(context: Context, options: Options) -> None:
+    write(context, options, _report(context, options, is_whole=options["at"] is None))
 
 
-def _report(context: Context, options: Options) -> Report:
-    if options["at"] is not None:
-        return explanation_of(context, options)
+def _explain(context: Context, options: Options) -> None:
+    write(context, options, _report(context, options, is_whole=False))
+
+
+def _report(context: Context, options: Options, *, is_whole: bool) -> Report:
     scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
-    removed = removal_report(scope, options, zone, now)
-    if removed is not None:
-        return removed
-    scope.require_registered([options["name"]])
-    reading = read(scope.tasks.get(name=options["name"]), now)
-    task = reading.task
-    runs = scope.runs.filter(task_name=task.name).select_related("instance")
-    newest = list(runs.defer("traceback", "instance__lapses").order_by("-id")[:_RUNS])
-    return TaskReport(reading, why_of(context, scope, task, now), newest, zone, now)
+    name = options["name"]
+    removal = scope.removal_of(name)
+    if removal is not None:
+        at = _instant(options, zone)
+        why = Answer(Cause.REMOVED, at or now, until=removal.at)
+        # The newest runs, or those around the instant.
+        runs = newest_runs(scope.using, scope.deployment, name, _RUNS, at)
+        return RemovedTask(name, why, list(runs), at, zone, now)
+    scope.require_registered([name])
+    task = scope.tasks.get(name=name)
+    schedule = read_schedule(task)[0]
+    at = _instant(options, zone if schedule is None else schedule.zone)
+    found = attendance(scope.using, scope.deployment, context.clock.database_time())
+    is_attended = found is not None and bool(found.heard(patience(conf.options().LEASE)))
+    why = explain(task, now, at, is_attended=is_attended)
+    if not is_whole:
+        return Explanation(task, why, at, zone, now)
+    newest = scope.runs.filter(task_name=name).select_related("instance").order_by("-id")
+    shown = list(newest.defer("traceback", "instance__lapses")[:_RUNS])
+    return TaskReport(read(task, now), why, shown, zone, now)
+
+
+def _instant(options: Options, zone: ZoneInfo) -> datetime | None:
+    return None if options["at"] is None else read_instant("--at", options["at"], zone)
+
+
+def sentence_of(why: Answer, zone: ZoneInfo) -> str:
+    """Return an answer as a sentence; commands are in English."""
+    with translation.override(None):
+        return sentence(why, zone)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedTask:
+    """A task that is not declared any more."""
+
+    name: str
+    why: Answer
+    runs: list[TaskRun]
+    at: datetime | None
+    zone: ZoneInfo
+    now: datetime
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "now": self.now,
+            "at": self.at,
+            "cause": self.why.cause,
+            "explanation": sentence_of(self.why, self.zone),
+            "removed_at": self.why.until,
+            "runs": [run_as_dict(run, self.now) for run in self.runs],
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        terminal.say(sentence_of(self.why, self.zone))
+        if self.runs:
+            terminal.say()
+            render_runs(terminal, self.runs, self.zone, self.now, named=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a registered task did or did not run."""
+
+    task: ScheduledTask
+    why: Answer
+    at: datetime | None
+    zone: ZoneInfo
+    now: datetime
+
+    def as_dict(self) -> dict[str, Any]:
+        why, following = self.why, next_start_of(self.task)
+        return {
+            "name": self.task.name,
+            "now": self.now,
+            "at": self.at,
+            "cause": why.cause,
+            "explanation": sentence_of(why, self.zone),
+            "instant": why.at,
+            "until": why.until,
+            "previous": why.previous,
+            "paused_by": None if why.pause is None else why.pause.author,
+            "note": None if why.pause is None else why.pause.note,
+            "run": None if why.row is None else _run_as_dict(why.row),
+            "next_run_at": None if following is None else following.at,
+        }
+
+    def render(self, terminal: Terminal) -> None:
+        why, task = self.why, self.task
+        terminal.say(sentence_of(why, self.zone), "ERROR" if why.cause in _BAD else "")
+        if why.row is not None and why.row.error:
+            terminal.say(why.row.error)
+        if read_schedule(task)[0] is not None:
+            terminal.say(f"{task.name}: {task.cron}  {task.timezone}")
+        following = next_start_of(task)
+        if following is not None and following.at > self.now and why.until != following.at:
+            terminal.say(f"Next run: {format_instant(following.at, self.zone)}")
+
+
+def _run_as_dict(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.key,
+        **attributes(row, "scheduled_for", "started_at"),
+        "finished_at": row.gone_since or row.finished_at,
+        "outcome": row.outcome if row.gone_since is None else "interrupted",
+        **attributes(row, "reason", "attempt", "error"),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,4 +312,5 @@ def _catch_up(seconds: float | None) -> str:
     return f"occurrences at most {format_duration(seconds)} late" if seconds else "never"
 
 
-SHOW = Subcommand("show", "show everything about one task", _arguments, _answer)
+SHOW = Subcommand("show", "show everything about one task", _arguments, _show)
+EXPLAIN = Subcommand("explain", "explain why a task did or does not run", _arguments, _explain)

@@ -27,7 +27,6 @@ from ...store import database
 from ...store.database import AWAY, REFUSED, HeldError, why_unavailable
 from ..cli.backfill import BACKFILL
 from ..cli.cancel import CANCEL
-from ..cli.explain import EXPLAIN
 from ..cli.health import HEALTH
 from ..cli.history import HISTORY
 from ..cli.import_ import IMPORT
@@ -39,7 +38,7 @@ from ..cli.outbox import OUTBOX
 from ..cli.plan import PLAN
 from ..cli.prune import PRUNE
 from ..cli.run import RUN
-from ..cli.show import SHOW
+from ..cli.show import EXPLAIN, SHOW
 from ..cli.simulate import SIMULATE
 from ..cli.snapshot import SNAPSHOT
 from ..cli.subcommand import Context, Subcommand
