@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.declarations.item import Declared
+from ...core.declarations.problems import Problem
+from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
-from ...cron import DIALECTS, describe, next_transitions
-from ...formatting import format_civil, format_count, format_instant, format_relative
-from .schedule_lookup import FoundSchedule, find_schedule
+from ...cron import DIALECTS, CronExpression, describe, next_transitions, parse, remarks_on
+from ...cron.zones import Transition
+from ...exceptions import InvalidCronExpressionError
+from ...formatting import (
+    format_civil,
+    format_count,
+    format_duration,
+    format_instant,
+    format_relative,
+)
+from ...models import ScheduledTask
+from ...store.queries import read_schedule, skips_at
+from .datetimes import zone_of
+from .deployment_scope import tasks_if_any, worded
 from .subcommand import Context, Options, Subcommand, add_format, amount, write
 from .table import Cell, cells
 from .terminal import Terminal
@@ -34,43 +52,37 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _answer(context: Context, options: Options) -> None:
-    now = context.clock.now()
-    found = find_schedule(options, now)
-    instants = list(islice(found.schedule.upcoming(now), options["count"]))
-    changes = list(_changes(found.schedule, now, instants[-1])) if instants else []
-    write(context, options, Occurrences(found, instants, changes, now))
-
-
-@dataclass(frozen=True, slots=True)
-class ClockChange:
-    """A change of the clock, the offsets around it, and the number of lost occurrences."""
-
-    at: datetime
-    before: timedelta
-    after: timedelta
-    lost: int
-
-
-def _changes(schedule: Schedule, since: datetime, until: datetime) -> Iterator[ClockChange]:
-    lost = {gap.resumes_at: gap.count for gap in schedule.lost_between(since, until)}
-    for change in next_transitions(schedule.zone, since, until):
-        number = lost.get(change.instant, 0)
-        yield ClockChange(change.instant, change.before, change.after, number)
+    now, viewer = context.clock.now(), zone_of(options["timezone"])
+    schedule, name, notes = _found(options, viewer, now)
+    instants = list(islice(schedule.upcoming(now), options["count"]))
+    changes: list[Transition] = []
+    lost: dict[datetime, int] = {}
+    if instants:
+        changes = list(next_transitions(schedule.zone, now, instants[-1]))
+        lost = {gap.resumes_at: gap.count for gap in schedule.lost_between(now, instants[-1])}
+    write(
+        context, options, Occurrences(schedule, viewer, name, notes, instants, changes, lost, now)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
     """The next occurrences of a schedule, and the changes of the clock among them."""
 
-    found: FoundSchedule
+    schedule: Schedule
+    viewer: ZoneInfo
+    name: str | None
+    notes: list[str]
     instants: list[datetime]
-    changes: list[ClockChange]
+    changes: list[Transition]
+    lost: dict[datetime, int]
+    """Number of lost occurrences by the instant of the change."""
     now: datetime
 
     def as_dict(self) -> dict[str, Any]:
-        schedule = self.found.schedule
+        schedule = self.schedule
         return {
-            "name": self.found.name,
+            "name": self.name,
             "cron": schedule.expression.text,
             "dialect": schedule.expression.dialect,
             "timezone": schedule.zone.key,
@@ -81,22 +93,22 @@ class Occurrences:
             ],
             "clock_changes": [
                 {
-                    "at": change.at,
+                    "at": change.instant,
                     "utc_offset_before": change.before,
                     "utc_offset_after": change.after,
-                    "lost": change.lost,
+                    "lost": self.lost.get(change.instant, 0),
                 }
                 for change in self.changes
             ],
-            "notes": self.found.notes,
+            "notes": self.notes,
         }
 
     def render(self, terminal: Terminal) -> None:
-        schedule, name = self.found.schedule, self.found.name
-        title = "" if name is None else f"{name}: "
+        schedule = self.schedule
+        title = "" if self.name is None else f"{self.name}: "
         terminal.say(f"{title}{schedule.expression.text}  {schedule.zone.key}")
         terminal.say(f"{describe(schedule.expression)}.")
-        for note in self.found.notes:
+        for note in self.notes:
             terminal.say(note)
         terminal.say()
         if self.instants:
@@ -110,12 +122,11 @@ class Occurrences:
 
     def _other_zones(self) -> list[str]:
         """Return the zones shown in addition to the schedule's: the reader's, and UTC."""
-        viewer = self.found.viewer.key
-        reader = [] if viewer == self.found.schedule.zone.key else [viewer]
+        reader = [] if self.viewer.key == self.schedule.zone.key else [self.viewer.key]
         return list(dict.fromkeys([*reader, "UTC"]))
 
     def _row(self, instant: datetime, others: list[str]) -> list[Cell]:
-        zone = self.found.schedule.zone
+        zone = self.schedule.zone
         return cells(
             f"{instant.astimezone(zone):%a} {format_instant(instant, zone)}",
             *(format_civil(instant, ZoneInfo(key)) for key in others),
@@ -126,24 +137,124 @@ class Occurrences:
         if self.changes:
             yield ""
         for change in self.changes[:_CHANGES_SHOWN]:
-            yield _change(self.found.schedule, change)
+            yield self._change_line(change)
         if len(self.changes) > _CHANGES_SHOWN:
             more = format_count(len(self.changes) - _CHANGES_SHOWN, "more change")
             yield f"{more} of the clock until then."
 
+    def _change_line(self, change: Transition) -> str:
+        before = (change.instant + change.before).replace(tzinfo=UTC)
+        after = (change.instant + change.after).replace(tzinfo=UTC)
+        moved = f"At {format_civil(before, UTC)} the clock goes to {format_civil(after, UTC)}"
+        if after < before:
+            counted = "both count" if self.schedule.fold == "both" else "only the first counts"
+            return f"{moved}: local times between happen twice, {counted}."
+        if self.schedule.gap == "shift":
+            return f"{moved}: what falls between runs at its end."
+        if lost := self.lost.get(change.instant):
+            return f"{moved}: {format_count(lost, 'occurrence')} between will not run."
+        return f"{moved}: local times between do not exist."
 
-def _change(schedule: Schedule, change: ClockChange) -> str:
-    before = (change.at + change.before).replace(tzinfo=UTC)
-    after = (change.at + change.after).replace(tzinfo=UTC)
-    moved = f"At {format_civil(before, UTC)} the clock goes to {format_civil(after, UTC)}"
-    if after < before:
-        counted = "both count" if schedule.fold == "both" else "only the first counts"
-        return f"{moved}: local times between happen twice, {counted}."
-    if schedule.gap == "shift":
-        return f"{moved}: what falls between runs at its end."
-    if change.lost:
-        return f"{moved}: {format_count(change.lost, 'occurrence')} between will not run."
-    return f"{moved}: local times between do not exist."
+
+# --- the schedule of a task or an expression ------------------------------------
+
+
+def _found(
+    options: Options, viewer: ZoneInfo, now: datetime
+) -> tuple[Schedule, str | None, list[str]]:
+    """Return a schedule, the name of its task unless it is an expression, and remarks.
+
+    Raises:
+        CommandError: the text matches neither, with exit code 2 and a suggestion.
+    """
+    text = options["what"]
+    declared, problems = conf.survey(conf.registrations())
+    task = _task(text)
+    schedule = _schedule(text, declared, task)
+    if schedule is None:
+        _refuse_flawed(text, problems)
+        expression = _expression(text, options["dialect"] or "posix", declared)
+        notes = [f"Mind that {remark}." for remark in remarks_on(expression)]
+        return Schedule(expression, viewer, anchor=now), None, notes
+    if options["dialect"] is not None:
+        reason = f"--dialect is for expressions: the task {text!r} declares its own."
+        raise CommandError(reason, returncode=2)
+    schedule = schedule.anchored(now if task is None else task.registered_at)
+    notes = list(_properties(schedule))
+    if task is not None:
+        notes += _state(schedule, task, viewer, now)
+        schedule = schedule.omitting(task.skip_at)
+    return schedule, text, notes
+
+
+def _task(name: str) -> ScheduledTask | None:
+    if flaw_of_text(name) is not None:
+        return None
+    return next(iter(tasks_if_any(name)), None)
+
+
+def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -> Schedule | None:
+    for each in declared:
+        if each.declaration.name == name:
+            return each.declaration.schedule
+    if task is None:
+        return None
+    schedule, damage = read_schedule(task)
+    if schedule is None:
+        raise CommandError(f"The row of {name!r} is damaged: {damage}", returncode=1)
+    return schedule
+
+
+def _refuse_flawed(name: str, problems: list[Problem]) -> None:
+    flaws = [worded(each) for each in problems if each.task == name and each.check.level == "E"]
+    if flaws:
+        raise CommandError("\n".join(flaws), returncode=2)
+
+
+def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpression:
+    try:
+        return parse(text, dialect)
+    except InvalidCronExpressionError as error:
+        if " " in text.strip() or text.startswith("@"):
+            message = f"{error.message}{_other_dialect(text, dialect)}"
+            raise CommandError(message, returncode=2) from error
+        near = nearest(text, {each.declaration.name for each in declared})
+        meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
+        reason = f"{text!r} is neither the name of a task nor a cron expression."
+        raise CommandError(f"{reason} {meant}", returncode=2) from error
+
+
+def _other_dialect(text: str, dialect: str) -> str:
+    """Return a hint for expressions that dict entries accept and tuples do not."""
+    with suppress(InvalidCronExpressionError):
+        if dialect != "ojs":
+            parse(text, "ojs")
+            return "\nEntries that are dicts take it as it is; --dialect ojs shows when it runs."
+    return ""
+
+
+def _properties(schedule: Schedule) -> Iterator[str]:
+    if schedule.offset:
+        yield f"Each is later by {format_duration(schedule.offset)}: it is spread."
+    if schedule.exclusion is not None:
+        yield "Days that its calendars exclude are left out."
+
+
+def _state(schedule: Schedule, task: ScheduledTask, viewer: ZoneInfo, now: datetime) -> list[str]:
+    notes = []
+    if read_schedule(task)[0] != schedule:
+        notes.append(
+            f"The scheduler still runs it by {task.cron!r} in {task.timezone}, "
+            "until `python manage.py runscheduler` starts anew."
+        )
+    if task.paused_since is not None:
+        until = task.paused_until
+        end = "until it is resumed" if until is None else f"until {format_instant(until, viewer)}"
+        notes.append(f"It is paused {end}.")
+    skips = skips_at(task, now)
+    if skips is not None:
+        notes.append(f"Its run of {format_instant(skips, viewer)} is skipped.")
+    return notes
 
 
 NEXT = Subcommand("next", "show when a task or an expression runs next", _arguments, _answer)

@@ -48,6 +48,8 @@ _CLOSED = (
     "A callback closed file descriptors of the scheduler. The process ends with exit code 1, "
     "because its writes could go into the wrong file. Runs in progress start again."
 )
+_PROBES = "Probes: /live and /ready"
+_METRICS = "Metrics: /metrics"
 _LOOK_AT_THE_SIGNAL = timedelta(seconds=0.2)
 _FAREWELL = timedelta(seconds=2)
 _LONGEST_START_AFTER_SIGNAL = timedelta(seconds=10)
@@ -171,31 +173,29 @@ class Command(BaseCommand):
             raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
 
     def _probes(self, scheduler: Scheduler, given: dict[str, Any]) -> int | None:
-        port, host = given["health_port"], given["health_host"]
-        if port is None:
+        if given["health_port"] is None:
             return None
         probes = Listener(probe_pages(lambda: report(scheduler)))
-        try:
-            probes.start(host, port)
-        except OSError as error:
-            where = f"{host or '*'}:{port}"
-            raise CommandError(f"No probes at {where}: {error}", returncode=1) from error
-        self._say(f"Probes: /live and /ready on port {probes.port}.")
-        return probes.port
+        return self._listen(probes, given["health_host"], given["health_port"], _PROBES)
 
     def _metrics(self, scheduler: Scheduler, given: dict[str, Any]) -> None:
-        port, host = given["metrics_port"], given["metrics_host"]
-        if port is None:
+        if given["metrics_port"] is None:
             return
         try:
             exporter = Exporter(scheduler)
-            exporter.start(host, port)
         except MetricsUnavailableError as error:
             raise CommandError(str(error), returncode=2) from error
+        self._listen(exporter, given["metrics_host"], given["metrics_port"], _METRICS)
+
+    def _listen(self, listener: Listener | Exporter, host: str, port: int, what: str) -> int:
+        try:
+            listener.start(host, port)
         except OSError as error:
             where = f"{host or '*'}:{port}"
-            raise CommandError(f"No metrics at {where}: {error}", returncode=1) from error
-        self._say(f"Metrics: /metrics on port {exporter.port}.")
+            title = what.partition(":")[0].lower()
+            raise CommandError(f"No {title} at {where}: {error}", returncode=1) from error
+        self._say(f"{what} on port {listener.port}.")
+        return listener.port
 
     def _banner(self, scheduler: Scheduler, options: conf.Options, port: int | None) -> None:
         said = banner.lines(scheduler, options, database.alias(), port)
@@ -329,30 +329,22 @@ def _show_events(verbosity: int) -> None:
 
 
 def _add_ports(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--health-port",
-        type=_port,
-        metavar="PORT",
-        help="answer probes at /live and /ready on this port; 0 takes one that is free",
-    )
-    parser.add_argument(
-        "--health-host",
-        default=LOOPBACK,
-        metavar="HOST",
-        help="address to answer probes at (default %(default)s); 0.0.0.0 for all addresses",
-    )
-    parser.add_argument(
-        "--metrics-port",
-        type=_port,
-        metavar="PORT",
-        help="answer Prometheus at /metrics on this port; 0 takes one that is free",
-    )
-    parser.add_argument(
-        "--metrics-host",
-        default=LOOPBACK,
-        metavar="HOST",
-        help="address to answer Prometheus at (default %(default)s); 0.0.0.0 for all addresses",
-    )
+    for name, what, pages in (
+        ("health", "probes", "/live and /ready"),
+        ("metrics", "Prometheus", "/metrics"),
+    ):
+        parser.add_argument(
+            f"--{name}-port",
+            type=_port,
+            metavar="PORT",
+            help=f"answer {what} at {pages} on this port; 0 takes one that is free",
+        )
+        parser.add_argument(
+            f"--{name}-host",
+            default=LOOPBACK,
+            metavar="HOST",
+            help=f"address to answer {what} at (default %(default)s); 0.0.0.0 for all addresses",
+        )
 
 
 def _positive(text: str) -> int:
