@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -139,25 +138,6 @@ stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
 
-@dataclass(frozen=True, slots=True)
-class Outbox:
-    """The events that wait for delivery."""
-
-    waiting: int
-    age: str
-    is_failing: bool
-    dead_letters: int
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """The channels that the user may test, and the URL of the form."""
-
-    names: list[str]
-    url: str
-
-
 class SchedulerInstanceAdmin(LiveUpdatesMixin):
     """Show the scheduler processes with their last heartbeat, and how each ended."""
 
@@ -214,11 +194,11 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
 
     # --- test messages ----------------------------------------------------------
 
-    def _channels(self, request: HttpRequest) -> Channels | None:
+    def _channels(self, request: HttpRequest) -> dict[str, Any] | None:
         names = [channel.name for channel in options().NOTIFY]
         if not names or not self._may_notify(request):
             return None
-        return Channels(names, self.url(SchedulerInstance, "notify"))
+        return {"names": names, "url": self.url(SchedulerInstance, "notify")}
 
     def _may_notify(self, request: HttpRequest) -> bool:
         allowed = self.may_act(request, "notify_schedulerinstance")
@@ -255,10 +235,7 @@ def _send(channel: Channel, author: str) -> str:
     return ""
 
 
-def outbox() -> Outbox | None:
+def outbox() -> dict[str, Any] | None:
     """Return the events that wait for delivery, ``None`` without an event sink."""
     found = undelivered(database.alias(), options().DEPLOYMENT, system_clock.database_time())
-    if found is None:
-        return None
-    age = "" if found.age is None else badges.span(found.age)
-    return Outbox(found.waiting, age, bool(found.refused), found.dead_lettered, found.error)
+    return None if found is None else {"backlog": found, "age": badges.span(found.age)}

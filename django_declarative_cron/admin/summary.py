@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
@@ -25,40 +24,8 @@ if TYPE_CHECKING:
 _COUNTED = (*(Status.BROKEN, Status.INTERRUPTED, Status.OVERDUE, Status.RUNNING),)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A number of tasks, as a link to the list of them."""
-
-    kind: str
-    symbol: str
-    text: str
-    query: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListSummary:
-    """The leader, the standbys and the tasks that need attention."""
-
-    leader: str
-    title: str
-    url: str
-    standbys: str
-    counts: list[Count]
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerBanner:
-    """The last scheduler of a deployment that has none now."""
-
-    last: str
-    ago: str
-    was_stopped: bool
-    overdue: int
-    url: str
-
-
-def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
-    """Return the content of the strip above the list of tasks."""
+def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, Any]:
+    """Return the strip above the list: the leader, the standbys, tasks that need attention."""
     leader = title = standbys = ""
     found, shows = attendance_of(request), page.shows(request, SchedulerInstance)
     if found is not None and found.present:
@@ -72,11 +39,17 @@ def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
         number = len(found.heard(within)) - (leading is not None)
         text = ngettext("%(number)d standby", "%(number)d standbys", number)
         standbys = text % {"number": number}
-    url = page.url(SchedulerInstance, "changelist") if shows else ""
-    return ListSummary(leader, title, url, standbys, _counts(page, request))
+    return {
+        "leader": leader,
+        "title": title,
+        "url": page.url(SchedulerInstance, "changelist") if shows else "",
+        "standbys": standbys,
+        "counts": _counts(page, request),
+    }
 
 
-def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
+def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str, str]]:
+    """Return the kind, symbol and words of each number of tasks, and the query that lists them."""
     numbers, failing = Counter[str](), 0
     for kind in kinds_of(request, page):
         numbers[kind.status] += kind.number
@@ -87,7 +60,7 @@ def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
         for each in _COUNTED
     ]
     return [
-        Count(kind, symbol, f"{badges.count(number)} {word.lower()}", query)
+        (kind, symbol, f"{badges.count(number)} {word.lower()}", query)
         for kind, symbol, word, number, query in found
         if number
     ]
@@ -109,23 +82,21 @@ def is_scheduler_running(request: HttpRequest) -> bool:
     return found is not None and bool(found.heard(patience(options().LEASE)))
 
 
-def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> SchedulerBanner | None:
-    """Return the content of the banner, ``None`` while a scheduler is running."""
+def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, Any] | None:
+    """Return the last scheduler and the overdue tasks, ``None`` while a scheduler is running."""
     if is_scheduler_running(request):
         return None
     found = attendance_of(request)
     overdue = overdue_tasks(database.alias(), options().DEPLOYMENT, system_clock.now()).count()
-    shows = page.shows(request, SchedulerInstance)
-    links = shows and page.model is not SchedulerInstance
-    url = page.url(SchedulerInstance, "changelist") if links else ""
     if found is None or found.last is None:
-        return SchedulerBanner("", "", False, overdue, "")
-    last = found.last
-    return SchedulerBanner(
+        return {"overdue": overdue}
+    last, shows = found.last, page.shows(request, SchedulerInstance)
+    links = shows and page.model is not SchedulerInstance
+    return {
+        "overdue": overdue,
         # Hide host names from users without the view permission.
-        last=str(last) if shows else "",
-        ago="" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
-        was_stopped=last.stop_requested_at is not None,
-        overdue=overdue,
-        url=url,
-    )
+        "last": str(last) if shows else "",
+        "ago": "" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
+        "was_stopped": last.stop_requested_at is not None,
+        "url": page.url(SchedulerInstance, "changelist") if links else "",
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
@@ -15,7 +14,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -41,7 +39,6 @@ from .base import TEMPLATES, ReadOnlyModelAdmin
 from .calendar import DayLine
 from .charts import Bar, Mark, Window
 from .filters import kinds_of
-from .task_detail import Upcoming
 
 LANES = 40
 """Number of tasks that the timeline and a day of the calendar show."""
@@ -67,26 +64,31 @@ def _require_view_permission(page: ReadOnlyModelAdmin, request: HttpRequest) -> 
 # --- lanes ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One row of a timeline, with the same numbers as text."""
-
-    name: str
-    url: str
-    picture: SafeString
-    planned: int
-    succeeded: int
-    failed: int
-    others: int
-    kinds: frozenset[str]
-    following: str = ""
-    first: str = ""
-    last: str = ""
-    words: str = ""
-
-
-def _bars(runs: Sequence[Ran], now: datetime) -> Iterator[Bar]:
-    return (Bar(run.start, run.end or now, run.outcome) for run in runs)
+def _lane(
+    name: str,
+    schedule: Schedule | None,
+    runs: Sequence[Ran],
+    ticks: list[datetime],
+    window: Window,
+    now: datetime,
+    label: str,
+    **numbers: int,
+) -> dict[str, Any]:
+    """Return one row of a timeline: a picture, and the same numbers for its label and a table."""
+    ended = Counter(run.outcome for run in runs)
+    row: dict[str, Any] = {
+        "name": name,
+        "planned": len(ticks),
+        "succeeded": ended["succeeded"],
+        "failed": sum(ended[kind] for kind in WENT_WRONG),
+        "others": sum(ended[kind] for kind in _DID_NOT_RUN),
+        "kinds": frozenset(ended),
+        **numbers,
+    }
+    changes = _clock_changes(schedule, window)
+    bars = (Bar(run.start, run.end or now, run.outcome) for run in runs)
+    words = {"number": row["planned"], "wrong": row["failed"], **row}
+    return {**row, "picture": charts.lane(window, bars, ticks, changes, now, label % words)}
 
 
 def _ticks(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
@@ -109,10 +111,10 @@ def _clock_changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
         return
     zone = schedule.zone
     for change in next_transitions(zone, window.start, window.end):
-        yield Mark(change.instant, clock_change(zone.key, change.before, change.after))
+        yield Mark(change.instant, _clock_change(zone.key, change.before, change.after))
 
 
-def clock_change(zone: str, before: timedelta, after: timedelta) -> str:
+def _clock_change(zone: str, before: timedelta, after: timedelta) -> str:
     """Return a clock change in words."""
     kind = gettext("clocks go forward") if after > before else gettext("clocks go back")
     return f"{zone}: {kind}, {_offset(before)} → {_offset(after)}"
@@ -132,31 +134,6 @@ def _hours(window: Window) -> list[str]:
 # --- timeline -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The starts in each minute of the coming hour."""
-
-    picture: SafeString
-    label: str
-    peak: str
-    first: str
-    last: str
-    rows: list[tuple[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The page of the timeline."""
-
-    statuses: list[tuple[str, str, str]]
-    lanes: list[Lane]
-    more: int
-    hours: list[str]
-    legend: list[tuple[str, str]]
-    zone: str
-    load: Load
-
-
 def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
     """Show 24 hours of the tasks of the list, with its filters, and the coming hour."""
     _require_view_permission(page, request)
@@ -174,16 +151,16 @@ def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
         for task in tasks[:LANES]
     ]
     ahead = overview.coming_up(page.get_queryset(request), now + 61 * _MINUTE)
-    found = Timeline(
-        statuses=_statuses(page, request),
-        lanes=lanes,
-        more=max(len(tasks) - LANES, 0),
-        hours=_hours(window),
-        legend=list(badges.legend(kind for lane in lanes for kind in lane.kinds)),
-        zone=timezone.get_current_timezone_name(),
-        load=_load(ahead, now),
-    )
-    return _page(page, request, "timeline", _("Timeline"), {"timeline": found})
+    timeline = {
+        "statuses": _statuses(page, request),
+        "lanes": lanes,
+        "more": max(len(tasks) - LANES, 0),
+        "hours": _hours(window),
+        "legend": list(badges.legend(kind for lane in lanes for kind in lane["kinds"])),
+        "zone": timezone.get_current_timezone_name(),
+        "load": _load(ahead, now),
+    }
+    return _page(page, request, "timeline", _("Timeline"), {"timeline": timeline})
 
 
 def _statuses(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str]]:
@@ -204,33 +181,21 @@ def _task_lane(
     runs: Sequence[Ran],
     window: Window,
     now: datetime,
-) -> Lane:
-    schedule = read_schedule(task)[0]
-    ended = Counter(run.outcome for run in runs)
-    succeeded, failed = ended["succeeded"], sum(ended[kind] for kind in WENT_WRONG)
-    others = sum(ended[kind] for kind in _DID_NOT_RUN)
-    numbers = {"name": task.name, "succeeded": succeeded, "wrong": failed, "others": others}
-    label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
-    start, ticks = next_start_of(task), []
+) -> dict[str, Any]:
+    schedule, start = read_schedule(task)[0], next_start_of(task)
+    ticks: list[datetime] = []
     if schedule is not None and task.next_run_at is not None:
         # While a task is paused, its next run may be before now.
         ticks = _ticks(schedule, max(now, task.next_run_at - timedelta(microseconds=1)), window)
-    changes = _clock_changes(schedule, window)
-    picture = charts.lane(window, _bars(runs, now), ticks, changes, now, label % numbers)
-    return Lane(
-        name=task.name or "",
-        url=page.page_url(request, task),
-        picture=picture,
-        planned=len(ticks),
-        succeeded=succeeded,
-        failed=failed,
-        others=others,
-        kinds=frozenset(ended),
-        following="" if start is None else badges.relative(start.at, now),
-    )
+    label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
+    return _lane(task.name or "", schedule, runs, ticks, window, now, label) | {
+        "url": page.page_url(request, task),
+        "following": "" if start is None else badges.relative(start.at, now),
+    }
 
 
-def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
+def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str, Any]:
+    """Return the starts in each minute of the coming hour."""
     numbers = load(schedules, now)
     start, zone = now.replace(second=0, microsecond=0) + _MINUTE, timezone.get_current_timezone()
     minutes = [f"{(start + _MINUTE * index).astimezone(zone):%H:%M}" for index in range(60)]
@@ -244,21 +209,17 @@ def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
         peak = gettext("most at %(minute)s: %(number)s") % busiest
     rows = list(zip(minutes, numbers, strict=True))
     values = [charts.Column(n, "load", f"{minute}: {n}" if n else "") for minute, n in rows]
-    shown = [(minute, n) for minute, n in rows if n]
-    return Load(charts.columns(values, label), label, peak, minutes[0], minutes[-1], shown)
+    return {
+        "picture": charts.columns(values, label),
+        "label": label,
+        "peak": peak,
+        "first": minutes[0],
+        "last": minutes[-1],
+        "rows": [(minute, n) for minute, n in rows if n],
+    }
 
 
 # --- calendar -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarDay:
-    """One day of the calendar with the tasks that run on it."""
-
-    date: str
-    hours: list[str]
-    lanes: list[Lane]
-    more: int
 
 
 def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
@@ -284,7 +245,8 @@ def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespons
     return _page(page, request, "calendar", _("Calendar"), context)
 
 
-def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> CalendarDay:
+def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> dict[str, Any]:
+    """Return one day of the calendar with the tasks that run on it."""
     zone = timezone.get_current_timezone()
     found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown, window = found[:LANES], Window(*calendar.bounds(day, zone))
@@ -296,8 +258,12 @@ def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> Cale
         _day_lane(page, line, ran.get(line.task.name, []), ticks, window, now)
         for line, ticks in zip(shown, ahead, strict=True)
     ]
-    more = len(found) - len(shown)
-    return CalendarDay(date_format(day, "DATE_FORMAT"), _hours(window), lanes, more)
+    return {
+        "date": date_format(day, "DATE_FORMAT"),
+        "hours": _hours(window),
+        "lanes": lanes,
+        "more": len(found) - len(shown),
+    }
 
 
 def _ticks_of_lines(
@@ -320,26 +286,15 @@ def _day_lane(
     ticks: list[datetime],
     window: Window,
     now: datetime,
-) -> Lane:
-    ended, schedule = Counter(run.outcome for run in runs), line.task.schedule
-    succeeded, failed = ended["succeeded"], sum(ended[kind] for kind in WENT_WRONG)
-    numbers = {"name": line.task.name, "number": line.number, "wrong": failed}
+) -> dict[str, Any]:
+    name, schedule = line.task.name, line.task.schedule
     label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
-    label %= numbers | {"succeeded": succeeded}
-    changes = _clock_changes(schedule, window)
-    return Lane(
-        name=line.task.name,
-        url=page.url(ScheduledTask, "change", line.task.pk),
-        picture=charts.lane(window, _bars(runs, now), ticks, changes, now, label),
-        planned=line.number,
-        succeeded=succeeded,
-        failed=failed,
-        others=0,
-        kinds=frozenset(ended),
-        first=badges.moment(line.first),
-        last=badges.moment(line.last) if line.number > 1 else "",
-        words=badges.words(schedule.expression),
-    )
+    return _lane(name, schedule, runs, ticks, window, now, label, planned=line.number) | {
+        "url": page.url(ScheduledTask, "change", line.task.pk),
+        "first": badges.moment(line.first),
+        "last": badges.moment(line.last) if line.number > 1 else "",
+        "words": badges.words(schedule.expression),
+    }
 
 
 # --- expression helper ----------------------------------------------------------
@@ -362,16 +317,6 @@ class ExpressionForm(forms.Form):
     dialect = forms.ChoiceField(label=_("Dialect"), choices=[(each, each) for each in DIALECTS])
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """An expression in words with its next occurrences, or the reason why it is invalid."""
-
-    problem: str = ""
-    words: str = ""
-    upcoming: list[Upcoming] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-
-
 def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
     """Explain a cron expression."""
     _require_view_permission(page, request)
@@ -380,25 +325,25 @@ def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespo
     form = ExpressionForm(initial | asked if "expression" in asked else None, initial=initial)
     explanation = None
     if form.is_bound and form.is_valid():
-        explanation = explain_expression(form.cleaned_data, system_clock.now())
+        explanation = _explained(form.cleaned_data, system_clock.now())
     context = {"form": form, "explanation": explanation}
     return _page(page, request, "expression", _("Expression helper"), context)
 
 
-def explain_expression(given: dict[str, Any], now: datetime) -> Explanation:
-    """Return the meaning of an expression in a zone and a dialect."""
+def _explained(given: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Return an expression in words with its next occurrences, or why it is invalid."""
     try:
         expression = parse(given["expression"], given["dialect"])
         zone = validate_zone(given["timezone"])
     except InvalidCronExpressionError as error:
-        return Explanation(problem=error.message)
+        return {"problem": error.message}
     except UnknownZoneError as error:
-        return Explanation(problem=str(error))
+        return {"problem": str(error)}
     schedule = Schedule(expression, zone, anchor=now)
     remarks = [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks_on(expression)]
     if expression.restricted_both:
         remarks.append(gettext("Both day fields are restricted: a day that matches either counts."))
     if fires_only_in_some_years(expression):
         remarks.append(gettext("In some years there is no matching day."))
-    ahead = list(islice(task_detail.upcoming(schedule, now), task_detail.UPCOMING))
-    return Explanation("", badges.words(expression), ahead, remarks)
+    ahead = task_detail.upcoming(schedule, now)
+    return {"words": badges.words(expression), "upcoming": ahead, "remarks": remarks}
