@@ -65,8 +65,7 @@ def authenticate(request: HttpRequest, right: Right) -> Caller:
 
 
 def _bearer(request: HttpRequest, credentials: str) -> Caller:
-    is_guess = throttling.is_guess(_address(request), credentials)
-    row = None if is_guess else access_tokens.bearer(credentials, system_clock.now())
+    row = access_tokens.bearer(credentials, system_clock.now())
     if row is None:
         raise _unauthenticated(request, "The access token is not valid.")
     return Caller(f"token {row.name}", f"token {row.key}", access_tokens.rights_of(row))
@@ -85,12 +84,8 @@ def _user(request: HttpRequest) -> Caller:
 
 
 def _unauthenticated(request: HttpRequest, message: str) -> RefusedError:
-    throttling.count_failure(_address(request))
+    throttling.count_failure(str(request.META.get("REMOTE_ADDR", "")))
     return RefusedError(401, "unauthenticated", message, headers=_CHALLENGE)
-
-
-def _address(request: HttpRequest) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def _require_csrf_token(request: HttpRequest) -> None:

@@ -12,17 +12,13 @@ from typing import Final
 
 from django.core.cache import cache
 
-from ..core.http_api import read_token
 from ..runtime.clock import system_clock
 from ..signals import report
-from ..store import access_tokens
 from .responses import RefusedError
 
 MINUTE: Final = 60
 MAX_FAILURES: Final = 60
-"""Failed authentications per minute from one address, before further ones cost no query."""
-
-_DIGESTS_FOR: Final = 5
+"""Failed authentications per minute that one address may have before they get 429."""
 
 
 def count_request(caller: str, limit: int) -> None:
@@ -31,7 +27,7 @@ def count_request(caller: str, limit: int) -> None:
     Raises:
         RefusedError: 429 beyond the limit, with the seconds to wait.
     """
-    if _incremented(_key(caller, MINUTE)) > limit:
+    if _incremented(_key(caller)) > limit:
         wait = math.ceil(MINUTE - _now() % MINUTE) or MINUTE
         message = f"Too many requests: at most {limit} a minute."
         details, headers = {"retry_after": wait}, {"Retry-After": str(wait)}
@@ -47,31 +43,6 @@ def count_failure(address: str) -> None:
     count_request(f"failures {address}", MAX_FAILURES)
 
 
-def is_guess(address: str, credentials: str) -> bool:
-    """Return whether credentials can be rejected without a query.
-
-    That is so if the address failed too often, and the token was not valid some seconds ago.
-    """
-    try:
-        failures = cache.get(_key(f"failures {address}", MINUTE), 0)
-        return failures >= MAX_FAILURES and not _was_valid(credentials)
-    except Exception as error:
-        _report(error)
-        return False
-
-
-def _was_valid(credentials: str) -> bool:
-    token = read_token(credentials)
-    if token is None:
-        return False
-    key = _key("digests", _DIGESTS_FOR)
-    digests = cache.get(key)
-    if digests is None:
-        digests = access_tokens.digests(system_clock.now())
-        cache.set(key, digests, _DIGESTS_FOR)
-    return token.fits(digests.get(token.key))
-
-
 def _incremented(key: str) -> int:
     try:
         cache.add(key, 0, 2 * MINUTE)
@@ -79,18 +50,14 @@ def _incremented(key: str) -> int:
     except ValueError:
         return 1  # The entry was evicted, or the cache stores nothing.
     except Exception as error:
-        _report(error)
+        report("Counting requests in the cache", error, then="the request is allowed")
         return 0
 
 
-def _key(name: str, seconds: int) -> str:
+def _key(name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"declarative-cron-http-{digest}-{int(_now() // seconds)}"
+    return f"declarative-cron-http-{digest}-{int(_now() // MINUTE)}"
 
 
 def _now() -> float:
     return system_clock.now().timestamp()
-
-
-def _report(error: Exception) -> None:
-    report("Counting requests in the cache", error, then="the request is allowed")

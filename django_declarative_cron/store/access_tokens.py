@@ -85,21 +85,12 @@ def bearer(text: str, now: datetime) -> AccessToken | None:
     if token is None:
         return None
     with database.direct(database.alias()):
-        row = _valid(now).filter(key=token.key).first()
+        not_expired = Q(expires_at=None) | Q(expires_at__gt=now)
+        row = listed().filter(not_expired, revoked_at=None, key=token.key).first()
         if not token.fits(None if row is None else row.digest) or row is None:
             return None
         _used(row, now)
     return row
-
-
-def digests(now: datetime) -> dict[str, str]:
-    """Return the digests of all valid tokens by their public parts."""
-    with database.direct(database.alias()):
-        return dict(_valid(now).order_by().values_list("key", "digest"))
-
-
-def _valid(now: datetime) -> QuerySet[AccessToken]:
-    return listed().filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
 
 def _used(row: AccessToken, now: datetime) -> None:
