@@ -11,7 +11,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -21,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ScheduledTask, TaskOverride
 from ..runtime.clock import system_clock
-from ..store import database, operator_actions
+from ..store import operator_actions
 from ..store.database import HeldError
 from ..store.queries import Reading, read, skips_at
 from . import badges
@@ -327,10 +326,7 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
     actions: Columns = [_of_selected(action) for action in ACTIONS.values()]
 
     def get_urls(self) -> list[URLPattern]:
-        # In a transaction of the whole request, the limit for locked rows would not hold.
-        view = transaction.non_atomic_requests(using=database.alias())(
-            self.admin_site.admin_view(self.action_view)
-        )
+        view = self.writing_view(self.action_view)
         return [path("act/<slug:key>/", view, name=self.url_name("act")), *super().get_urls()]
 
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:

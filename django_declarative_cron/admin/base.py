@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property, partial, wraps
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -14,7 +14,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.views.main import ORDER_VAR
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
-from django.db import DatabaseError, connections, models
+from django.db import DatabaseError, connections, models, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.template.response import SimpleTemplateResponse, TemplateResponse
@@ -60,6 +60,8 @@ class ReadOnlyModelAdmin(_ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     deployment_lookup = "scheduler__deployment"
     confirm_template = f"{TEMPLATES}/confirm.html"
+    rare: ClassVar[dict[Any, Callable[[Any], Any]]] = {}
+    """Fields that are left out where they have no value, because most rows have none."""
 
     class Media:
         css = {"all": [f"django_declarative_cron/{name}.css" for name in ("admin", "charts")]}
@@ -87,6 +89,14 @@ class ReadOnlyModelAdmin(_ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def writing_view(self, view: View) -> View:
+        """Return a view that is not within a transaction of the whole request.
+
+        There the limit for locked rows would not hold, and a slow receiver would keep it open.
+        """
+        of_admin = self.admin_site.admin_view(view)
+        return transaction.non_atomic_requests(using=database.alias())(of_admin)
 
     def may_act(self, request: HttpRequest, codename: str) -> bool:
         """Return whether actions are enabled here and the user has the permission for one."""
@@ -130,6 +140,13 @@ class ReadOnlyModelAdmin(_ModelAdmin):
         text = gettext("The request contains an invalid key. Nothing was changed.")
         self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(self.url(self.model, "changelist"))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        absent = {field for field, read in self.rare.items() if not obj or read(obj) in (None, "")}
+        return [
+            (name, {**said, "fields": [each for each in said["fields"] if each not in absent]})
+            for name, said in super().get_fieldsets(request, obj)
+        ]
 
     def render_change_form(
         self,

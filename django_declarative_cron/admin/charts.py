@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -101,13 +100,7 @@ def columns(values: Sequence[Column], label: str) -> SafeString:
 
 def strip(kinds: Sequence[str], label: str) -> SafeString:
     """Draw the newest outcomes, the newest at the right."""
-    return _strip(tuple(kinds[-STRIP:]), label)
-
-
-@lru_cache(maxsize=1024)
-def _strip(kinds: tuple[str, ...], label: str) -> SafeString:
-    # Cached because most tasks of a list have the same strip: nearly all runs succeeded.
-    width, height = STRIP * 5, 16
+    width, height, kinds = STRIP * 5, 16, kinds[-STRIP:]
     places: dict[str, list[Place]] = defaultdict(list)
     for index, kind in enumerate(kinds, start=STRIP - len(kinds)):
         tall = _STRIP_HEIGHTS.get(kind, 15)
@@ -211,13 +204,11 @@ def _line(kind: str, x: float, title: str = "") -> SafeString:
     )
 
 
-@lru_cache(maxsize=8192)
 def number(value: float) -> str:
     """Return a coordinate, written alike in every language."""
     return f"{value + 0:.2f}".rstrip("0").rstrip(".")
 
 
-@lru_cache(maxsize=256)
 def _class(kind: str) -> str:
     return escape(f"ddc-{kind.replace('_', '-')}")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
@@ -117,9 +117,6 @@ was_due = instant(TaskRun, "scheduled_for", _("was due"))
 due_from = instant(TaskRun, "scheduled_from")
 started = instant(TaskRun, "started_at")
 
-_RARE = {due_from: "scheduled_from", result: "result", whole_error: "error"}
-"""Fields that are left out where they have no value, because most runs have none."""
-
 
 class TaskRunAdmin(LiveUpdatesMixin):
     """Show runs, and occurrences that did not run with the reason."""
@@ -154,14 +151,16 @@ class TaskRunAdmin(LiveUpdatesMixin):
             },
         )
     ]
+    rare: ClassVar[dict[Any, Callable[[Any], Any]]] = {
+        due_from: attrgetter("scheduled_from"),
+        result: attrgetter("result"),
+        whole_error: attrgetter("error"),
+    }
     change_list_template = f"{TEMPLATES}/change_list.html"
     change_form_template = f"{TEMPLATES}/taskrun/change_form.html"
 
     def get_urls(self) -> list[URLPattern]:
-        # In a transaction of the whole request, the limit for locked rows would not hold.
-        view = transaction.non_atomic_requests(using=database.alias())(
-            self.admin_site.admin_view(self.cancel_view)
-        )
+        view = self.writing_view(self.cancel_view)
         return [path("<int:key>/cancel/", view, name=self.url_name("cancel")), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskRun]:
@@ -183,12 +182,6 @@ class TaskRunAdmin(LiveUpdatesMixin):
             return queryset.filter(task_name__in=[*names, whole]), False
         matching = Q(task_name__in=declared.values("name")) | Q(task_name=whole)
         return queryset.filter(matching), False
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        [(name, said)] = self.fieldsets
-        absent = [each for each, field in _RARE.items() if getattr(obj, field, None) in (None, "")]
-        kept = [each for each in said["fields"] if each not in absent]
-        return [(name, {**said, "fields": kept})]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         tasks = ScheduledTask.objects.filter(scheduler=row.scheduler_id, name=row.task_name)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -155,10 +154,7 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
     change_form_template = f"{TEMPLATES}/schedulerinstance/change_form.html"
 
     def get_urls(self) -> list[URLPattern]:
-        # A receiver may be slow, so no transaction of the request is held open for it.
-        view = transaction.non_atomic_requests(using=database.alias())(
-            require_POST(self.admin_site.admin_view(self.notify_view))
-        )
+        view = require_POST(self.writing_view(self.notify_view))
         return [path("notify/", view, name=self.url_name("notify")), *super().get_urls()]
 
     def changelist_view(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -125,16 +126,23 @@ def schedule(task: ScheduledTask) -> SafeString:
     return badges.titled(f"{task.cron} {task.timezone} {words}", shown)
 
 
+def _next(task: ScheduledTask) -> tuple[datetime, str] | None:
+    """Return when a task runs next, and the same from now."""
+    start = _reading(task).next_start
+    if start is None:
+        return None
+    text = badges.relative(start.at, _now(task))
+    return start.at, text if start.reason == "due" else gettext("retry %(when)s") % {"when": text}
+
+
 @admin.display(description=_("next run"), ordering=next_start_at().asc(nulls_last=True))
 def next_run(task: ScheduledTask) -> str:
-    start, now = _reading(task).next_start, _now(task)
-    if start is None:
+    if (found := _next(task)) is None:
         return NOTHING
-    text = badges.relative(start.at, now)
-    if start.reason != "due":
-        text = gettext("retry %(when)s") % {"when": text}
-    shown = format_html('{} <span class="ddc-quiet">{}</span>', text, badges.clock(start.at, now))
-    return badges.titled_moment(start.at, shown, text)
+    at, text = found
+    clock = badges.clock(at, _now(task))
+    shown = format_html('{} <span class="ddc-quiet">{}</span>', text, clock)
+    return badges.titled_moment(at, shown, text)
 
 
 @admin.display(description=_("last run"), ordering="last_attempt_at")
@@ -165,13 +173,10 @@ def recent(task: ScheduledTask) -> SafeString | str:
 
 @admin.display(description=_("next run"))
 def next_start(task: ScheduledTask) -> str:
-    start, now = _reading(task).next_start, _now(task)
-    if start is None:
+    if (found := _next(task)) is None:
         return NOTHING
-    text = badges.relative(start.at, now)
-    if start.reason != "due":
-        text = gettext("retry %(when)s") % {"when": text}
-    return format_html('{} <span class="ddc-more">{}</span>', badges.moment(start.at), text)
+    at, text = found
+    return format_html('{} <span class="ddc-more">{}</span>', badges.moment(at), text)
 
 
 @admin.display(description=_("retry delay"))
@@ -309,6 +314,11 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
             },
         ),
     ]
+    rare: ClassVar[dict[Any, Callable[[Any], Any]]] = {
+        "registered_by": attrgetter("registered_by"),
+        "description": attrgetter("description"),
+        timeout: _timeout,
+    }
     change_list_template = f"{TEMPLATES}/scheduledtask/change_list.html"
     change_form_template = f"{TEMPLATES}/scheduledtask/change_form.html"
     extra_views: ClassVar[dict[str, Callable[..., HttpResponse]]] = {
@@ -334,18 +344,6 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskChangeList]:
         return TaskChangeList
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Leave out the fields that most tasks have no value for."""
-        absent: set[Any] = {
-            each for each in ("registered_by", "description") if not getattr(obj, each, "")
-        }
-        if obj is None or _timeout(obj) is None:
-            absent.add(timeout)
-        return [
-            (name, {**said, "fields": [each for each in said["fields"] if each not in absent]})
-            for name, said in self.fieldsets
-        ]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         attended, now = is_scheduler_running(request), system_clock.now()
