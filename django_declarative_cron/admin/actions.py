@@ -110,7 +110,6 @@ class Action:
         preview: returns what will happen to one task.
         form: asks for the options.
         permission: key of the action whose permission it needs, its own by default.
-        needs_retry: whether it is offered while a retry is pending only.
     """
 
     key: str
@@ -122,7 +121,6 @@ class Action:
     preview: Callable[[ScheduledTask, Reading, datetime], Preview]
     form: type[ActionForm] = ActionForm
     permission: str = ""
-    needs_retry: bool = False
 
     @property
     def codename(self) -> str:
@@ -275,7 +273,6 @@ RETRY_NOW = Action(
     undone=_("Nothing to retry: %(names)s."),
     apply=operator_actions.retry_now,
     preview=_preview_retry,
-    needs_retry=True,
 )
 CLEAR_RETRY = Action(
     key="clear_retry",
@@ -285,7 +282,6 @@ CLEAR_RETRY = Action(
     undone=_("Nothing to clear: %(names)s."),
     apply=operator_actions.clear_retry,
     preview=_preview_clear,
-    needs_retry=True,
 )
 
 ACTIONS = {
@@ -295,18 +291,7 @@ ACTIONS = {
 
 def applicable(task: ScheduledTask, now: datetime) -> list[Action]:
     """Return the actions that can change the current state of a task; its page offers them."""
-    is_paused, skips = task.paused_since is not None, skips_at(task, now) is not None
-    without_effect = {
-        "resume": not is_paused or not task.enabled,
-        "skip_next": is_paused or not task.enabled or skips,
-        "unskip": not skips,
-    }
-    is_retrying = task.pending_retry_until is not None
-    return [
-        action
-        for action in ACTIONS.values()
-        if not without_effect.get(action.key) and (is_retrying or not action.needs_retry)
-    ]
+    return [action for action in ACTIONS.values() if action.effect(task, now).changes]
 
 
 def _of_selected(action: Action) -> Callable[..., HttpResponse]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -21,11 +20,8 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from ..conf import options
-from ..core.channels import Channel
-from ..core.notifications import trial_message
 from ..models import SchedulerInstance, SchedulerState, TaskRun
-from ..monitoring.channels import deliver
-from ..monitoring.delivery import DeliveryError
+from ..monitoring.channels import send_trial
 from ..runtime.clock import system_clock
 from ..store import database
 from ..store.outbox import undelivered
@@ -212,23 +208,13 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
         states = SchedulerState.objects.using(database.alias()).filter(deployment=deployment)
         state = states.first() or SchedulerState(deployment=deployment)
         self.log_action(request, [state], _("Send a test message"), channel.name)
-        error = _send(channel, str(request.user))
+        error = send_trial(channel, deployment, str(request.user), system_clock.now())
         text, level = gettext("%(channel)s accepted the test message."), messages.SUCCESS
         if error:
             text = gettext("%(channel)s did not accept the test message: %(error)s")
             level = messages.ERROR
         self.message_user(request, text % {"channel": channel.name, "error": error}, level)
         return HttpResponseRedirect(self.url(SchedulerInstance, "changelist"))
-
-
-def _send(channel: Channel, author: str) -> str:
-    """Send a test message; return the error, which contains no URL, or ""."""
-    now = system_clock.now()
-    try:
-        deliver(channel, trial_message(options().DEPLOYMENT, now, author), uuid.uuid4(), now)
-    except DeliveryError as error:
-        return str(error)
-    return ""
 
 
 def outbox() -> dict[str, Any] | None:

@@ -50,10 +50,8 @@ def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, An
 
 def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str, str]]:
     """Return the kind, symbol and words of each number of tasks, and the query that lists them."""
-    numbers, failing = Counter[str](), 0
-    for kind in kinds_of(request, page):
-        numbers[kind.status] += kind.number
-        failing += kind.number if kind.is_failing else 0
+    numbers = numbers_by_status(page, request)
+    failing = sum(kind.number for kind in kinds_of(request, page) if kind.is_failing)
     found = [("failed", "✖", gettext("failed"), failing, "?failed=now")]
     found += [
         (str(each), each.symbol, str(badges.STATUS_WORDS[each]), numbers[each], f"?status={each}")
@@ -64,6 +62,13 @@ def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, s
         for kind, symbol, word, number, query in found
         if number
     ]
+
+
+def numbers_by_status(page: ReadOnlyModelAdmin, request: HttpRequest) -> Counter[str]:
+    numbers = Counter[str]()
+    for kind in kinds_of(request, page):
+        numbers[kind.status] += kind.number
+    return numbers
 
 
 def attendance_of(request: HttpRequest) -> Attendance | None:

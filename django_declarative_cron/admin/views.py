@@ -38,7 +38,7 @@ from . import badges, calendar, charts, task_detail
 from .base import TEMPLATES, ReadOnlyModelAdmin
 from .calendar import DayLine
 from .charts import Bar, Mark, Window
-from .filters import kinds_of
+from .summary import numbers_by_status
 
 LANES = 40
 """Number of tasks that the timeline and a day of the calendar show."""
@@ -164,9 +164,7 @@ def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
 
 
 def _statuses(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str]]:
-    numbers = Counter[str]()
-    for kind in kinds_of(request, page):
-        numbers[kind.status] += kind.number
+    numbers = numbers_by_status(page, request)
     return [
         (str(status), str(word), badges.count(numbers[status]))
         for status, word in badges.STATUS_WORDS.items()

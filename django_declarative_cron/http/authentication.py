@@ -13,6 +13,7 @@ from ..conf import options
 from ..core.http_api import PERMISSIONS, Right
 from ..runtime.clock import system_clock
 from ..store import access_tokens
+from ..store.operator_actions import Act
 from . import throttling
 from .parsing import ACCEPTED, unsupported_type
 from .responses import RefusedError
@@ -40,6 +41,11 @@ class Caller:
     def may_read(self) -> bool:
         """Return whether responses may contain declarations."""
         return Right.READ in self.rights
+
+    def act(self) -> Act:
+        """Return the author and the time of a change, for the audit log."""
+        at = system_clock.now()
+        return Act(author=self.name, at=at, author_key=self.user_key, note="HTTP")
 
 
 class _Csrf(CsrfViewMiddleware):

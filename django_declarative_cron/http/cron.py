@@ -22,7 +22,6 @@ from ..formatting import iso8601
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import database, posted_tasks
-from ..store.operator_actions import Act
 from ..store.posted_tasks import AbsentError, DamagedError, OwnedError
 from ..store.queries import removal_of
 from ..store.sentences import has_masks
@@ -166,7 +165,7 @@ def switch(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
         raise invalid('The body must be {"enabled": true} or {"enabled": false}.', field="enabled")
     _task(name)
     with _translated_errors(name):
-        row = posted_tasks.switch(name, body["enabled"], _act(caller))
+        row = posted_tasks.switch(name, body["enabled"], caller.act())
     return respond(request, serializers.both(row, may_read=caller.may_read))
 
 
@@ -174,14 +173,9 @@ def remove(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Remove one task (002 Remove a CronJob, CRON-27)."""
     row = _task(name)
     with _translated_errors(name):
-        posted_tasks.remove(name, _act(caller))
+        posted_tasks.remove(name, caller.act())
     removed = serializers.both(row, may_read=caller.may_read)["cron"]
     return respond(request, {"deleted": True, "name": name, "cron": removed})
-
-
-def _act(caller: Caller) -> Act:
-    at = system_clock.now()
-    return Act(author=caller.name, at=at, author_key=caller.user_key, note="HTTP")
 
 
 def _task(name: str) -> ScheduledTask:

@@ -19,7 +19,6 @@ from ..runtime.clock import system_clock
 from ..runtime.outcome import TRACEBACK_LENGTH, escaped, worded
 from ..store import external_jobs
 from ..store.external_jobs import Claimant, NoJobError, Report, StateError
-from ..store.operator_actions import Act
 from ..store.outbox import name_of
 from ..store.posted_tasks import OwnedError
 from ..store.sentences import masked
@@ -139,9 +138,8 @@ def show(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
 
 def cancel(request: HttpRequest, caller: Caller, job: str) -> HttpResponse:
     """Cancel a waiting job, or ask the worker of an active one to end it."""
-    act = Act(author=caller.name, at=system_clock.now(), author_key=caller.user_key, note="HTTP")
     with _translated_errors(job, "cancel"):
-        run = external_jobs.cancel(job, act, system_clock.database_time())
+        run = external_jobs.cancel(job, caller.act(), system_clock.database_time())
     shown = _public(run)
     if not caller.may_read:
         shown = {key: shown[key] for key in _STATE_KEYS}
@@ -255,14 +253,12 @@ def _visibility_timeout(body: dict[str, Any]) -> timedelta:
 
 
 def _reservation(text: str, field: str) -> UUID:
-    if not text:
-        raise invalid(f"`{field}` is missing: send the value that came with the job.", field=field)
     try:
         return UUID(text)
     except ValueError:
-        raise invalid(
-            f"`{field}` is invalid: send the value that came with the job.", field=field
-        ) from None
+        flaw = "invalid" if text else "missing"
+        message = f"`{field}` is {flaw}: send the value that came with the job."
+        raise invalid(message, field=field) from None
 
 
 def _state(run: TaskRun, outcome: str = "") -> str:

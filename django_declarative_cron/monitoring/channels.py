@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..core.channels import Channel, signature_headers
-from ..core.notifications import Message
+from ..core.notifications import Message, trial_message
 from ..exceptions import words_of
 from .delivery import DeliveryError
 from .http_client import post
@@ -29,6 +29,15 @@ def deliver(channel: Channel, message: Message, message_id: uuid.UUID, now: date
         _slack(channel, message)
     else:
         _webhook(channel, message, message_id, now)
+
+
+def send_trial(channel: Channel, deployment: str, author: str, now: datetime) -> str:
+    """Send a test message; return why the channel did not accept it, without any URL, or ""."""
+    try:
+        deliver(channel, trial_message(deployment, now, author), uuid.uuid4(), now)
+    except DeliveryError as error:
+        return str(error)
+    return ""
 
 
 def _mail(channel: Channel, message: Message) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from argparse import ArgumentParser
 
 from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.channels import Channel
-from ...core.notifications import trial_message
 from ...formatting import format_count
-from ...monitoring.channels import deliver
+from ...monitoring.channels import send_trial
 from ...monitoring.dead_man_switch import check_and_notify
-from ...monitoring.delivery import DeliveryError
 from ...store import database
 from .audit import system_user
 from .subcommand import Context, Options, Subcommand, add_format
@@ -61,22 +58,15 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def _test(context: Context, channels: list[Channel], author: str, is_json: bool) -> None:
-    now, deployment = context.clock.now(), conf.options().DEPLOYMENT
-    message, errors = trial_message(deployment, now, author), dict[str, str]()
+    now, deployment, errors = context.clock.now(), conf.options().DEPLOYMENT, dict[str, str]()
     for channel in channels:
-        try:
-            deliver(channel, message, uuid.uuid4(), now)
-        except DeliveryError as error:
-            errors[channel.name] = str(error)
-        else:
-            if not is_json:
-                context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
+        error = errors[channel.name] = send_trial(channel, deployment, author, now)
+        if not error and not is_json:
+            context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
     if is_json:
-        context.terminal.data(
-            [{"channel": each.name, "error": errors.get(each.name, "")} for each in channels]
-        )
-    if errors:
-        failed = [f"{name}: {error}." for name, error in errors.items()]
+        context.terminal.data([{"channel": name, "error": error} for name, error in errors.items()])
+    failed = [f"{name}: {error}." for name, error in errors.items() if error]
+    if failed:
         raise CommandError("Not sent. " + " ".join(failed), returncode=1)
 
 
