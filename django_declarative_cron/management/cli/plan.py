@@ -11,7 +11,7 @@ from ...core.reconcile import Override, Plan
 from ...formatting import format_duration
 from ...store.reconcile import plan_for
 from .deployment_scope import Scope, declared
-from .subcommand import Context, Options, Subcommand, add_format, write
+from .subcommand import Context, Options, Subcommand, add_format, attributes, write
 from .table import Cell
 from .terminal import Terminal
 
@@ -131,13 +131,8 @@ def _delay(milliseconds: float | None) -> str:
 
 
 def _declaration_as_dict(declaration: Declaration) -> dict[str, Any]:
-    return {
-        "name": declaration.name,
-        "cron": declaration.cron,
-        "timezone": declaration.timezone,
-        "retry_delay_ms": declaration.retry_delay_ms,
-        "callback": declaration.target.text,
-    }
+    known = attributes(declaration, "name", "cron", "timezone", "retry_delay_ms")
+    return {**known, "callback": declaration.target.text}
 
 
 PLAN = Subcommand("plan", "preview the changes of a start of the scheduler", add_format, _answer)

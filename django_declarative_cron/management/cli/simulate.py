@@ -15,12 +15,21 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.schedule import Schedule
-from ...formatting import format_civil, format_count, format_instant, iso8601
+from ...formatting import format_civil, format_count, format_instant
 from ...models import Origin
 from ...store.queries import read_schedule
 from .datetimes import read_instant
 from .deployment_scope import declared, tasks_if_any
-from .subcommand import Context, Options, Progress, Subcommand, add_format, amount, write
+from .subcommand import (
+    Context,
+    Options,
+    Progress,
+    Subcommand,
+    add_format,
+    amount,
+    attributes,
+    write,
+)
 from .table import Cell, cells
 from .terminal import Terminal
 
@@ -139,21 +148,18 @@ class Simulated:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "from": iso8601(self.begin),
-            "to": iso8601(self.end),
+            "from": self.begin,
+            "to": self.end,
             "starts": sum(line.runs for line in self.lines),
             "tasks": [
                 {
-                    "name": line.name,
-                    "origin": line.origin,
+                    **attributes(line, "name", "origin"),
                     "starts": line.runs,
-                    "first": iso8601(line.first),
-                    "last": iso8601(line.last),
-                    "lost": line.lost,
+                    **attributes(line, "first", "last", "lost"),
                 }
                 for line in self.lines
             ],
-            "in_order": [{"at": iso8601(at), "name": name} for at, name in self.starts],
+            "in_order": [{"at": at, "name": name} for at, name in self.starts],
         }
 
     def render(self, terminal: Terminal) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TextIO
+from uuid import UUID
 
 from django.core.management.base import OutputWrapper
 from django.core.management.color import Style
@@ -126,9 +127,14 @@ class Terminal:
 
 
 def _native(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return iso8601(value)
-    return value.total_seconds() if isinstance(value, timedelta) else str(value)
+    match value:
+        case datetime():
+            return iso8601(value)
+        case timedelta():
+            return value.total_seconds()
+        case UUID():
+            return str(value)
+    raise TypeError(f"{type(value).__name__} is not for JSON")
 
 
 def _columns() -> int:

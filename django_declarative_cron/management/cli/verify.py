@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -20,7 +20,16 @@ from ...store.trace_values import Cause
 from ...theory import Late, Verdict, Violation
 from .datetimes import read_since
 from .deployment_scope import NOT_REGISTERED, Scope
-from .subcommand import Context, Options, Progress, Report, Subcommand, add_format, write
+from .subcommand import (
+    Context,
+    Options,
+    Progress,
+    Report,
+    Subcommand,
+    add_format,
+    attributes,
+    write,
+)
 from .table import Cell, cells
 from .terminal import Terminal
 
@@ -145,19 +154,19 @@ class VerifyReport:
         history, verdict = self.history, self.verdict
         return {
             "deployment": self.deployment,
-            "since": iso8601(history.begins),
-            "until": iso8601(history.until),
+            "since": history.begins,
+            "until": history.until,
             "ok": verdict.ok,
             "runs": history.runs,
             "violations": [_violation_as_dict(each) for each in verdict.violations],
-            "worst_start_latency": _seconds(verdict.worst_start_latency),
+            "worst_start_latency": verdict.worst_start_latency,
             "open_obligations": [_violation_as_dict(each) for each in verdict.open_obligations],
-            "late": [_late_as_dict(each) for each in self._late],
+            "late": [attributes(each, "task", "since", "at", "frozen") for each in self._late],
             "not_judged": {
                 **{cause: history.set_aside[cause] for cause in _NOT_CHECKED},
                 "out_of_sight": history.away,
-                "outside_the_theory": list(verdict.ungoverned),
-                "over_http": list(self.over_http),
+                "outside_the_theory": verdict.ungoverned,
+                "over_http": self.over_http,
             },
         }
 
@@ -232,26 +241,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _violation_as_dict(each: Violation) -> dict[str, Any]:
-    return {
-        "axiom": each.axiom,
-        "at": iso8601(each.at),
-        "task": each.task,
-        "owner": each.owner,
-        "explanation": each.explanation,
-    }
-
-
-def _late_as_dict(each: Late) -> dict[str, Any]:
-    return {
-        "task": each.task,
-        "since": iso8601(each.since),
-        "at": iso8601(each.at),
-        "frozen": _seconds(each.frozen),
-    }
-
-
-def _seconds(length: timedelta | None) -> float | None:
-    return None if length is None else length.total_seconds()
+    return attributes(each, "axiom", "at", "task", "owner", "explanation")
 
 
 VERIFY = Subcommand("verify", "check the stored history against the axioms", _arguments, _answer)
