@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Generator, Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,14 +18,14 @@ from ...core.declarations.declaration import Declaration
 from ...core.schedule import Schedule
 from ...exceptions import CalendarError
 from ...formatting import format_count, format_duration, format_instant, iso8601
-from ...runtime.foreground import Backfill, Ran
+from ...runtime.foreground import Backfill
 from ...runtime.watchdog import fork_watchdog
 from ...store import manual_runs
-from ...store.manual_runs import DoneError, NotRegisteredError, UnreadableRowError
+from ...store.manual_runs import DoneError
 from .audit import act, add_author
 from .datetimes import read_instant
 from .deployment_scope import Scope, unknown
-from .run import damaged, declaration_of
+from .run import declaration_of, refused
 from .subcommand import Context, Options, Subcommand, add_format, attributes, write
 from .terminal import Terminal
 
@@ -196,8 +196,18 @@ def _answer(context: Context, options: Options) -> None:
 
 
 def _run_all(context: Context, options: Options, report: BackfillReport) -> None:
-    with closing(_lines(context, options, report.span)) as lines:
-        for line in lines:
+    span = report.span
+    name, repeat = span.declaration.name, options["repeat"]
+    known = set() if repeat else manual_runs.occurrences_done(name, span.since, span.until)
+    work = None if options["dry_run"] else _work(context, options, span)
+    with nullcontext() if work is None else work.watched():
+        for occurrence in span.occurrences():
+            if occurrence in known:
+                line = Line(occurrence, "done")
+            elif work is None:
+                line = Line(occurrence, "would_run")
+            else:
+                line = _run(work, occurrence)
             report.add(line)
             if line.is_interrupted:
                 raise KeyboardInterrupt
@@ -225,29 +235,13 @@ def _span(context: Context, options: Options) -> Span:
     return Span(declaration, schedule, since, until, total, excluded)
 
 
-def _lines(context: Context, options: Options, span: Span) -> Generator[Line]:
-    name, repeat = span.declaration.name, options["repeat"]
-    known = set() if repeat else manual_runs.occurrences_done(name, span.since, span.until)
-    work = None if options["dry_run"] else _work(context, options, span)
-    with nullcontext() if work is None else work.watched():
-        for occurrence in span.occurrences():
-            if occurrence in known:
-                yield Line(occurrence, "done")
-            elif work is None:
-                yield Line(occurrence, "would_run")
-            else:
-                yield _run(work, occurrence)
-
-
 def _work(context: Context, options: Options, span: Span) -> Backfill:
     name, who = span.declaration.name, act(options, context.clock.now())
     note = f"{iso8601(span.since)} to {iso8601(span.until)}"
-    try:
+    with refused(name):
         manual_runs.audit_backfill(
             name, replace(who, note=f"{note}: {who.note}" if who.note else note)
         )
-    except NotRegisteredError as error:
-        raise unknown(name, ()) from error
     return Backfill(
         span.declaration,
         context.clock,
@@ -260,17 +254,11 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
 
 
 def _run(work: Backfill, occurrence: datetime) -> Line:
-    try:
-        return _line(occurrence, work.run(occurrence))
-    except DoneError:
-        return Line(occurrence, "done")
-    except NotRegisteredError as error:
-        raise unknown(work.declaration.name, ()) from error
-    except UnreadableRowError as error:
-        raise damaged(work.declaration.name, error) from error
-
-
-def _line(occurrence: datetime, ran: Ran) -> Line:
+    with refused(work.declaration.name):
+        try:
+            ran = work.run(occurrence)
+        except DoneError:
+            return Line(occurrence, "done")
     result, outcome = ran.result, _OUTCOMES.get(type(ran.end), "lost")
     interrupted = "KeyboardInterrupt" in result.errors
     return Line(occurrence, outcome, result.duration, result.error, result.run, interrupted)

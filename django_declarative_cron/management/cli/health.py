@@ -20,7 +20,6 @@ from ...store.outbox import Backlog, undelivered
 from ...store.status import Attendance, attendance, gave_up, overdue_tasks, patience
 from ..migrations_check import require_tables
 from .subcommand import Context, Options, Subcommand, add_format, attributes
-from .terminal import Terminal
 
 _LONGEST = 1_000_000_000
 
@@ -45,68 +44,57 @@ def _seconds(text: str) -> float:
 
 
 def _answer(context: Context, options: Options) -> None:
+    report = _report(context, options)
+    if options["format"] == "json":
+        context.terminal.data(report.as_dict())
+    if not report.is_healthy:
+        raise CommandError(report.sentence, returncode=1)
+    if options["format"] != "json":
+        context.terminal.say(report.sentence, "SUCCESS")
+
+
+def _report(context: Context, options: Options) -> HealthReport:
     # Migrations are not checked first, because that takes longer than all the rest.
-    using, deployment = database.alias(), conf.options().DEPLOYMENT
-    clock = context.clock
+    using, deployment, clock = database.alias(), conf.options().DEPLOYMENT, context.clock
     try:
         found = attendance(using, deployment, clock.database_time())
         overdue = overdue_tasks(using, deployment, clock.now()).count()
     except DatabaseError:
         require_tables(using)
         raise
-    given = options["max_age"]
-    report = HealthReport(
-        found,
-        overdue,
-        deployment,
-        undelivered(using, deployment, clock.database_time()),
-        patience(conf.options().LEASE) if given is None else timedelta(seconds=given),
-        socket.gethostname() if options["local"] else None,
-        options["pid"],
-    )
-    if options["format"] == "json":
-        context.terminal.data(report.as_dict())
-    elif report.is_healthy:
-        report.render(context.terminal)
-    if not report.is_healthy:
-        raise CommandError(report.sentence, returncode=1)
+    given, pid = options["max_age"], options["pid"]
+    max_age = patience(conf.options().LEASE) if given is None else timedelta(seconds=given)
+    host = socket.gethostname() if options["local"] else None
+    place = "" if host is None else " on this host"
+    place += "" if pid is None else f" as process {pid}"
+    candidates = [
+        each
+        for each in (() if found is None else found.present)
+        if host in (None, each.host) and pid in (None, each.pid)
+    ]
+    alive = [each for each in candidates if found is not None and found.age(each) <= max_age]
+    events = undelivered(using, deployment, clock.database_time())
+    late = None if place else overdue
+    return HealthReport(deployment, found, candidates, alive, late, place, max_age, events)
 
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The schedulers that have sent a heartbeat, of a host and a process if these are given."""
+    """The schedulers that have checked in, of a host and a process if these are given."""
 
-    found: Attendance | None
-    overdue: int
     deployment: str
-    events: Backlog | None
+    found: Attendance | None
+    candidates: list[SchedulerInstance]
+    alive: list[SchedulerInstance]
+    overdue: int | None
+    """Number of tasks, ``None`` where a host or a process is given."""
+    place: str
     max_age: timedelta
-    host: str | None
-    pid: int | None
+    events: Backlog | None
 
     @property
     def is_healthy(self) -> bool:
-        return bool(self._alive()) and not self._overdue
-
-    @property
-    def _is_narrowed(self) -> bool:
-        return self.host is not None or self.pid is not None
-
-    @property
-    def _overdue(self) -> int:
-        return 0 if self._is_narrowed else self.overdue
-
-    def _candidates(self) -> list[SchedulerInstance]:
-        return [
-            each
-            for each in (() if self.found is None else self.found.present)
-            if self.host in (None, each.host) and self.pid in (None, each.pid)
-        ]
-
-    def _alive(self) -> list[SchedulerInstance]:
-        heard = [] if self.found is None else self.found.heard(self.max_age)
-        candidates = self._candidates()
-        return [each for each in heard if each in candidates]
+        return bool(self.alive) and not self.overdue
 
     def as_dict(self) -> dict[str, Any]:
         found = self.found
@@ -116,43 +104,35 @@ class HealthReport:
             "now": None if found is None else found.now,
             "deployment": self.deployment,
             "max_age": self.max_age,
-            "overdue": None if found is None or self._is_narrowed else self.overdue,
+            "overdue": None if found is None else self.overdue,
             "events": None if self.events is None else _backlog_as_dict(self.events),
             "schedulers": []
             if found is None
-            else [_instance_as_dict(found, each) for each in self._candidates()],
+            else [_instance_as_dict(found, each) for each in self.candidates],
         }
-
-    def render(self, terminal: Terminal) -> None:
-        terminal.say(self.sentence, "SUCCESS")
 
     @property
     def sentence(self) -> str:
-        alive = self._alive()
-        if self.found is None or not alive:
+        if self.found is None or not self.alive:
             return f"Unhealthy: no scheduler of deployment {self._silence()}"
-        names = ", ".join(_described(self.found, each) for each in alive)
-        here = f"{format_count(len(alive), 'scheduler')}{self._place()}: {names}"
-        if self._overdue:
-            return f"Unhealthy: {format_count(self._overdue, 'task')} overdue, despite {here}."
+        names = ", ".join(_described(self.found, each) for each in self.alive)
+        here = f"{format_count(len(self.alive), 'scheduler')}{self.place}: {names}"
+        if self.overdue:
+            return f"Unhealthy: {format_count(self.overdue, 'task')} overdue, despite {here}."
         return f"Healthy: {here}.{_undelivered(self.events)}"
 
     def _silence(self) -> str:
-        name, found, candidates = repr(self.deployment), self.found, self._candidates()
+        name, found, candidates = repr(self.deployment), self.found, self.candidates
         if found is None or found.last is None:
-            return f"{name} has ever sent a heartbeat."
-        late = f" {format_count(self._overdue, 'task')} overdue." if self._overdue else ""
+            return f"{name} has ever checked in."
+        late = f" {format_count(self.overdue, 'task')} overdue." if self.overdue else ""
         last = ""
-        if candidates or not self._is_narrowed:
+        if candidates or not self.place:
             last = _last_heard(found, candidates[0] if candidates else found.last)
         return (
-            f"{name} is running{self._place()}: "
+            f"{name} is running{self.place}: "
             f"no heartbeat in the last {format_duration(self.max_age)}{last}.{late}"
         )
-
-    def _place(self) -> str:
-        words = "" if self.host is None else " on this host"
-        return words if self.pid is None else f"{words} as process {self.pid}"
 
 
 def _described(found: Attendance, each: SchedulerInstance) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from django.core.management.base import CommandError
@@ -37,17 +39,14 @@ def _answer(context: Context, options: Options) -> None:
     who, name = act(options, context.clock.now()), declaration.name
     announcement = f"Running {name!r}: {declaration.target.text}"
     try:
-        ran = run_now(
-            declaration,
-            who,
-            context.clock,
-            started=lambda: context.terminal.say(announcement),
-            watchdog=fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
-        )
-    except NotRegisteredError as error:
-        raise unknown(name, ()) from error
-    except UnreadableRowError as error:
-        raise damaged(name, error) from error
+        with refused(name):
+            ran = run_now(
+                declaration,
+                who,
+                context.clock,
+                started=lambda: context.terminal.say(announcement),
+                watchdog=fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
+            )
     except AlreadyRunningError as error:
         raise CommandError(_already_running(error.run, who.at), returncode=1) from error
     _report(context, name, ran)
@@ -68,9 +67,16 @@ def declaration_of(name: str) -> Declaration:
     return posted
 
 
-def damaged(name: str, error: UnreadableRowError) -> CommandError:
-    text = f"The row of {name!r} is damaged ({error}): a scheduler rewrites it when it starts."
-    return CommandError(text, returncode=1)
+@contextmanager
+def refused(name: str) -> Iterator[None]:
+    """Word the reasons why a task cannot run in the foreground."""
+    try:
+        yield
+    except NotRegisteredError as error:
+        raise unknown(name, ()) from error
+    except UnreadableRowError as error:
+        text = f"The row of {name!r} is damaged ({error}): a scheduler rewrites it when it starts."
+        raise CommandError(text, returncode=1) from error
 
 
 def _posted(name: str) -> Declaration | None:
