@@ -25,7 +25,7 @@ from ..store.database import alias
 from ..store.results import Result
 from .callables import Job, Queue, SimulatedCrash, outcome
 from .clock import Instant, ManualClock, instant
-from .trace import Entry, Record, Trace, described, seen_by
+from .trace import Entry, Record, Trace, described
 
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
@@ -174,21 +174,15 @@ class Simulation:
         rows = ScheduledTask.objects.using(alias())
         return rows.get(scheduler__deployment=self.deployment, name=name)
 
-    def trace(self, task: str | None = None) -> list[Record]:
+    def trace(self) -> list[Record]:
         """Return the events so far, for ``theory.check``.
 
-        Args:
-            task: only the events of this task; required with several instances.
-
         Raises:
-            ValueError: there are several instances and no task is named.
+            ValueError: there are several instances.
         """
-        entries = self._trace.entries(self.now)
-        if task is not None:
-            return seen_by(task, entries)
         if len(self._instances) > 1:
-            raise ValueError("the theory knows one scheduler: name a task, trace('a'), or each one")
-        return [entry.record for entry in entries]
+            raise ValueError("the theory knows one scheduler, and this simulation has several")
+        return [entry.record for entry in self.actions()]
 
     @property
     def task_names(self) -> list[str]:

@@ -12,6 +12,8 @@ from django_declarative_cron import signals, theory
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.testing import Simulation
 
+from ..simulation.task_trace import task_trace
+
 Started = Callable[..., Simulation]
 
 
@@ -33,7 +35,7 @@ def simulation(db: None, request: pytest.FixtureRequest) -> Iterator[Started]:
 def _judged(sim: Simulation) -> list[theory.Violation]:
     if len(sim) == 1:
         return theory.check(sim.trace())
-    return [found for name in sim.task_names for found in theory.check(sim.trace(name))]
+    return [found for name in sim.task_names for found in theory.check(task_trace(sim, name))]
 
 
 @pytest.fixture

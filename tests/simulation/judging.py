@@ -9,6 +9,7 @@ from django_declarative_cron.testing import Simulation
 
 from .played import Wrong
 from .steps import Step, Story
+from .task_trace import task_trace
 
 _ACTS = {"pause", "resume", "run", "clear"}
 _OBLIGATIONS = {"S1", "S2", "L1"}
@@ -23,7 +24,8 @@ def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
     """
     set_back = "hold" if any(map(_steps_back, story.steps)) else "refuse"
     for name in sim.task_names if len(sim) > 1 else [None]:
-        for found in theory.check(sim.trace(name), set_back=set_back):
+        trace = sim.trace() if name is None else task_trace(sim, name)
+        for found in theory.check(trace, set_back=set_back):
             task = found.task or name
             if found.owner != "inconclusive" and found.axiom not in _unasked(story, task):
                 yield Wrong(
