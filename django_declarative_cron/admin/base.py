@@ -149,17 +149,11 @@ class ReadOnlyModelAdmin(_ModelAdmin):
         ]
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         title = {"title": capfirst(self.opts.verbose_name)}
-        context |= title | self.page_context(request, obj)
-        return super().render_change_form(request, context, add, change, form_url, obj)
+        context |= title | self.page_context(request, kwargs["obj"])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the variables that the template of a row's page needs beside the fields."""

@@ -33,7 +33,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(body, content_type=kind, headers={"Cache-Control": "no-store"})
 
 
-def _plain(words: str, status: int, headers: object = None) -> HttpResponse:
-    given = headers if isinstance(headers, dict) else {}
+def _plain(words: str, status: int, headers: dict[str, str] | None = None) -> HttpResponse:
     kind = "text/plain; charset=utf-8"
-    return HttpResponse(words + "\n", status=status, content_type=kind, headers=given)
+    return HttpResponse(words + "\n", status=status, content_type=kind, headers=headers)
