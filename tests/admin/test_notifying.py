@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from django_declarative_cron.admin import schedulers
+from django_declarative_cron.monitoring import channels
 
 from ..receiver import Receiver
 from .conftest import Login
@@ -61,9 +61,7 @@ def test_no_transaction_is_open_while_a_receiver_is_waited_for(
 ) -> None:
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
     seen: list[bool] = []
-    monkeypatch.setattr(
-        schedulers, "deliver", lambda *given: seen.append(connection.in_atomic_block)
-    )
+    monkeypatch.setattr(channels, "deliver", lambda *given: seen.append(connection.in_atomic_block))
     login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"})
     assert seen == [False]
 

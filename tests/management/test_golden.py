@@ -26,13 +26,13 @@ from django.db import connection, transaction
 
 from django_declarative_cron import conf
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.management.cli import banner, notify
+from django_declarative_cron.management.cli import banner
 from django_declarative_cron.management.cli.run_log_format import RunLineFormatter
 from django_declarative_cron.management.cli.table import columns
 from django_declarative_cron.management.commands import cron as cron_command
 from django_declarative_cron.management.commands import runscheduler
 from django_declarative_cron.models import OutboxEvent, SchedulerInstance, SchedulerState
-from django_declarative_cron.monitoring import dead_man_switch
+from django_declarative_cron.monitoring import channels, dead_man_switch
 from django_declarative_cron.runtime import foreground
 from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.store import access_tokens, operator_actions
@@ -212,7 +212,7 @@ def _write_rows(sim: Simulation, settings: Any, monkeypatch: pytest.MonkeyPatch)
     settings.DECLARATIVE_CRON = {
         "NOTIFY": [{"kind": "webhook", "url": "http://127.0.0.1:9/", "name": "on-call"}]
     }
-    for module in (dead_man_switch, notify):
+    for module in (dead_man_switch, channels):
         monkeypatch.setattr(module, "deliver", lambda *sent: None)
     cache.clear()
 
