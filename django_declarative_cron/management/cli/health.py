@@ -80,7 +80,7 @@ def _report(context: Context, options: Options) -> HealthReport:
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The schedulers that have checked in, of a host and a process if these are given."""
+    """The schedulers that have sent a heartbeat, of a host and a process if these are given."""
 
     deployment: str
     found: Attendance | None
@@ -124,7 +124,7 @@ class HealthReport:
     def _silence(self) -> str:
         name, found, candidates = repr(self.deployment), self.found, self.candidates
         if found is None or found.last is None:
-            return f"{name} has ever checked in."
+            return f"{name} has ever sent a heartbeat."
         late = f" {format_count(self.overdue, 'task')} overdue." if self.overdue else ""
         last = ""
         if candidates or not self.place:
