@@ -72,22 +72,21 @@ def _lane(
     window: Window,
     now: datetime,
     label: str,
-    **numbers: int,
+    planned: int,
 ) -> dict[str, Any]:
     """Return one row of a timeline: a picture, and the same numbers for its label and a table."""
     ended = Counter(run.outcome for run in runs)
     row: dict[str, Any] = {
         "name": name,
-        "planned": len(ticks),
+        "planned": planned,
         "succeeded": ended["succeeded"],
         "failed": sum(ended[kind] for kind in WENT_WRONG),
         "others": sum(ended[kind] for kind in _DID_NOT_RUN),
         "kinds": frozenset(ended),
-        **numbers,
     }
     changes = _clock_changes(schedule, window)
     bars = (Bar(run.start, run.end or now, run.outcome) for run in runs)
-    words = {"number": row["planned"], "wrong": row["failed"], **row}
+    words = {"number": planned, "wrong": row["failed"], **row}
     return {**row, "picture": charts.lane(window, bars, ticks, changes, now, label % words)}
 
 
@@ -186,7 +185,7 @@ def _task_lane(
         # While a task is paused, its next run may be before now.
         ticks = _ticks(schedule, max(now, task.next_run_at - timedelta(microseconds=1)), window)
     label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
-    return _lane(task.name or "", schedule, runs, ticks, window, now, label) | {
+    return _lane(task.name or "", schedule, runs, ticks, window, now, label, len(ticks)) | {
         "url": page.page_url(request, task),
         "following": "" if start is None else badges.relative(start.at, now),
     }
@@ -287,7 +286,7 @@ def _day_lane(
 ) -> dict[str, Any]:
     name, schedule = line.task.name, line.task.schedule
     label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
-    return _lane(name, schedule, runs, ticks, window, now, label, planned=line.number) | {
+    return _lane(name, schedule, runs, ticks, window, now, label, line.number) | {
         "url": page.url(ScheduledTask, "change", line.task.pk),
         "first": badges.moment(line.first),
         "last": badges.moment(line.last) if line.number > 1 else "",

@@ -20,14 +20,20 @@ from ...exceptions import DeclarativeCronError
 from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
-from ...store.database import flaw_of_tables
+from ...store.database import flaw_of_tables, with_cure
 from ...store.queries import Removal, removal_of, tagged, tags_of
-from ..migrations_check import require_tables
 from .subcommand import Options
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
 )
+
+
+def require_tables(using: str) -> None:
+    """Raise ``CommandError``, with exit code 2 and the fix, if tables are missing or too old."""
+    flaw = flaw_of_tables(using)
+    if flaw is not None:
+        raise CommandError(with_cure(flaw, using), returncode=2)
 
 
 @dataclass(frozen=True, slots=True)

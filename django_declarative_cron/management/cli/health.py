@@ -18,7 +18,7 @@ from ...models import SchedulerInstance
 from ...store import database
 from ...store.outbox import Backlog, undelivered
 from ...store.status import Attendance, attendance, gave_up, overdue_tasks, patience
-from ..migrations_check import require_tables
+from .deployment_scope import require_tables
 from .subcommand import Context, Options, Subcommand, add_format, attributes
 
 _LONGEST = 1_000_000_000

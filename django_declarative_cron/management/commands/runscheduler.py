@@ -40,9 +40,9 @@ from ...signals import signal_of
 from ...store import database
 from ...store.database import AWAY
 from ..cli import banner
+from ..cli.deployment_scope import require_tables
 from ..cli.run_log_format import RunLineFormatter
 from ..cli.terminal import abandon
-from ..migrations_check import require_tables
 
 _CLOSED = (
     "A callback closed file descriptors of the scheduler. The process ends with exit code 1, "
