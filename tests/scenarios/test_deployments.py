@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -109,29 +109,8 @@ def test_deployments_have_identifiers_leaders_and_sets_of_their_own(
     assert _identifiers("theirs") == {theirs.identifier}
 
 
-def test_tasks_of_the_same_name_run_in_each(pair: Callable[..., Pair]) -> None:
-    ours, theirs = pair("10:00:00", outcomes=["fail", "ok"])
-    ours.advance_to("2024-01-01T10:10:00Z")
-    assert ours.starts("t") == [utc("10:00"), utc("10:05")]
-    assert theirs.starts("t") == [utc("10:00")]
-    assert ours.task("t").pending_retry_until is None
-    assert theirs.task("t").pending_retry_until == utc("10:05")
-
-
-def test_a_run_in_one_keeps_no_start_in_the_other_waiting(pair: Callable[..., Pair]) -> None:
-    ours, theirs = pair("10:00:00", EVERY_MINUTE, duration=timedelta(minutes=2))
-    assert [run.outcome for run in (*ours.runs("t"), *theirs.runs("t"))] == ["running"] * 2
-
-
-def test_a_success_in_one_is_no_success_in_the_other(simulation: Started) -> None:
-    ours, theirs = simulation("10:00:00"), simulation("10:00:20", deployment="theirs")
-    for sim in (ours, theirs):
-        sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
-    assert [run.reason for run in (*ours.runs("t"), *theirs.runs("t"))] == ["boot", "boot"]
-
-
 ACTS: dict[str, Callable[[Simulation], object]] = {
-    "a day of work": lambda sim: sim.advance_to("2024-01-01T14:00:00Z"),
+    "a retry and a day of work": lambda sim: sim.advance_to("2024-01-01T14:00:00Z"),
     "a stop": lambda sim: sim.stop(),
     "a crash": lambda sim: sim.crash(),
     "a step back": lambda sim: sim.jump_to("2024-01-01T04:30:00Z"),
@@ -239,14 +218,3 @@ def test_two_processes_of_two_deployments_are_no_standbys_of_each_other(
     theirs.advance_to("2024-01-01T12:00:00Z")
     assert ours.starts("t") == []
     assert theirs.starts("t") == [utc("11:00"), utc("12:00")]
-
-
-def test_the_newest_moment_of_every_task_is_its_own(pair: Callable[..., Pair]) -> None:
-    ours, theirs = pair("10:10:00")
-
-    def moments(sim: Simulation) -> tuple[datetime | None, datetime | None]:
-        return sim.task("t").last_attempt_at, sim.task("t").next_run_at
-
-    ours.advance_to("2024-01-01T11:30:00Z")
-    assert moments(ours) == (utc("11:00"), utc("12:00"))
-    assert moments(theirs) == (None, utc("11:00"))

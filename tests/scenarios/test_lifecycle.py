@@ -192,10 +192,13 @@ def test_re05_after_a_stop_a_failed_initialisation_is_none(simulation: Started) 
     assert len(sim.starts("a")) == 2
 
 
-@pytest.mark.requirement("001 Scheduler Interface/1", "003 Testable Invariants/1")
-def test_re06_an_empty_list_and_a_stop(simulation: Started, told: list[Event]) -> None:
+@pytest.mark.requirement(
+    "000 Polling Behavior/5", "001 Scheduler Interface/1", "003 Testable Invariants/1"
+)
+def test_re06_su11_an_empty_list_and_a_stop(simulation: Started, told: list[Event]) -> None:
     sim = simulation("10:00:00")
     sim.initialize([])
+    sim.advance_to("2024-01-01T10:05:00Z")
     assert (_scheduler(sim).state, _scheduler(sim).polling) == ("Running", "Inactive")
     sim.stop()
     assert _scheduler(sim).state == "Stopped"
@@ -341,15 +344,6 @@ def test_a_job_may_initialise_its_simulation(simulation: Started) -> None:
     assert [run.outcome for run in sim.runs("first")] == ["succeeded"]
     assert sim.starts("other")[-2:] == [utc("10:01"), utc("10:02")]
     assert [row["name"] for row in _rows()] == ["other"]
-
-
-def test_a_stop_is_written_down_when_it_is_asked_for(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
-    sim.advance_to("2024-01-01T10:10:00Z")
-    sim.stop()
-    instance = SchedulerInstance.objects.get()
-    assert (instance.stop_requested_at, instance.stopped_at) == (utc("10:10"), utc("10:10"))
 
 
 @pytest.mark.beyond_the_theory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import claims, database, results
+from django_declarative_cron.testing import Simulation
 
 from .conftest import FIVE_MINUTES, Started, utc
 
@@ -87,12 +89,15 @@ def test_pe06_an_error_during_the_first_initialisation_writes_nothing(
 
 @pytest.mark.requirement("001 Idempotency Guarantees/5")
 @pytest.mark.beyond_the_theory
+@pytest.mark.parametrize("batch", [3, claims.BATCH])
 def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     simulation: Started,
+    batch: int,
     monkeypatch: pytest.MonkeyPatch,
     told: list[Event],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(claims, "BATCH", batch)
     sim = simulation("09:30:00")
     sim.initialize([(f"t{n}", HOURLY, sim.job(), FIVE_MINUTES) for n in range(10)])
 
@@ -192,3 +197,36 @@ def test_an_end_that_could_not_be_written_is_written_before_another_set_comes(
     sim.initialize([("t", HOURLY, job, 2 * FIVE_MINUTES)])
     runs = [(run.outcome, run.reason) for run in sim.runs("t")]
     assert runs == [("failed", "boot"), ("succeeded", "boot")]
+
+
+# --- more is due at one instant than one transaction takes ---
+
+NAMES = [f"t{number}" for number in range(10)]
+
+
+@pytest.fixture
+def crowd(simulation: Started, monkeypatch: pytest.MonkeyPatch) -> Simulation:
+    """Ten hourly tasks of which one transaction starts three."""
+    monkeypatch.setattr(claims, "BATCH", 3)
+    sim = simulation("10:30:00")
+    sim.initialize([(name, "0 * * * *", sim.job(), FIVE_MINUTES) for name in NAMES])
+    return sim
+
+
+def _starts(sim: Simulation) -> list[list[str]]:
+    return [[f"{start:%H:%M:%S}" for start in sim.starts(name)] for name in NAMES]
+
+
+def test_all_that_is_due_at_an_instant_starts_at_it(crowd: Simulation) -> None:
+    crowd.advance_to(utc("11:00"), at_least_every=timedelta(minutes=30))
+    assert _starts(crowd) == [["11:00:00"]] * 10
+    crowd.advance_to(utc("12:30"), at_least_every=timedelta(minutes=30))
+    assert _starts(crowd) == [["11:00:00", "12:00:00"]] * 10
+    assert TaskRun.objects.filter(outcome="succeeded").count() == TaskRun.objects.count() == 20
+
+
+def test_all_that_was_missed_is_caught_up_at_once(crowd: Simulation) -> None:
+    crowd.jump_to(utc("13:30"))
+    assert _starts(crowd) == [["13:30:00"]] * 10
+    missed = TaskRun.objects.filter(outcome="missed").values_list("task_name", "count")
+    assert sorted(missed) == [(name, 2) for name in NAMES]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,27 +51,23 @@ def test_a_new_task(simulation: Started) -> None:
     assert [row.reason for row in sim.runs("t")] == ["boot", "due"]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_dict_with_each_overlap_policy(simulation: Started, policy: str) -> None:
-    sim = simulation(BEFORE)
-    with stepped(sim, "task_added"):
-        sim.initialize([entry(sim, overlap_policy=policy)])
-    assert history(sim) == HISTORY
-
-
-@pytest.mark.parametrize("catch_up_window", [0, 3600])
-def test_a_task_that_limits_its_catching_up(simulation: Started, catch_up_window: int) -> None:
-    sim = simulation(BEFORE)
-    with stepped(sim, "task_added"):
-        sim.initialize([entry(sim, catch_up_window=timedelta(seconds=catch_up_window))])
-    assert history(sim) == HISTORY
-
-
-def test_a_schedule_of_seconds(simulation: Started) -> None:
-    sim = simulation("10:00:30.900")
-    with stepped(sim, "task_added", "10:00:31.100"):
-        sim.initialize([entry(sim, cron="* * * * * *")])
-    assert history(sim) == [("succeeded", "boot", utc("10:00:31"), utc("10:00:31.100"))]
+@pytest.mark.parametrize(
+    ("keys", "occurrence", "begin", "end"),
+    [
+        *(({"overlap_policy": policy}, "10:01", BEFORE, AFTER) for policy in POLICIES),
+        *(({"catch_up_window": seconds}, "10:01", BEFORE, AFTER) for seconds in (0, 3600)),
+        ({"cron": "0 10 * * *"}, "10:00", BEFORE, AFTER),
+        ({"cron": "* * * * * *"}, "10:00:31", "10:00:30.900", "10:00:31.100"),
+    ],
+    ids=lambda each: "-".join(map(str, each.values())) if isinstance(each, dict) else "",
+)
+def test_a_new_task_by_each_key(
+    simulation: Started, keys: dict[str, Any], occurrence: str, begin: str, end: str
+) -> None:
+    sim = simulation(begin)
+    with stepped(sim, "task_added", end):
+        sim.initialize([entry(sim, **keys)])
+    assert history(sim) == [("succeeded", "boot", utc(occurrence), utc(end))]
 
 
 def test_an_interval_has_no_minute_and_runs_one_interval_later(simulation: Started) -> None:
@@ -81,13 +76,6 @@ def test_an_interval_has_no_minute_and_runs_one_interval_later(simulation: Start
         sim.initialize([entry(sim, cron="@every 1m")])
     sim.advance_to("2024-01-01T10:02Z")
     assert [(row.reason, row.started_at) for row in sim.runs("t")] == [("due", utc("10:01:59.9"))]
-
-
-def test_a_task_whose_next_occurrence_is_far(simulation: Started) -> None:
-    sim = simulation(BEFORE)
-    with stepped(sim, "task_added"):
-        sim.initialize([("t", "0 10 * * *", sim.job(), FIVE_MINUTES)])
-    assert history(sim) == [("succeeded", "boot", utc("10:00"), utc(AFTER))]
 
 
 def test_an_overridden_task(simulation: Started) -> None:

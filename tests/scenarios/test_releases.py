@@ -96,22 +96,18 @@ def test_an_older_release_that_restarts_does_not_take_its_set_back(
     assert (row.release, row.initialized_at) == (older, None)
 
 
-def test_a_release_of_smaller_numbers_is_older_even_when_it_was_never_seen(
-    simulation: Started, deploy: Deploy
+@pytest.mark.parametrize(
+    ("first", "second", "active"),
+    [("2.0", "1.0", {"a", "b"}), ("04f2e77", "9c3d1ab", {"a"})],
+    ids=["smaller numbers are older", "without numbers the later one is newer"],
+)
+def test_of_two_releases_of_which_one_was_never_seen(
+    simulation: Started, deploy: Deploy, first: str, second: str, active: set[str]
 ) -> None:
     sim = simulation("10:30:00", instances=2)
-    deploy(sim, 0, NEW, "2.0")
-    deploy(sim, 1, OLD, "1.0")
-    assert _active() == {"a", "b"}
-
-
-def test_a_release_that_was_never_seen_is_newer_where_numbers_do_not_tell(
-    simulation: Started, deploy: Deploy
-) -> None:
-    sim = simulation("10:30:00", instances=2)
-    deploy(sim, 0, NEW, "04f2e77")
-    deploy(sim, 1, OLD, "9c3d1ab")
-    assert _active() == {"a"}
+    deploy(sim, 0, NEW, first)
+    deploy(sim, 1, OLD, second)
+    assert _active() == active
 
 
 @pytest.mark.parametrize(("older", "newer"), [("", "2"), ("1", ""), ("2", "2")])
