@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from .timeouts import TIMEOUT
+from .timeouts import TIMEOUT, wait_until
 
 
 class Process:
@@ -75,17 +75,17 @@ class Process:
         """End it, and wait until its watchdog process writes nothing more of it."""
         self.child.kill()
         self.exit_code()
-        pause = threading.Event()
-        for _ in range(int(TIMEOUT * 50)):
-            if not self.watchdogs_left():
-                return
-            pause.wait(0.02)
-        raise AssertionError(f"the watchdog process stays: {self.watchdogs_left()}")
+        wait_until(lambda: not self.watchdogs_left(), "the end of the watchdog process")
 
     @property
     def output(self) -> str:
         """Give all it said."""
         return "".join(self.lines)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
+    return _reads(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
 def _reads(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -102,12 +101,3 @@ def watchdog_of(process: Process) -> int | None:
         if "cron-watchdog" in name and int(parent) == process.child.pid and state != "Z":
             return int(status.parent.name)
     return None
-
-
-def is_running(pid: int) -> bool:
-    """Tell whether a process is there and no zombie."""
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from django.db import connection
 from django_declarative_cron.models import TaskRun
 from tests.database import for_children
 from tests.process import TIMEOUT, Process
+from tests.timeouts import wait_until
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -58,7 +58,7 @@ def pooled(transactional_db: None, project_environment: dict[str, str]) -> Itera
         stdin=subprocess.DEVNULL,
     )
     try:
-        _wait_for(directory / ".s.PGSQL.6432")
+        wait_until((directory / ".s.PGSQL.6432").exists, "the pooler")
         behind = for_children({**settings, "HOST": str(directory), "PORT": "6432"})
         yield {
             **project_environment,
@@ -73,13 +73,6 @@ def pooled(transactional_db: None, project_environment: dict[str, str]) -> Itera
         shutil.rmtree(directory)
 
 
-def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not path.exists():
-        assert time.monotonic() < deadline, path
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
     """Give two that begin at once."""
@@ -92,10 +85,7 @@ def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
 def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Process]) -> None:
     for each in schedulers:
         each.wait_for("Ctrl-C stops it")
-    deadline = time.monotonic() + TIMEOUT
-    while TaskRun.objects.filter(outcome="failed").count() < 40:
-        assert time.monotonic() < deadline, [each.output for each in schedulers]
-        time.sleep(0.1)
+    wait_until(lambda: TaskRun.objects.filter(outcome="failed").count() >= 40, "forty runs")
     for each in schedulers:
         each.child.terminate()
     assert [each.exit_code() for each in schedulers] == [0, 0]

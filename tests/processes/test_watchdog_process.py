@@ -12,8 +12,8 @@ import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 
-from ..process import Process
-from .conftest import Launch, halt, is_running, leading_pid, wait_until, watchdog_of
+from ..process import Process, is_running
+from .conftest import Launch, halt, leading_pid, wait_until, watchdog_of
 
 RunNow = Callable[..., None]
 LaunchTwo = Callable[..., tuple[Process, Process]]

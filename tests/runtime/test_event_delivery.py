@@ -31,7 +31,7 @@ from django_declarative_cron.store import outbox
 
 from ..receiver import SECRET, Got, Post, Receiver
 from ..store.conftest import Deployment
-from ..timeouts import TIMEOUT
+from ..timeouts import TIMEOUT, wait_until
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 from .trickle import ANSWER, Trickle
 
@@ -124,10 +124,7 @@ def waiting() -> int:
 
 
 def until_waiting_are(count: int) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while waiting() != count:
-        assert time.monotonic() < deadline, list(OutboxEvent.objects.values())
-        time.sleep(0.01)
+    wait_until(lambda: waiting() == count, f"{count} events that wait")
 
 
 def test_events_are_posted_in_order_signed_and_forgotten(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
 from django_declarative_cron import Run
 from django_declarative_cron.core.declarations.declaration import Target
+from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime import executor
 from django_declarative_cron.runtime.executor import BATCH, Executor
+from django_declarative_cron.runtime.outcome import succeeded
 from django_declarative_cron.runtime.work import Work
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.results import Recorded, Result
-from django_declarative_cron.testing import ManualClock
+from django_declarative_cron.testing import ManualClock, Simulation
+from django_declarative_cron.testing.callables import Queue
 
 from ..timeouts import TIMEOUT
 
@@ -117,3 +120,52 @@ def test_the_result_of_a_callback_that_has_ended_is_waited_for() -> None:
     calls.gather(TIMEOUT)
     assert [each.run for each in calls.waiting] == [2]
     teller.join()
+
+
+# --- what is due every second, when writing takes its time ---
+
+TASKS = 24
+SECONDS = 12
+
+
+class Inline(Queue):
+    """Call what was claimed at once; nothing takes time."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def submit(self, work: Work) -> None:
+        work.done(succeeded(work, self._clock.now(), 0.0))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("policy", ["skip", "allow", "enqueue"])
+def test_every_second_is_served_although_writing_takes_a_third_of_one(
+    monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """On the virtual clock nothing takes time but batches of results."""
+    sim = Simulation(start="2024-01-01T12:00:00Z", time_zone="UTC")
+    real, batches, passes = executor.results.record, list[int](), 0
+
+    def record(member: Any, batch: Sequence[Result], now: datetime) -> Recorded:
+        batches.append(len(batch))
+        sim.clock.advance(sim.now + timedelta(milliseconds=300))
+        return real(member, batch, now)
+
+    monkeypatch.setattr(executor, "BATCH", TASKS)
+    monkeypatch.setattr(executor.results, "record", record)
+    entry = {"cron": "* * * * * *", "callback": "builtins.print", "overlap_policy": policy}
+    scheduler = sim.new_scheduler(Inline(sim.clock))
+    scheduler.initialize([{**entry, "name": f"t{n}"} for n in range(TASKS)])
+    end = sim.now + timedelta(seconds=SECONDS)
+    while sim.now < end:
+        passes += 1
+        wake = scheduler.tick(sim.now)
+        sim.clock.advance(max(wake or sim.now + timedelta(seconds=1), sim.now))
+    assert scheduler.unrecorded <= TASKS
+    scheduler.stop()
+    assert TaskRun.objects.filter(outcome__in=("running", "succeeded")).count() == TASKS * SECONDS
+    assert not TaskRun.objects.exclude(outcome__in=("running", "succeeded")).exists()
+    assert len(batches) <= 2 * SECONDS
+    assert passes <= 2 * SECONDS

@@ -6,7 +6,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
-from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
@@ -15,10 +14,10 @@ from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.fencing import Fence, LeaseValidity, ObservedWindow
 from django_declarative_cron.store import results
-from django_declarative_cron.store.database import DatabaseNow
-from django_declarative_cron.store.guard import Member, peek
+from django_declarative_cron.store.guard import peek
 from django_declarative_cron.testing import ManualClock
 
+from ..store.conftest import Deployment
 from .conftest import FIVE_MINUTES, NEVER_TODAY, Heard
 
 LEASE = timedelta(seconds=15)
@@ -178,16 +177,7 @@ def test_a_leader_that_reaches_no_database_believes_in_its_lead_for_a_lease(
 
 
 def test_an_observed_window_lasts_only_without_a_gap(clock: ManualClock) -> None:
-    member = Member(
-        using="default",
-        deployment="default",
-        instance=uuid4(),
-        digest="",
-        lease=timedelta(seconds=15),
-        renew=timedelta(seconds=5),
-        database_time=DatabaseNow(),
-    )
-    window = ObservedWindow()
+    member, window = Deployment(0).member, ObservedWindow()
     assert window.watched is None
     for at, refused, since in (
         (0, False, 0),

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import termios
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from django_declarative_cron.models import (
 )
 
 from ..process import Process
-from ..store.conftest import WAITING, Stranger, stranger
+from ..store.conftest import Stranger, stranger
+from ..timeouts import wait_until
 from .conftest import TIMEOUT
 from .process_settings import SCHEDULED_TASKS
 
@@ -221,33 +221,13 @@ def test_two_processes_run_each_request_once(
         process.wait_for("SIGTERM or Ctrl-C stops it")
     for count in range(1, 4):
         run_now("note")
-        _wait_for_lines(notes, count)
+        wait_until(lambda count=count: len(notes.read_text().splitlines()) >= count)
     for process in (first, second):
         process.signal(signal.SIGTERM)
         assert process.exit_code() == 0, process.output
     assert len(notes.read_text().splitlines()) == 3
     outcomes: Any = TaskRun.objects.values_list("outcome", flat=True)
     assert list(outcomes) == ["succeeded"] * 3
-
-
-def _wait_for_lines(path: Path, count: int) -> None:
-    watched = threading.Event()
-    for _ in range(int(TIMEOUT * 20)):
-        if len(path.read_text().splitlines()) >= count:
-            return
-        watched.wait(0.05)
-    raise AssertionError(f"{count} lines never came: {path.read_text()!r}")
-
-
-def _wait_for_a_lock() -> None:
-    pause = threading.Event()
-    for _ in range(int(TIMEOUT * 20)):
-        with connection.cursor() as cursor:
-            cursor.execute(WAITING["postgresql"])
-            if cursor.fetchone()[0]:
-                return
-        pause.wait(0.05)
-    raise AssertionError("nobody waits for a lock")
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="it looks who waits for a lock")
@@ -259,9 +239,43 @@ def test_a_start_that_waits_for_a_row_ends_within_the_grace(
     SchedulerState.objects.create(deployment="default")
     stranger.hold("schedulerstate", deployment="default")
     waiting = start("--grace", grace, DDC_TEST_LONGEST_WAIT=limit)
-    _wait_for_a_lock()
+    stranger.wait_for_a_waiter()
     waiting.signal(signal.SIGTERM)
     assert waiting.exit_code() == 0, waiting.output
     stranger.let_go()
     assert "Traceback" not in waiting.output
     assert not SchedulerInstance.objects.exists()
+
+
+# One process for all commands: each takes seconds to begin.
+COMMANDS = """
+from django.core.management import execute_from_command_line
+for words in ("check", "runscheduler --once", "cron list"):
+    execute_from_command_line(["manage.py", *words.split()])
+    print(f"{words}: done")
+"""
+
+
+def test_no_assertions_no_utf8_terminal_and_no_temporary_directory(
+    child_environment: dict[str, str], notes: Path
+) -> None:
+    surroundings = {
+        "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
+        "DDC_TEST_NOTES": str(notes),
+        "LC_ALL": "C",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii",
+        "PYTHONUTF8": "0",
+        "TMPDIR": "/nowhere",
+    }
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", COMMANDS],
+        env={**child_environment, **surroundings},
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    output = (done.stdout + done.stderr).decode("ascii")
+    assert done.returncode == 0, output
+    assert "cron list: done" in output
+    assert "Traceback" not in output

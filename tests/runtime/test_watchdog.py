@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.forking import out_of_the_way
 from django_declarative_cron.runtime.watchdog import FAREWELL, Watch, WatchdogProcess
 from django_declarative_cron.store import liveness
-from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
+
+from ..store.conftest import Deployment
 
 LINE = uuid.uuid4()
 
@@ -58,15 +60,8 @@ class Scheduler:
 
     def watched(self, renew: float = 600.0, silence: float = 1800.0) -> list[tuple[Any, uuid.UUID]]:
         """Be watched to the end; give what was done."""
-        member = Member(
-            using="default",
-            deployment="default",
-            instance=uuid.UUID(int=0),
-            digest="",
-            lease=timedelta(seconds=silence),
-            renew=timedelta(seconds=renew),
-            database_time=DatabaseNow(),
-        )
+        span = {"lease": timedelta(seconds=silence), "renew": timedelta(seconds=renew)}
+        member = replace(Deployment(0).member, instance=uuid.UUID(int=0), **span)
         Watch(member, system_clock, self.read, self.is_there, self.do).keep()
         return self.deeds
 
@@ -191,15 +186,7 @@ def test_a_file_that_took_the_number_of_a_closed_pipe_is_not_written_to(tmp_path
     child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
     there = WatchdogProcess(child.pid, write, system_clock)
     os.close(write)
-    member = Member(
-        using="default",
-        deployment="default",
-        instance=LINE,
-        digest="",
-        lease=timedelta(seconds=15),
-        renew=timedelta(seconds=5),
-        database_time=DatabaseNow(),
-    )
+    member = replace(Deployment(0).member, instance=LINE)
     somebodys = os.open(tmp_path / "shop.sqlite3", os.O_RDWR | os.O_CREAT)
     os.dup2(somebodys, write)
     try:

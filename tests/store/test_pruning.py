@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -15,9 +14,10 @@ from django_declarative_cron.models import RegistrationSet, ScheduledTask, Sched
 from django_declarative_cron.runtime import housekeeping
 from django_declarative_cron.runtime.housekeeping import EVERY, LONGEST_WAIT, Housekeeping
 from django_declarative_cron.store import history
-from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import ManualClock, Simulation
+
+from .conftest import Deployment
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -34,15 +34,7 @@ def clock() -> ManualClock:
 def member(db: None) -> Member:
     SchedulerState.objects.create(deployment="default")
     SchedulerState.objects.create(deployment="other")
-    return Member(
-        using="default",
-        deployment="default",
-        instance=uuid.uuid4(),
-        digest="",
-        lease=timedelta(seconds=15),
-        renew=timedelta(seconds=5),
-        database_time=DatabaseNow(),
-    )
+    return Deployment(0).member
 
 
 def _runs(name: str, outcomes: str, *, age: int, deployment: str = "default") -> list[int]:

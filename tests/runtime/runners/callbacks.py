@@ -231,7 +231,7 @@ async def meets() -> str:
     return threading.current_thread().name
 
 
-async def asynchronous(run: Run) -> None:
+async def ok_asynchronously(run: Run) -> None:
     """Do work in the database."""
     await User.objects.acreate(username=f"of {run.task_name}")
 

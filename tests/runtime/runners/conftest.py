@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -19,24 +18,10 @@ from django_declarative_cron.runtime.runners import process, registry
 from django_declarative_cron.runtime.runners.fork_server_client import Server
 
 from ...database import for_children
+from ...timeouts import wait_until
 from ..conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
 
 HERE = "tests.runtime.runners.callbacks"
-# What a callback is called where its runner calls ``async def`` ones.
-_ASYNCHRONOUS = {
-    "ok": "asynchronous",
-    "gives_value": "gives_value_asynchronously",
-    "gives_its_run": "gives_its_run_asynchronously",
-    "gives_its_trace": "gives_its_trace_asynchronously",
-    "fails": "fails_asynchronously",
-    "leaves": "leaves_asynchronously",
-    "fails_unreadably": "fails_unreadably_asynchronously",
-    "fails_enormously": "fails_enormously_asynchronously",
-    "logs_and_gives_enormously": "logs_and_gives_enormously_asynchronously",
-    "logs": "logs_asynchronously",
-    "until_cancelled": "until_cancelled_asynchronously",
-    "until_stopping": "until_stopping_asynchronously",
-}
 
 
 @dataclass
@@ -65,7 +50,7 @@ class Bench:
     def task(self, name: str, callback: str, *args: Any, **changes: Any) -> dict[str, Any]:
         """Declare a task."""
         if self.kind == "coroutine":
-            callback = _ASYNCHRONOUS[callback]
+            callback = f"{callback}_asynchronously"
         if isinstance(changes.get("timeout"), int | float):
             changes["timeout"] = timedelta(seconds=changes["timeout"])
         self._changes[name] = {
@@ -131,14 +116,16 @@ class Bench:
             self._scheduler.stop(grace=timedelta(seconds=TIMEOUT))
 
 
-def eventually(look: Callable[[], Any], patience: float = TIMEOUT) -> Any:
-    """Wait until something is found."""
-    pause = threading.Event()
-    for _ in range(int(patience * 50)):
-        if found := look():
-            return found
-        pause.wait(0.02)
-    raise AssertionError(f"nothing was found by {look}")
+def eventually(look: Callable[[], Any]) -> Any:
+    """Wait until something is found, and return it."""
+    found: list[Any] = []
+
+    def is_found() -> object:
+        found[:] = [look()]
+        return found[0]
+
+    wait_until(is_found)
+    return found[0]
 
 
 @pytest.fixture(scope="session")
@@ -199,15 +186,6 @@ def share_server(_one_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all process runners of the test use one server."""
     monkeypatch.setattr(process, "Server", lambda: _one_server)
     monkeypatch.setattr(registry, "Server", lambda: _one_server)
-
-
-def is_there(pid: int) -> bool:
-    """Tell whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def descriptors() -> int:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import connection, connections
 
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.models import ScheduledTask, TaskRun
@@ -20,7 +21,8 @@ from django_declarative_cron.store import manual_runs
 from django_declarative_cron.store.manual_runs import Effect
 from django_declarative_cron.store.operator_actions import Act
 
-from ..conftest import TIMEOUT
+from ..conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT
+from . import leaving
 from .conftest import Bench, eventually
 
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
@@ -181,3 +183,82 @@ def test_many_runs_each_end_once_and_the_scheduler_is_unharmed(bench: Bench) -> 
     bench.scheduler.stop()
     connections.close_all()
     assert eventually(lambda: threading.active_count() <= before + 1)
+
+
+# --- a callback that returns code in place of running it has failed ---
+
+
+@pytest.mark.parametrize("kind", ["thread", "process"])
+@pytest.mark.parametrize(
+    ("callback", "returned"),
+    [
+        ("gives_generator", "generator"),
+        ("decorated", "generator"),
+        ("gives_map", "map"),
+        ("is_context_manager", "_GeneratorContextManager"),
+        ("gives_coroutine_asynchronously", "coroutine"),
+        ("gives_generator_asynchronously", "generator"),
+    ],
+)
+def test_code_that_is_returned_and_not_run_is_a_failure(
+    share_server: None, make_bench: Callable[..., Bench], kind: str, callback: str, returned: str
+) -> None:
+    bench = make_bench(kind)
+    run = bench.run(callback)
+    assert (run.outcome, run.error) == (
+        "failed",
+        f"NothingRanError: the callback returned a {returned}, which nothing iterates over or "
+        "awaits: its code has not run",
+    )
+    assert bench.notes.read_text() == ""
+
+
+def test_an_atomic_run_that_returns_code_is_rolled_back(make_bench: Callable[..., Bench]) -> None:
+    run = make_bench("thread").run("works_and_gives_generator", atomic=True)
+    assert run.outcome == "failed"
+    assert not User.objects.exists()
+
+
+# --- whatever a run leaves in its thread, context or connection reaches no other run ---
+
+CLEAN = 65
+
+
+def _task(bench: Bench, name: str, callback: str) -> dict[str, Any]:
+    is_async = bench.kind == "coroutine"
+    bench._changes[name] = {"runner": "thread" if is_async else bench.kind}
+    suffix = "_asynchronously" if is_async else ""
+    return {
+        "name": name,
+        "cron": NEVER_TODAY,
+        "callback": f"tests.runtime.runners.leaving.{callback}{suffix}",
+        "retry_delay": FIVE_MINUTES,
+    }
+
+
+@pytest.mark.parametrize("kind", ["thread", "coroutine", "process"])
+@pytest.mark.parametrize("longest", [0, None])
+def test_runs_beside_one_that_leaves_everything_see_nothing_of_it(
+    share_server: None,
+    make_bench: Callable[..., Bench],
+    kind: str,
+    longest: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = make_bench(kind, WORKERS=3)
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", longest)
+    expected = leaving.sees()
+    dirty = [f"dirty-{number}" for number in range(3)]
+    clean = [f"clean-{number}" for number in range(CLEAN)]
+    bench.scheduler.initialize(
+        [
+            *(_task(bench, each, "leaves_everything") for each in dirty),
+            *(_task(bench, each, "sees") for each in clean),
+        ]
+    )
+    bench.ask(*dirty)
+    bench.heard.wait_for("TaskRunCompleted", len(dirty))
+    bench.ask(*dirty, *clean)
+    bench.heard.wait_for("TaskRunCompleted", 2 * len(dirty) + CLEAN)
+    found = list(TaskRun.objects.filter(task_name__in=clean).values_list("result", flat=True))
+    assert found == [expected] * CLEAN

@@ -12,8 +12,8 @@ import pytest
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.runners import process
 
-from ...process import Process
-from .conftest import Bench, descriptors, eventually, is_there
+from ...process import Process, is_running
+from .conftest import Bench, descriptors, eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -43,7 +43,7 @@ def test_a_run_that_never_returns_is_ended_with_what_it_started(
     run = bench.run_beyond(callback)
     assert (run.outcome, run.error[:15]) == ("timed_out", "timed out after")
     for pid in map(int, bench.noted("began")[0].split()[1:]):
-        assert eventually(lambda pid=pid: not is_there(pid))
+        assert eventually(lambda pid=pid: not is_running(pid))
     assert bench.scheduler.is_alive
 
 
@@ -133,7 +133,7 @@ def test_a_signal_to_everything_ends_no_run_and_the_scheduler_tells_it_to_stop(
         os.kill(pid, signal.SIGTERM)
     own_bench.scheduler.request_stop()
     assert own_bench.ended().outcome == "succeeded"
-    assert is_there(server)
+    assert is_running(server)
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Ben
         "failed",
         "RunLostError: the process that forks runs has ended",
     )
-    assert eventually(lambda: not is_there(child))
+    assert eventually(lambda: not is_running(child))
     TaskRun.objects.all().delete()
     own_bench.scheduler.initialize([own_bench.task("u", "gives_value", 1, 2)])
     own_bench.ask("u")
@@ -167,7 +167,7 @@ def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
     child, grandchild = map(int, own_bench.noted("began")[0].split()[1:])
     os.kill(_server(own_bench) if killed == "server" else child, signal.SIGKILL)
     assert own_bench.ended().outcome == "failed"
-    assert eventually(lambda: not is_there(child) and not is_there(grandchild))
+    assert eventually(lambda: not is_running(child) and not is_running(grandchild))
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_runs_end_although_their_server_hangs(
     os.kill(_server(own_bench), signal.SIGSTOP)
     assert own_bench.ended("t").outcome == "timed_out"
     for pid in pids:
-        assert eventually(lambda pid=pid: not is_there(pid))
+        assert eventually(lambda pid=pid: not is_running(pid))
     own_bench.close()
     assert own_bench.ended("u").outcome == "succeeded"
 
@@ -206,7 +206,7 @@ def test_a_server_that_begins_no_run_in_time_is_replaced(
         run = own_bench.ended("u")
     assert run.error == "RunLostError: the process did not begin in time"
     assert own_bench.ended("t").error == "RunLostError: the process that forks runs has ended"
-    assert not is_there(first) and not is_there(child)
+    assert not is_running(first) and not is_running(child)
     TaskRun.objects.filter(task_name="u").delete()
     own_bench.ask("u")
     assert own_bench.ended("u").outcome == "succeeded"
@@ -234,7 +234,7 @@ def test_nothing_is_left_behind(own_bench: Bench) -> None:
     # The server lets go of a child's pipes right after the child itself.
     assert eventually(lambda: len(os.listdir(f"/proc/{server}/fd")) == theirs)
     own_bench.scheduler.stop()
-    assert not is_there(server)
+    assert not is_running(server)
     assert descriptors() <= before
 
 
@@ -246,9 +246,9 @@ def test_the_runs_of_a_scheduler_that_is_killed_end_with_it(
     process = start(DJANGO_SETTINGS_MODULE="tests.runtime.runners.process_settings")
     eventually(lambda: TaskRun.objects.filter(outcome="running").exists() or notes.read_text())
     pid = int(bench.noted("began")[0].split()[1])
-    assert is_there(pid)
+    assert is_running(pid)
     process.child.kill()
-    assert eventually(lambda: not is_there(pid))
+    assert eventually(lambda: not is_running(pid))
 
 
 def test_a_project_without_a_settings_module_is_told_so(
