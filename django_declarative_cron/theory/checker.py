@@ -12,46 +12,32 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypedDict, Unpack
 
-from .axioms import (
-    Bound,
-    L1ObligationFulfillment,
-    L2InitializationCompletes,
-    L3StopCompletes,
-    S2ConservationOfStarts,
-    ea1_busy_crashing,
-    ea2_actions_require_work,
-    ea3_no_simultaneous_actions,
-    ea4_unlimited_freeze,
-    ea5_unlimited_dues,
-    ea6_crash_end_consistency,
-    s1_start_safety,
-    s3_stop_end_consistency,
-    s4_ends_follow_starts,
-    s5_registration_consistency,
-)
+from .axioms import environment as ea
+from .axioms import liveness, safety
 from .derived_events import Schedules, schedule_of
 from .events import Event, Kind, Record
 from .operational import OperationalState
 from .operators import FrozenTime
-from .report import Finding, Late, Verdict, Violation
-from .state import Mode, State
+from .report import Finding, Late, Mode, Verdict, Violation
 from .trace import Position, Pulses, SetBack, positions
 
-_BOUND: Final = Bound()
-EventAxioms = Mapping[Kind, tuple[Callable[[Event, Position, State], Iterable[Finding]], ...]]
+_BOUND: Final = liveness.Bound()
+EventAxioms = Mapping[
+    Kind, tuple[Callable[[Event, Position, OperationalState], Iterable[Finding]], ...]
+]
 BEFORE: Final[EventAxioms] = {
-    "RS": (s1_start_safety,),
-    "REs": (s4_ends_follow_starts,),
-    "REf": (s4_ends_follow_starts,),
+    "RS": (safety.s1_start_safety,),
+    "REs": (safety.s4_ends_follow_starts,),
+    "REf": (safety.s4_ends_follow_starts,),
 }
 AFTER: Final[EventAxioms] = {
-    "REs": (ea6_crash_end_consistency,),
-    "REf": (ea6_crash_end_consistency,),
-    "SE": (s3_stop_end_consistency,),
-    "IEs": (s5_registration_consistency,),
-    "IEf": (s5_registration_consistency,),
+    "REs": (ea.ea6_crash_end_consistency,),
+    "REf": (ea.ea6_crash_end_consistency,),
+    "SE": (safety.s3_stop_end_consistency,),
+    "IEs": (safety.s5_registration_consistency,),
+    "IEf": (safety.s5_registration_consistency,),
 }
-READINGS: Final[dict[Mode, Callable[[], State]]] = {"repaired": OperationalState}
+READINGS: Final[dict[Mode, Callable[[], OperationalState]]] = {"repaired": OperationalState}
 
 
 class Options(TypedDict, total=False):
@@ -111,7 +97,7 @@ def judge(
     """
     if mode not in READINGS:
         raise ValueError(f"mode must be {' or '.join(READINGS)}, got {mode!r}")
-    judging = _Checker(READINGS[mode](), Bound(lag, per_task))
+    judging = _Checker(READINGS[mode](), liveness.Bound(lag, per_task))
     for position in positions(trace, schedules=schedules, pulses=pulses, set_back=set_back):
         judging.step(position)
     return judging.verdict()
@@ -147,14 +133,14 @@ class _Faults:
 class _Checker:
     """One pass over a trace."""
 
-    def __init__(self, state: State, bound: Bound) -> None:
+    def __init__(self, state: OperationalState, bound: liveness.Bound) -> None:
         self._state = state
         self._frozen = FrozenTime()
         bounded = bound if state.mode == "repaired" else None
-        self._s2 = S2ConservationOfStarts()
-        self._l1 = L1ObligationFulfillment(bounded, self._frozen)
-        self._l2 = L2InitializationCompletes(bounded, self._frozen)
-        self._l3 = L3StopCompletes(bounded, self._frozen)
+        self._s2 = safety.S2ConservationOfStarts()
+        self._l1 = liveness.L1ObligationFulfillment(bounded, self._frozen)
+        self._l2 = liveness.L2InitializationCompletes(bounded, self._frozen)
+        self._l3 = liveness.L3StopCompletes(bounded, self._frozen)
         self._watches = (self._l1.watch, self._l2.watch, self._l3.watch)
         self._faults = _Faults()
         self._violations: list[Violation] = []
@@ -171,8 +157,8 @@ class _Checker:
         self._state.step(position)
         self._object_to_events(position, AFTER)
         self._object(self._s2.judge(position, self._state))
-        for liveness in (self._l1, self._l2, self._l3):
-            liveness.judge(position, self._state)
+        for axiom in (self._l1, self._l2, self._l3):
+            axiom.judge(position, self._state)
         self._count(position)
 
     def _freeze(self, position: Position) -> None:
@@ -181,13 +167,13 @@ class _Checker:
                 self._frozen.freeze(position.at, event.until)
 
     def _environment(self, position: Position) -> Iterator[Finding]:
-        yield from ea1_busy_crashing(position)
-        for finding in ea2_actions_require_work(position, self._frozen, self._state):
+        yield from ea.ea1_busy_crashing(position)
+        for finding in ea.ea2_actions_require_work(position, self._frozen, self._state):
             yield finding
             self._frozen.thaw(position.at)
-        yield from ea3_no_simultaneous_actions(position)
-        yield from ea4_unlimited_freeze(position)
-        yield from ea5_unlimited_dues(position)
+        yield from ea.ea3_no_simultaneous_actions(position)
+        yield from ea.ea4_unlimited_freeze(position)
+        yield from ea.ea5_unlimited_dues(position)
 
     def _object_to_events(self, position: Position, axioms: EventAxioms) -> None:
         for event in position.events:

@@ -93,14 +93,7 @@ class Dues:
         came: Collection[Registration],
         at: datetime,
     ) -> None:
-        """Follow a list that was accepted.
-
-        Args:
-            registrations: the list.
-            overridden: tasks that are replaced by another one with the same name.
-            came: those of the list that were not registered before.
-            at: the instant of the registration, from which ``@every`` counts.
-        """
+        """Follow a list that was accepted."""
         for each in overridden:
             self._known.pop(each, None)
             self._coming.pop(each, None)
@@ -120,12 +113,7 @@ class Dues:
         return self._schedules(registration)
 
     def look_ahead(self, registration: Registration, at: datetime) -> bool:
-        """Plan the next due of a task; return whether it was due before and never will be again.
-
-        Args:
-            registration: the registered task.
-            at: now.
-        """
+        """Plan the next due of a task; return whether it was due before and never will be again."""
         schedule = self._known.get(registration)
         if schedule is None or registration in self._coming:
             return False
@@ -146,11 +134,7 @@ class Dues:
         return None
 
     def take(self, at: datetime) -> list[Event]:
-        """Return the dues of the next instant.
-
-        Args:
-            at: as returned by ``next_at``.
-        """
+        """Return the dues of the next instant."""
         taken = []
         while self.next_at() == at:
             registration = heapq.heappop(self._queue)[2]
@@ -160,22 +144,12 @@ class Dues:
         return taken
 
     def note(self, event: Event, moment: Moment) -> None:
-        """Remember a due that the trace stated.
-
-        Args:
-            event: the due.
-            moment: of it.
-        """
+        """Remember a due that the trace stated."""
         assert event.task is not None
         self._noted[event.task, event.cron] = moment
 
     def newest(self, registration: Registration, at: datetime) -> Moment | None:
-        """Return the newest due of a task, even one that was not known at that time.
-
-        Args:
-            registration: the task.
-            at: now.
-        """
+        """Return the newest due of a task, even one that was not known at that time."""
         schedule = self._known.get(registration)
         if schedule is not None:
             latest = schedule.latest_at_or_before(at)
@@ -192,12 +166,7 @@ class Retries:
         self._order = count()
 
     def expect(self, registration: Registration, retry_at: datetime) -> None:
-        """Plan the pulse of a failure.
-
-        Args:
-            registration: the failed task.
-            retry_at: when its retry is due.
-        """
+        """Plan the pulse of a failure."""
         heapq.heappush(self._queue, (retry_at, next(self._order), registration))
 
     def next_at(self) -> datetime | None:
@@ -205,11 +174,7 @@ class Retries:
         return self._queue[0][0] if self._queue else None
 
     def take(self, at: datetime) -> list[Event]:
-        """Return the pulses of the next instant.
-
-        Args:
-            at: as returned by ``next_at``.
-        """
+        """Return the pulses of the next instant."""
         taken = []
         while self.next_at() == at:
             registration = heapq.heappop(self._queue)[2]

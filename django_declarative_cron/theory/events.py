@@ -158,10 +158,6 @@ class Read:
 def read(index: int, record: Record) -> Read:
     """Read one record.
 
-    Args:
-        index: its place in the trace, from 0.
-        record: a mapping as described above.
-
     Raises:
         TraceError: it is invalid.
     """

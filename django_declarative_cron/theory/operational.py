@@ -21,13 +21,75 @@ A task that succeeded in the minute of its registration need not start again
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from .events import PULSES, Event, Registration
 from .operators import Moment
-from .state import Mode, Task, Ungoverned, Why
+from .report import Mode
 from .trace import Position
+
+Task = Registration | str
+"""The identity of a task: its name, or literally the whole tuple."""
+
+
+def name_of(task: Task) -> str:
+    """Return the name of a task."""
+    return task if isinstance(task, str) else task.name
+
+
+class Ungoverned:
+    """Runs of tasks that the theory does not govern; a stop waits for them as well.
+
+    Args:
+        is_elsewhere: returns whether the run of an event goes on without the scheduler.
+    """
+
+    def __init__(self, is_elsewhere: Callable[[Event], bool]) -> None:
+        self._is_elsewhere = is_elsewhere
+        self._running: Counter[str] = Counter()
+
+    def step(self, position: Position) -> None:
+        """Move to the next position."""
+        for event in position.events:
+            if event.kind == "Crash":
+                self._running.clear()
+            elif not event.governed and event.task is not None and not self._is_elsewhere(event):
+                self._count(event.kind, event.task)
+
+    def _count(self, kind: str, name: str) -> None:
+        if kind == "RS":
+            self._running[name] += 1
+        elif kind in ("REs", "REf"):
+            self._running[name] -= 1
+        if self._running[name] <= 0:
+            del self._running[name]
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+    def names(self) -> list[str]:
+        """Return the names of the running tasks."""
+        return list(self._running)
+
+
+class Why(NamedTuple):
+    """The reasons for a task's obligation; formatted only on request.
+
+    Args:
+        parts: of its obligation, each with its truth.
+        changed: the kinds of the events that changed them last, and the moment of these.
+    """
+
+    parts: Mapping[str, bool]
+    changed: tuple[str, Moment] | None
+
+    def __str__(self) -> str:
+        bits = (f"{name} {'true' if holds else 'false'}" for name, holds in self.parts.items())
+        last = "none" if self.changed is None else f"{self.changed[0]} at {self.changed[1]}"
+        return f"{', '.join(bits)}; last change: {last}"
 
 
 class _Task:

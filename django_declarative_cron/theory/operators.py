@@ -50,29 +50,16 @@ class Mountain:
         self._stated: datetime | None = None
 
     def start_minute(self, at: datetime) -> None:
-        """Take note of a ``MinuteStart``.
-
-        Args:
-            at: its instant.
-        """
+        """Take note of a ``MinuteStart``."""
         self._stated = at
 
     def minute_of(self, at: datetime) -> datetime:
-        """Return the newest minute start.
-
-        Args:
-            at: not earlier than any minute start fed in.
-        """
+        """Return the newest minute start."""
         minute = at.replace(second=0, microsecond=0)
         return minute if self._stated is None else max(minute, self._stated)
 
     def holds(self, due: Moment | None, at: datetime) -> bool:
-        """Return whether the minute that began with a due is still in progress.
-
-        Args:
-            due: the newest one of the task.
-            at: now.
-        """
+        """Return whether the minute that began with a due is still in progress."""
         return due is not None and due.at >= self.minute_of(at)
 
 
@@ -85,12 +72,7 @@ class RSucc:
         self._pending: list[tuple[Moment, Moment | None]] = []
 
     def start(self, moment: Moment, due: Moment | None) -> None:
-        """Take note of a start.
-
-        Args:
-            moment: of the start.
-            due: the newest due by then.
-        """
+        """Take note of a start."""
         self._pending.append((moment, due))
 
     def fail(self) -> None:
@@ -112,12 +94,7 @@ class AtMostOne:
         self.last: Moment | None = None
 
     def allows(self, moment: Moment, newest_b: Moment | None) -> bool:
-        """Record an A and return whether it is allowed.
-
-        Args:
-            moment: of the A.
-            newest_b: the newest B by then.
-        """
+        """Record an A and return whether it is allowed."""
         previous, self.last = self.last, moment
         return previous is None or (newest_b is not None and newest_b > previous)
 
@@ -136,12 +113,7 @@ class FrozenTime:
         self._until: datetime | None = None
 
     def freeze(self, since: datetime, until: datetime) -> None:
-        """Take note of a freeze; later ones start later.
-
-        Args:
-            since: its start.
-            until: its end.
-        """
+        """Take note of a freeze; later ones start later."""
         if self._until is not None and since <= self._until:
             self._until = max(self._until, until)
             return
@@ -154,21 +126,13 @@ class FrozenTime:
             self._until = at
 
     def covers(self, at: datetime) -> bool:
-        """Return whether a freeze is in force.
-
-        Args:
-            at: not earlier than the newest freeze.
-        """
+        """Return whether a freeze is in force."""
         return (
             self._since is not None and self._until is not None and self._since <= at < self._until
         )
 
     def total(self, at: datetime) -> timedelta:
-        """Return the frozen time up to an instant.
-
-        Args:
-            at: not earlier than the newest freeze.
-        """
+        """Return the frozen time up to an instant."""
         if self._since is None or self._until is None:
             return self._before
         return self._before + max(min(at, self._until) - self._since, _NOTHING)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from .operators import Moment
-from .state import Mode
 
+Mode = Literal["letter", "repaired"]
 Owner = Literal["scheduler", "environment", "recorder", "conditional", "inconclusive"]
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django_declarative_cron.theory.events import Event, Registration
+from django_declarative_cron.theory.operational import Task, Ungoverned, Why
 from django_declarative_cron.theory.operators import Moment
-from django_declarative_cron.theory.state import Mode, Task, Ungoverned, Why
+from django_declarative_cron.theory.report import Mode
 from django_declarative_cron.theory.trace import Position
 
 

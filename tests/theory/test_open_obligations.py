@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from django_declarative_cron.theory.axioms import L1ObligationFulfillment
+from django_declarative_cron.theory.axioms.liveness import L1ObligationFulfillment
 from django_declarative_cron.theory.operational import OperationalState
 from django_declarative_cron.theory.operators import FrozenTime
 from django_declarative_cron.theory.trace import positions

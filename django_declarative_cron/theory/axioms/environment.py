@@ -8,32 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events import Event
+from ..operational import OperationalState
 from ..operators import FrozenTime
 from ..report import Finding
-from ..state import State
 from ..trace import Position
 
 
 def ea1_busy_crashing(position: Position) -> Iterator[Finding]:
-    """Require that a crash shares its position with no action (EA1).
-
-    Args:
-        position: the position to check.
-    """
+    """Require that a crash shares its position with no action (EA1)."""
     if position.has("Crash") and position.actions:
         reason = f"a crash together with {_kinds(position)}"
         yield Finding("EA1", position.moment, None, "recorder", reason)
 
 
 def ea2_actions_require_work(
-    position: Position, frozen: FrozenTime, state: State
+    position: Position, frozen: FrozenTime, state: OperationalState
 ) -> Iterator[Finding]:
     """Require that there is no action inside a freeze (EA2); an action disproves the freeze.
 
-    Args:
-        position: the position to check.
-        frozen: the freezes so far.
-        state: the reading; repaired, an initialisation may fail inside (R9).
+    Repaired, an initialisation may fail inside (R9).
     """
     if not frozen.covers(position.at):
         return
@@ -45,43 +38,30 @@ def ea2_actions_require_work(
 
 
 def ea3_no_simultaneous_actions(position: Position) -> Iterator[Finding]:
-    """Require at most one action per position (EA3).
-
-    Args:
-        position: the position to check.
-    """
+    """Require at most one action per position (EA3)."""
     if len(position.events) > 1 and len(position.actions) > 1:
         reason = f"{_kinds(position)} at one position"
         yield Finding("EA3", position.moment, None, "recorder", reason)
 
 
 def ea4_unlimited_freeze(position: Position) -> Iterator[Finding]:
-    """Report nothing: no finite trace shows or refutes endless freezing (EA4).
-
-    Args:
-        position: not used.
-    """
+    """Report nothing: no finite trace shows or refutes endless freezing (EA4)."""
     yield from ()
 
 
 def ea5_unlimited_dues(position: Position) -> Iterator[Finding]:
-    """Require that a task that was due once becomes due again (EA5), a property of the cron layer.
-
-    Args:
-        position: the position to check.
-    """
+    """Require that a task that was due once becomes due again (EA5)."""
     for registration in position.exhausted:
         reason = f"{registration.cron!r} was due and never is again"
         yield Finding("EA5", position.moment, registration.name, "environment", reason)
 
 
-def ea6_crash_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
+def ea6_crash_end_consistency(
+    event: Event, position: Position, state: OperationalState
+) -> Iterator[Finding]:
     """Require a start between a crash and the next end (EA6).
 
-    Args:
-        event: an REs or REf.
-        position: its position.
-        state: the state at it; repaired, a worker outlives the scheduler's crash (R10).
+    Repaired, a worker outlives the scheduler's crash (R10).
     """
     if state.is_elsewhere(event):
         return

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from ..operational import OperationalState, Task, name_of
 from ..operators import FrozenTime, Moment
 from ..report import Finding, Late
-from ..state import State, Task, name_of
 from ..trace import Position
 
 
@@ -30,11 +30,7 @@ class Bound:
     per_task: timedelta = timedelta(milliseconds=6)
 
     def of(self, tasks: int) -> timedelta:
-        """Return the bound for a list.
-
-        Args:
-            tasks: its length.
-        """
+        """Return the bound for a list."""
         return self.lag + tasks * self.per_task
 
 
@@ -94,11 +90,7 @@ class _Watch:
             self.answer(key, position)
 
     def overdue(self, at: datetime) -> Iterator[Finding]:
-        """Report each obligation that was not answered within its bound, once.
-
-        Args:
-            at: now; an answer at this very instant is too late as well.
-        """
+        """Report each obligation that was not answered within its bound, once."""
         for key, asked in list(self._until(at)):
             unfrozen = (at - asked.moment.at) - (self._frozen.total(at) - asked.frozen)
             if asked.bound is not None and unfrozen > asked.bound:
@@ -129,7 +121,7 @@ class L1ObligationFulfillment:
         self.watch = _Watch("L1", bound, frozen)
         self.worst_start_latency: timedelta | None = None
 
-    def judge(self, position: Position, state: State) -> None:
+    def judge(self, position: Position, state: OperationalState) -> None:
         """Update with one position.
 
         Args:
@@ -147,7 +139,7 @@ class L1ObligationFulfillment:
             elif state.mode == "repaired":
                 self.watch.answer(task, position)
 
-    def _ask(self, task: Task, position: Position, state: State) -> None:
+    def _ask(self, task: Task, position: Position, state: OperationalState) -> None:
         if not self.watch.waits_for(task):
             tasks = len(state.registered or ())
             self.watch.ask(task, position, tasks, state.why(task), name_of(task))
@@ -163,7 +155,7 @@ class L2InitializationCompletes:
     def __init__(self, bound: Bound | None, frozen: FrozenTime) -> None:
         self.watch = _Watch("L2", bound, frozen)
 
-    def judge(self, position: Position, state: State) -> None:
+    def judge(self, position: Position, state: OperationalState) -> None:
         """Update with one position.
 
         Args:
@@ -185,7 +177,7 @@ class L3StopCompletes:
     def __init__(self, bound: Bound | None, frozen: FrozenTime) -> None:
         self.watch = _Watch("L3", bound, frozen)
 
-    def judge(self, position: Position, state: State) -> None:
+    def judge(self, position: Position, state: OperationalState) -> None:
         """Update with one position.
 
         Args:

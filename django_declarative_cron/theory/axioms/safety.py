@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events import Event
+from ..operational import OperationalState, Task, name_of
 from ..operators import AtMostOne, Moment, RSucc
 from ..report import Finding, Owner
-from ..state import State, Task, name_of
 from ..trace import Position
 
 
-def s1_start_safety(event: Event, position: Position, state: State) -> Iterator[Finding]:
-    """Require an obligation at the position before a start (S1).
-
-    Args:
-        event: an RS.
-        position: its position.
-        state: the state before it.
-    """
+def s1_start_safety(event: Event, position: Position, state: OperationalState) -> Iterator[Finding]:
+    """Require an obligation at the position before a start (S1)."""
     task = state.task_of(event)
     if not state.may_start(task):
         reason = f"started without an obligation just before: {state.why(task)}"
@@ -37,7 +31,7 @@ class S2ConservationOfStarts:
         self._at_most_one: dict[Task, AtMostOne] = {}
         self._elsewhere: set[Task] = set()
 
-    def judge(self, position: Position, state: State) -> Iterator[Finding]:
+    def judge(self, position: Position, state: OperationalState) -> Iterator[Finding]:
         """Check a position.
 
         Args:
@@ -56,7 +50,7 @@ class S2ConservationOfStarts:
                 if task not in self._elsewhere:
                     starts.fail()
 
-    def _start(self, event: Event, position: Position, state: State) -> None:
+    def _start(self, event: Event, position: Position, state: OperationalState) -> None:
         task = state.task_of(event)
         self._of(task).start(position.moment, self._dues.get(task))
         if state.is_elsewhere(event):
@@ -67,7 +61,7 @@ class S2ConservationOfStarts:
     def _of(self, task: Task) -> RSucc:
         return self._succeeding.setdefault(task, RSucc())
 
-    def _note_dues(self, position: Position, state: State) -> None:
+    def _note_dues(self, position: Position, state: OperationalState) -> None:
         for registration, due in position.came.items():
             task = state.task_named(registration)
             if due is not None and due > self._dues.get(task, _LONG_AGO):
@@ -86,29 +80,23 @@ class S2ConservationOfStarts:
                 yield Finding("S2", moment, name_of(task), "scheduler", reason)
 
 
-def s3_stop_end_consistency(event: Event, position: Position, state: State) -> Iterator[Finding]:
+def s3_stop_end_consistency(
+    event: Event, position: Position, state: OperationalState
+) -> Iterator[Finding]:
     """Require that nothing runs when a stop returns (S3); removed tasks count.
 
     Repaired, runs on external workers do not count: they go on without the scheduler (R10).
-
-    Args:
-        event: an SE.
-        position: its position.
-        state: the state at it.
     """
     for name in state.in_flight():
         yield Finding("S3", position.moment, name, "scheduler", "still runs as stop returns")
 
 
-def s4_ends_follow_starts(event: Event, position: Position, state: State) -> Iterator[Finding]:
+def s4_ends_follow_starts(
+    event: Event, position: Position, state: OperationalState
+) -> Iterator[Finding]:
     """Require a run in flight at the position before an end (S4).
 
     The scheduler does not cause the end of a run that it has not claimed since the last crash.
-
-    Args:
-        event: an REs or REf.
-        position: its position.
-        state: the state before it.
     """
     task = state.task_of(event)
     if not state.running(task):
@@ -120,14 +108,11 @@ def s4_ends_follow_starts(event: Event, position: Position, state: State) -> Ite
 
 
 def s5_registration_consistency(
-    event: Event, position: Position, state: State
+    event: Event, position: Position, state: OperationalState
 ) -> Iterator[Finding]:
     """Require that valid lists are accepted and others are not (S5).
 
-    Args:
-        event: an IEs or IEf.
-        position: where it is.
-        state: the reading; repaired, an initialisation may fail when the storage does (R9).
+    Repaired, an initialisation may fail when the storage does (R9).
     """
     if event.kind == "IEs" and event.fault:
         reason = f"accepted a list that is not valid: {event.fault}"
