@@ -18,12 +18,12 @@ from .derived_events import Schedules, schedule_of
 from .events import Event, Kind, Record
 from .operational import OperationalState
 from .operators import FrozenTime
-from .report import Finding, Late, Mode, Verdict, Violation
+from .report import Late, Mode, Verdict, Violation
 from .trace import Position, Pulses, SetBack, positions
 
 _BOUND: Final = liveness.Bound()
 EventAxioms = Mapping[
-    Kind, tuple[Callable[[Event, Position, OperationalState], Iterable[Finding]], ...]
+    Kind, tuple[Callable[[Event, Position, OperationalState], Iterable[Violation]], ...]
 ]
 BEFORE: Final[EventAxioms] = {
     "RS": (safety.s1_start_safety,),
@@ -115,7 +115,7 @@ class _Faults:
     liveness: bool = False
     tasks: frozenset[str] = frozenset()
 
-    def note(self, finding: Finding) -> None:
+    def note(self, finding: Violation) -> None:
         """Remember a fault."""
         if finding.axiom in ("EA1", "EA3"):
             self.everything = True
@@ -124,7 +124,7 @@ class _Faults:
         elif finding.owner == "recorder" and finding.task is not None:
             self.tasks |= {finding.task}
 
-    def may_cause(self, finding: Finding) -> bool:
+    def may_cause(self, finding: Violation) -> bool:
         """Return whether a violation by the scheduler may be a consequence of a fault."""
         lively = self.liveness and finding.axiom.startswith("L")
         return self.everything or lively or finding.task in self.tasks
@@ -166,7 +166,7 @@ class _Checker:
             if event.until is not None:
                 self._frozen.freeze(position.at, event.until)
 
-    def _environment(self, position: Position) -> Iterator[Finding]:
+    def _environment(self, position: Position) -> Iterator[Violation]:
         yield from ea.ea1_busy_crashing(position)
         for finding in ea.ea2_actions_require_work(position, self._frozen, self._state):
             yield finding
@@ -181,18 +181,12 @@ class _Checker:
                 for axiom in axioms.get(event.kind, ()):
                     self._object(axiom(event, position, self._state))
 
-    def _object(self, findings: Iterable[Finding]) -> None:
+    def _object(self, findings: Iterable[Violation]) -> None:
         for finding in findings:
             if finding.owner == "scheduler" and self._faults.may_cause(finding):
                 finding = finding._replace(owner="conditional")
             self._faults.note(finding)
-            self._violations.append(self._violation(finding))
-
-    def _violation(self, finding: Finding) -> Violation:
-        (at, number), mode = finding.moment, self._state.mode
-        return Violation(
-            finding.axiom, at, number, finding.task, finding.owner, mode, finding.explanation
-        )
+            self._violations.append(finding._replace(mode=self._state.mode))
 
     def _count(self, position: Position) -> None:
         self._starts += sum(event.kind == "RS" for event in position.events)
@@ -203,7 +197,9 @@ class _Checker:
     def verdict(self) -> Verdict:
         """Sum up."""
         late: list[Late] = [late for watch in self._watches for late in watch.late]
-        still_open = [self._violation(each) for watch in self._watches for each in watch.open()]
+        still_open = [
+            each._replace(mode=self._state.mode) for watch in self._watches for each in watch.open()
+        ]
         return Verdict(
             mode=self._state.mode,
             violations=tuple(sorted(self._violations, key=_in_order)),

@@ -12,15 +12,18 @@ Mode = Literal["letter", "repaired"]
 Owner = Literal["scheduler", "environment", "recorder", "conditional", "inconclusive"]
 
 
-class Finding(NamedTuple):
-    """A position at which an axiom does not hold.
+class Violation(NamedTuple):
+    """A broken axiom.
 
     Args:
-        axiom: its name.
-        moment: the position of the violation.
-        task: the task concerned, if any.
-        owner: the party that violated it.
-        explanation: a text for the reader.
+        axiom: S1 to S5, L1 to L3, EA1 to EA6.
+        moment: its instant and position in the trace: for S2 of the second start, for L1 to L3
+            of the beginning of the obligation.
+        task: the task, if any.
+        owner: ``scheduler``, ``environment`` or ``recorder``; ``conditional`` if it may follow from
+            an earlier fault of the environment; ``inconclusive`` if the trace ends too early.
+        explanation: the reason, for the reader.
+        mode: the reading of the theory.
     """
 
     axiom: str
@@ -28,30 +31,17 @@ class Finding(NamedTuple):
     task: str | None
     owner: Owner
     explanation: str
+    mode: Mode = "repaired"
 
+    @property
+    def at(self) -> datetime:
+        """Return its instant."""
+        return self.moment.at
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken axiom.
-
-    Args:
-        axiom: S1 to S5, L1 to L3, EA1 to EA6.
-        at: its instant: for S2 the second start, for L1 to L3 the beginning of the obligation.
-        position: the position of that instant in the trace.
-        task: the task, if any.
-        owner: ``scheduler``, ``environment`` or ``recorder``; ``conditional`` if it may follow from
-            an earlier fault of the environment; ``inconclusive`` if the trace ends too early.
-        mode: the reading of the theory.
-        explanation: the reason, for the reader.
-    """
-
-    axiom: str
-    at: datetime
-    position: int
-    task: str | None
-    owner: Owner
-    mode: Mode
-    explanation: str
+    @property
+    def position(self) -> int:
+        """Return its position in the trace."""
+        return self.moment.position
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from ..operational import OperationalState, Task, name_of
 from ..operators import FrozenTime, Moment
-from ..report import Finding, Late
+from ..report import Late, Violation
 from ..trace import Position
 
 
@@ -89,7 +89,7 @@ class _Watch:
         for key in list(self._asked):
             self.answer(key, position)
 
-    def overdue(self, at: datetime) -> Iterator[Finding]:
+    def overdue(self, at: datetime) -> Iterator[Violation]:
         """Report each obligation that was not answered within its bound, once."""
         for key, asked in list(self._until(at)):
             unfrozen = (at - asked.moment.at) - (self._frozen.total(at) - asked.frozen)
@@ -98,7 +98,7 @@ class _Watch:
                 asked.violated = True
                 waited, most = unfrozen.total_seconds(), asked.bound.total_seconds()
                 reason = f"unanswered for {waited:g} s, of at most {most:g} s; {asked.why}"
-                yield Finding(self.axiom, asked.moment, asked.task, "scheduler", reason)
+                yield Violation(self.axiom, asked.moment, asked.task, "scheduler", reason)
 
     def _until(self, at: datetime) -> Iterator[tuple[Hashable, _Asked]]:
         """Return the oldest obligations; the others cannot be overdue yet."""
@@ -108,10 +108,10 @@ class _Watch:
                     return
                 yield key, asked
 
-    def open(self) -> Iterator[Finding]:
+    def open(self) -> Iterator[Violation]:
         """Return the open obligations."""
         for asked in self._asked.values():
-            yield Finding(self.axiom, asked.moment, asked.task, "inconclusive", f"{asked.why}")
+            yield Violation(self.axiom, asked.moment, asked.task, "inconclusive", f"{asked.why}")
 
 
 class L1ObligationFulfillment:

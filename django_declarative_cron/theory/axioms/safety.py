@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from ..events import Event
 from ..operational import OperationalState, Task, name_of
 from ..operators import AtMostOne, Moment, RSucc
-from ..report import Finding, Owner
+from ..report import Owner, Violation
 from ..trace import Position
 
 
-def s1_start_safety(event: Event, position: Position, state: OperationalState) -> Iterator[Finding]:
+def s1_start_safety(
+    event: Event, position: Position, state: OperationalState
+) -> Iterator[Violation]:
     """Require an obligation at the position before a start (S1)."""
     task = state.task_of(event)
     if not state.may_start(task):
         reason = f"started without an obligation just before: {state.why(task)}"
-        yield Finding("S1", position.moment, event.task, "scheduler", reason)
+        yield Violation("S1", position.moment, event.task, "scheduler", reason)
 
 
 class S2ConservationOfStarts:
@@ -31,7 +33,7 @@ class S2ConservationOfStarts:
         self._at_most_one: dict[Task, AtMostOne] = {}
         self._elsewhere: set[Task] = set()
 
-    def judge(self, position: Position, state: OperationalState) -> Iterator[Finding]:
+    def judge(self, position: Position, state: OperationalState) -> Iterator[Violation]:
         """Check a position.
 
         Args:
@@ -70,30 +72,30 @@ class S2ConservationOfStarts:
             if event.registration is not None:
                 self._dues[state.task_of(event)] = position.moment
 
-    def _succeed(self, task: Task) -> Iterator[Finding]:
+    def _succeed(self, task: Task) -> Iterator[Violation]:
         for moment, due in self._of(task).succeed():
             at_most_one = self._at_most_one.setdefault(task, AtMostOne())
             previous = at_most_one.last
             if not at_most_one.allows(moment, due):
                 reason = f"a second success without a due since the start at {previous};"
                 reason += f" newest due: {due or 'none'}"
-                yield Finding("S2", moment, name_of(task), "scheduler", reason)
+                yield Violation("S2", moment, name_of(task), "scheduler", reason)
 
 
 def s3_stop_end_consistency(
     event: Event, position: Position, state: OperationalState
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Require that nothing runs when a stop returns (S3); removed tasks count.
 
     Repaired, runs on external workers do not count: they go on without the scheduler (R10).
     """
     for name in state.in_flight():
-        yield Finding("S3", position.moment, name, "scheduler", "still runs as stop returns")
+        yield Violation("S3", position.moment, name, "scheduler", "still runs as stop returns")
 
 
 def s4_ends_follow_starts(
     event: Event, position: Position, state: OperationalState
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Require a run in flight at the position before an end (S4).
 
     The scheduler does not cause the end of a run that it has not claimed since the last crash.
@@ -104,25 +106,25 @@ def s4_ends_follow_starts(
         claimed = started is not None and (state.crashed is None or started > state.crashed)
         owner: Owner = "scheduler" if claimed else "recorder"
         reason = f"{event.kind} without a run in flight; newest start: {started or 'none'}"
-        yield Finding("S4", position.moment, event.task, owner, reason)
+        yield Violation("S4", position.moment, event.task, owner, reason)
 
 
 def s5_registration_consistency(
     event: Event, position: Position, state: OperationalState
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Require that valid lists are accepted and others are not (S5).
 
     Repaired, an initialisation may fail when the storage does (R9).
     """
     if event.kind == "IEs" and event.fault:
         reason = f"accepted a list that is not valid: {event.fault}"
-        yield Finding("S5", position.moment, None, "scheduler", reason)
+        yield Violation("S5", position.moment, None, "scheduler", reason)
     if event.kind == "IEf" and not event.fault:
         if not event.storage_failed:
-            yield Finding("S5", position.moment, None, "scheduler", "refused a valid list")
+            yield Violation("S5", position.moment, None, "scheduler", "refused a valid list")
         elif state.mode == "letter":
             reason = "refused a valid list as the storage failed"
-            yield Finding("S5", position.moment, None, "environment", reason)
+            yield Violation("S5", position.moment, None, "environment", reason)
 
 
 _LONG_AGO = Moment.long_ago()
